@@ -1,0 +1,315 @@
+package dump
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// lists are the members of objects whose elements are objects to be read one by one: of lists, of logs of
+// OpenTelemetry, of answers of Google's logging, and of tables.
+var lists = []string{"items", "Items", "resourceLogs", "scopeLogs", "instrumentationLibraryLogs", "logRecords", "entries", "rows"}
+
+// textFile reads the objects of a text file, which may be between lines of anything else.
+type textFile struct {
+	*reader
+	*source
+	file   string
+	inside bool     // the file is within a folder or an archive, where other files are no failure
+	begun  bool     // something was JSON
+	plain  [][]byte // the first lines that are not JSON
+}
+
+// nestedLists is how deep lists may be within lists.
+const nestedLists = 8
+
+// json reads everything. It reports whether there was any JSON.
+func (t *textFile) json() bool {
+	for {
+		begin := t.line
+		c, ok := t.space()
+		switch {
+		case !ok:
+			return t.begun
+		case c == '{' || c == '[':
+			if !t.isJSON() {
+				t.prose()
+				continue
+			}
+			if t.begun = true; !t.document() {
+				return t.begun
+			}
+		case t.begun && t.line == begin && (c == ',' || c == ']' || c == '}'): // what is left of a list that broke
+			t.next()
+		default:
+			t.prose()
+		}
+		if t.ctx.Err() != nil {
+			return true
+		}
+	}
+}
+
+// isJSON tells an object or list from a line of a log that begins with a bracket.
+func (t *textFile) isJSON() bool {
+	ahead := t.ahead(256)
+	rest := bytes.TrimLeft(ahead[1:], " \t\r\n")
+	if len(rest) == 0 {
+		return true
+	}
+	if ahead[0] == '{' {
+		return rest[0] == '"' || rest[0] == '}'
+	}
+	return rest[0] == '{' || rest[0] == '[' || rest[0] == ']'
+}
+
+// The words in an event that no other line of a log is likely to have.
+var (
+	wordCore   = []byte(`involvedObject`)
+	wordEvents = []byte(`"regarding"`)
+	wordKind   = []byte(`"Event`)
+)
+
+// prose skips a line that is not JSON. One that has an event behind something else, as those of container
+// runtimes do, is read from its first bracket on.
+func (t *textFile) prose() {
+	line := t.peekLine(maxObject)
+	if len(t.plain) < 40 && len(bytes.TrimSpace(line)) > 0 {
+		t.plain = append(t.plain, bytes.Clone(line[:min(len(line), 200)]))
+	}
+	i := bytes.IndexByte(line, '{')
+	if i >= 0 && (bytes.Contains(line, wordCore) || bytes.Contains(line, wordEvents)) {
+		if o, err := firstObject(line[i:]); err == nil {
+			t.begun = true
+			t.single(o, Place{File: t.file, Line: t.line})
+		}
+	}
+	t.rest()
+}
+
+// firstObject returns a copy of the object that a line begins with.
+func firstObject(line []byte) (*object, error) {
+	s := textSource(line)
+	if err := s.value(0); err != nil {
+		return nil, err
+	}
+	return members(bytes.Clone(line[:s.pos]))
+}
+
+// single classifies an object that no list names.
+func (t *textFile) single(o *object, at Place) {
+	if !t.classify(o, at, frame{}) {
+		t.report.skip(noKind, 1)
+	}
+}
+
+// document reads one object or list. It reports false if the text has ended.
+func (t *textFile) document() bool {
+	begin := t.line
+	var all listed
+	err := t.element(Place{File: t.file}, 0, &all)
+	t.report.skip(noKind, all.unnamed)
+	if err == nil {
+		t.mark = -1
+		return true
+	}
+	wrong, ok := errors.AsType[*syntaxError](err)
+	if !ok || wrong.end && t.failed() != nil {
+		return false // the context has ended, or the file cannot be read, which the caller reports
+	}
+	if wrong.end {
+		err = fmt.Errorf("the file breaks off here, within what begins in line %d: what is before is read; ask for the whole file", begin)
+	} else {
+		err = fmt.Errorf("not JSON: %w; what is before it is read", err)
+	}
+	part, _ := t.kept()
+	if !t.inside || bytes.Contains(part, wordCore) || bytes.Contains(part, wordEvents) || bytes.Contains(part, wordKind) {
+		t.report.problem(Place{File: t.file, Line: wrong.line}, "", err)
+	}
+	if t.mark >= 0 { // what follows the first line may be whole
+		t.back()
+		t.rest()
+	} else if t.pos > 0 && t.pos < len(t.buf) && t.buf[t.pos-1] != '\n' {
+		t.rest()
+	}
+	t.mark = -1
+	return true
+}
+
+// listed is what the elements of a list leave to it.
+type listed struct{ unnamed int64 }
+
+// element reads an object or a list. On an error, the mark is at the object that it is in.
+func (t *textFile) element(at Place, depth int, in *listed) error {
+	at.Line = t.line
+	if c, _ := t.peek(); c == '[' {
+		return t.list(at, depth, in)
+	}
+	t.keep()
+	var o openObject
+	t.pos++
+	if c, ok := t.space(); ok && c == '}' {
+		t.pos++
+		in.unnamed++
+		return nil
+	}
+	for {
+		if err := t.member(&o, at, depth); err != nil {
+			return err
+		}
+		c, ok := t.space()
+		switch {
+		case !ok || c != ',' && c != '}':
+			return t.wrong(", or }")
+		case c == '}':
+			t.pos++
+			t.closed(&o, at, in)
+			return t.ctx.Err()
+		}
+		t.pos++
+	}
+}
+
+// openObject is an object that is being read.
+type openObject struct {
+	spans []span // of its members, from the mark
+	split bool   // the mark is gone: it has a list that was read, or is too large
+	kind  string // if it is split
+	list  listed
+	had   bool // a list
+}
+
+type span struct{ name, value, end int }
+
+// maxMembers is how many members an object may have that is wanted.
+const maxMembers = 10_000
+
+// member reads a member of an object.
+func (t *textFile) member(o *openObject, at Place, depth int) error {
+	if _, ok := t.space(); !ok {
+		return t.wrong("a name")
+	}
+	if o.split = o.split || t.mark < 0 || len(o.spans) > maxMembers; o.split {
+		o.spans = o.spans[:0]
+		t.keep()
+	}
+	begin := t.pos - t.mark
+	isList, err := t.name(o)
+	if err != nil {
+		return err
+	}
+	if c, _ := t.space(); isList && c == '[' && depth < nestedLists {
+		o.had, o.split = true, true
+		o.keepKind(t)
+		t.mark = -1
+		return t.list(at, depth+1, &o.list)
+	}
+	value := t.pos - t.mark
+	if err := t.value(depth + 1); err != nil {
+		return err
+	}
+	if t.mark < 0 {
+		o.split = true
+		return nil
+	}
+	o.spans = append(o.spans, span{begin, value, t.pos - t.mark})
+	if o.split {
+		o.keepKind(t)
+	}
+	return nil
+}
+
+// name skips the name of a member, and reports whether it is that of a list to be read.
+func (t *textFile) name(o *openObject) (isList bool, err error) {
+	begin := t.pos - t.mark
+	if err := t.quoted(); err != nil {
+		return false, err
+	}
+	if t.mark < 0 { // it was too large
+		o.split, o.spans = true, nil
+		t.keep()
+		return false, t.want(':')
+	}
+	name := t.buf[t.mark+begin : t.pos]
+	isList = slices.Contains(lists, string(name[1:len(name)-1]))
+	return isList, t.want(':')
+}
+
+// keepKind takes the kind out of the members since the mark, which are forgotten.
+func (o *openObject) keepKind(t *textFile) {
+	if kind := (&object{members: o.members(t.buf[t.mark:])}).text("kind"); kind != "" {
+		o.kind = kind
+	}
+	o.spans, t.mark = o.spans[:0], -1
+}
+
+// members returns the members in a text.
+func (o *openObject) members(from []byte) []member {
+	all := make([]member, 0, len(o.spans))
+	for _, s := range o.spans {
+		name := from[s.name+1:]
+		all = append(all, member{string(name[:bytes.IndexByte(name, '"')]), from[s.value:s.end]})
+	}
+	return all
+}
+
+// closed classifies an object that has been read.
+func (t *textFile) closed(o *openObject, at Place, in *listed) {
+	raw, whole := t.kept()
+	switch {
+	case o.had: // its elements were counted but for those that it names
+		kind := strings.TrimSuffix(o.kind, "List")
+		if kind == "" {
+			kind = noKind
+		}
+		t.report.skip(kindName(kind), o.list.unnamed)
+	case o.split || !whole:
+		t.report.note(at, fmt.Sprintf("an object is larger than %d MiB, and not read: no event is", maxObject>>20))
+	default:
+		raw = bytes.Clone(raw)
+		if !t.classify(&object{raw, o.members(raw)}, at, frame{}) {
+			in.unnamed++
+		}
+	}
+	t.mark = -1
+}
+
+// list reads the elements of a list. The mark is within one of them, or nowhere.
+func (t *textFile) list(at Place, depth int, in *listed) error {
+	if depth > nestedLists {
+		return t.value(depth)
+	}
+	t.mark = -1
+	t.pos++
+	if c, ok := t.space(); ok && c == ']' {
+		t.pos++
+		return nil
+	}
+	for at.Index = 1; ; at.Index++ {
+		c, ok := t.space()
+		switch {
+		case !ok:
+			return t.wrong("an element")
+		case c == '{' || c == '[':
+			if err := t.element(at, depth+1, in); err != nil {
+				return err
+			}
+			t.mark = -1
+		default:
+			if err := t.value(depth); err != nil {
+				return err
+			}
+		}
+		c, ok = t.space()
+		switch {
+		case !ok || c != ',' && c != ']':
+			return t.wrong(", or ]")
+		case c == ']':
+			t.pos++
+			return nil
+		}
+		t.pos++
+	}
+}

@@ -1,0 +1,291 @@
+package dump
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// object is a JSON object whose members were found, and not decoded.
+type object struct {
+	raw     []byte
+	members []member
+}
+
+type member struct {
+	name  string
+	value []byte
+}
+
+// get returns the value of a member, nil if there is none.
+func (o *object) get(name string) []byte {
+	for i := range o.members {
+		if o.members[i].name == name {
+			return o.members[i].value
+		}
+	}
+	return nil
+}
+
+// text returns the value of a member that is a string, "" otherwise.
+func (o *object) text(name string) (text string) {
+	if v := o.get(name); len(v) > 0 && v[0] == '"' {
+		_ = json.Unmarshal(v, &text) // no string is none
+	}
+	return text
+}
+
+// found is an event that was found, and not decoded.
+type found struct {
+	Place
+	raw      []byte
+	view     event.View
+	old      bool // with names in capital letters, as old programs wrote them
+	deleted  bool
+	believed bool
+	version  uint64 // of the source, if a frame says it; otherwise the event does
+}
+
+// frame is what the objects around an event say.
+type frame struct {
+	deleted, disbelieved bool
+	version              uint64
+	depth                int
+}
+
+// maxWraps is how many objects may be around an event, such as a log's record and a frame of a watch.
+const maxWraps = 6
+
+// wrappers are the members of logs and watches that may have an event, as an object or as JSON in a string.
+var wrappers = []string{"object", "event", "jsonPayload", "body", "log", "line", "message", "msg", "data"}
+
+// classify decides what an object is. It reports false for one without a kind, which only
+// the list around it can name.
+func (r *reader) classify(o *object, at Place, in frame) bool {
+	kind, apiVersion := o.text("kind"), o.text("apiVersion")
+	switch {
+	case kind == event.Kind && isEvents(apiVersion), kind == "" && looksLikeEvent(o):
+		r.event(o, apiVersion, at, in)
+	case kind == event.Kind:
+		r.report.skip(event.Kind+" of "+kindName(apiVersion), 1)
+	case kind != "":
+		r.report.skip(kindName(kind), 1)
+	default:
+		return r.unwrap(o, at, in)
+	}
+	return true
+}
+
+// kindName shortens what claims to be a kind.
+func kindName(kind string) string {
+	if len(kind) > 63 || strings.ContainsFunc(kind, func(r rune) bool { return r < '-' || r > 'z' }) {
+		return otherKinds
+	}
+	return kind
+}
+
+// isEvents reports whether an API version has events: core/v1, or events.k8s.io under any domain.
+func isEvents(apiVersion string) bool {
+	if apiVersion == "" || apiVersion == "v1" {
+		return true
+	}
+	group, version, _ := strings.Cut(apiVersion, "/")
+	return strings.HasPrefix(group, "events.") && (version == "v1" || version == "v1beta1")
+}
+
+// looksLikeEvent reports whether an object without a kind is an event.
+func looksLikeEvent(o *object) bool {
+	about := o.get("involvedObject") != nil || o.get("regarding") != nil || o.get("InvolvedObject") != nil
+	return about && (o.get("reason") != nil || o.get("message") != nil || o.get("note") != nil || o.get("Reason") != nil)
+}
+
+// event keeps an event.
+func (r *reader) event(o *object, apiVersion string, at Place, in frame) {
+	f := found{Place: at, raw: o.raw, view: event.EventsV1, deleted: in.deleted, believed: !in.disbelieved, version: in.version}
+	if apiVersion == "v1" || apiVersion == "" && o.get("regarding") == nil && o.get("note") == nil {
+		f.view = event.CoreV1
+	}
+	f.old = o.get("InvolvedObject") != nil
+	r.add(f)
+}
+
+// unwrap looks for an event within a frame of a watch, or a record of a log. It reports whether the object is one.
+func (r *reader) unwrap(o *object, at Place, in frame) bool {
+	if in.depth >= maxWraps {
+		return false
+	}
+	in.depth++
+	if o.get("object") != nil {
+		switch o.text("type") {
+		case "ADDED", "MODIFIED":
+		case "DELETED":
+			in.deleted = true
+		case "BOOKMARK":
+			return true
+		case "ERROR":
+			r.report.note(at, "the watch ended with an error of its server")
+			return true
+		}
+		in.disbelieved = string(o.get("believed")) == "false"
+		if n, err := strconv.ParseUint(string(o.get("source")), 10, 64); err == nil {
+			in.version = n
+		}
+	}
+	for _, name := range wrappers {
+		if value := o.get(name); value != nil && r.within(value, at, in) {
+			return true
+		}
+	}
+	return false
+}
+
+// within looks into a value for an event, and reports whether it has an object that is known.
+func (r *reader) within(value []byte, at Place, in frame) bool {
+	if value[0] == '"' {
+		if len(value) < 3 || value[1] != '{' && value[1] != ' ' && value[1] != '\\' {
+			return false
+		}
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			return false
+		}
+		if value = []byte(strings.TrimSpace(text)); len(value) == 0 {
+			return false
+		}
+	}
+	if value[0] != '{' {
+		return false
+	}
+	o, err := members(value)
+	if err != nil {
+		return false
+	}
+	if plain, ok := anyValue(o); ok && in.depth < maxWraps {
+		in.depth++
+		return r.within(plain, at, in)
+	}
+	return r.classify(o, at, in)
+}
+
+// members finds the members of an object in memory.
+func members(text []byte) (*object, error) {
+	s := textSource(text)
+	s.pos++
+	o := &object{raw: text}
+	if c, ok := s.space(); ok && c == '}' {
+		return o, nil
+	}
+	for {
+		if _, ok := s.space(); !ok {
+			return nil, s.wrong("a name")
+		}
+		begin := s.pos
+		if err := s.quoted(); err != nil {
+			return nil, err
+		}
+		name := string(text[begin+1 : s.pos-1])
+		if err := s.want(':'); err != nil {
+			return nil, err
+		}
+		_, _ = s.space()
+		begin = s.pos
+		if err := s.value(1); err != nil {
+			return nil, err
+		}
+		o.members = append(o.members, member{name, text[begin:s.pos]})
+		c, ok := s.space()
+		if !ok || c != ',' && c != '}' {
+			return nil, s.wrong(", or }")
+		}
+		s.pos++
+		if c == '}' {
+			return o, nil
+		}
+	}
+}
+
+// anyValue returns the JSON of a value of OpenTelemetry (AnyValue of opentelemetry/proto/common/v1), and
+// false if an object is none.
+func anyValue(o *object) ([]byte, bool) {
+	if len(o.members) != 1 || !strings.HasSuffix(o.members[0].name, "Value") {
+		return nil, false
+	}
+	var v otelValue
+	if json.Unmarshal(o.raw, &v) != nil {
+		return nil, false
+	}
+	text, err := json.Marshal(v.plain(0))
+	if err != nil || len(text) == 0 {
+		return nil, false
+	}
+	return text, true
+}
+
+// otelValue is an AnyValue. 64-bit numbers are strings in JSON.
+type otelValue struct {
+	String *string         `json:"stringValue"`
+	Bool   *bool           `json:"boolValue"`
+	Int    json.RawMessage `json:"intValue"`
+	Double json.RawMessage `json:"doubleValue"`
+	Array  *struct {
+		Values []otelValue `json:"values"`
+	} `json:"arrayValue"`
+	List *struct {
+		Values []struct {
+			Key   string    `json:"key"`
+			Value otelValue `json:"value"`
+		} `json:"values"`
+	} `json:"kvlistValue"`
+}
+
+func (v *otelValue) plain(depth int) any {
+	switch {
+	case depth > maxDepth:
+		return nil
+	case v.String != nil:
+		return *v.String
+	case v.Bool != nil:
+		return *v.Bool
+	case v.Int != nil:
+		return json.Number(strings.Trim(string(v.Int), `"`))
+	case v.Double != nil:
+		return number(strings.Trim(string(v.Double), `"`))
+	case v.Array != nil:
+		all := make([]any, 0, len(v.Array.Values))
+		for i := range v.Array.Values {
+			all = append(all, v.Array.Values[i].plain(depth+1))
+		}
+		return all
+	case v.List != nil:
+		all := make(map[string]any, len(v.List.Values))
+		for i := range v.List.Values {
+			all[v.List.Values[i].Key] = v.List.Values[i].Value.plain(depth + 1)
+		}
+		return all
+	default:
+		return nil
+	}
+}
+
+// number returns a double as JSON, whole if it is: the receiver of Kubernetes objects makes doubles of all numbers.
+func number(text string) any {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
+}
+
+// name returns the name of an event that cannot be decoded, as far as it shows.
+func (f *found) name() string {
+	var meta struct {
+		Metadata struct{ Namespace, Name string }
+	}
+	if json.Unmarshal(f.raw, &meta) != nil || meta.Metadata.Name == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s", meta.Metadata.Namespace, meta.Metadata.Name)
+}
