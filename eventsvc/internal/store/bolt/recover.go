@@ -10,9 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/clock"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/durable"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/read"
@@ -49,7 +47,7 @@ func (db *DB) recover() (err error) {
 	db.read = read.New(read.Source{
 		IndexedLog: source, Closed: db.life.closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
 	})
-	w, err := durable.Open(durable.Config{
+	w, err := commit.OpenWriter(commit.WriterConfig{
 		Dir: o.Dir, StoreID: db.index.StoreID, SegmentBytes: o.SegmentBytes, Records: db.log,
 		Rotated: db.usage.Measure, Unwritable: hurry, Log: o.Log,
 	})
@@ -133,7 +131,7 @@ func checkLog(log *seglog.Log, x *index.Index) error {
 }
 
 // newClock returns a clock that goes on from the last write.
-func newClock(o *Options, log *seglog.Log, readError func(error) error) (*clock.Clock, error) {
+func newClock(o *Options, log *seglog.Log, readError func(error) error) (*commit.Clock, error) {
 	var written time.Time
 	err := log.View(func(r *seglog.Reader) error {
 		e, err := r.Newest()
@@ -146,7 +144,7 @@ func newClock(o *Options, log *seglog.Log, readError func(error) error) (*clock.
 	case err != nil && !errors.Is(err, seglog.ErrGone):
 		return nil, readError(err)
 	}
-	c, step := clock.New(o.Now, written, o.MaxClockStep)
+	c, step := commit.NewClock(o.Now, written, o.MaxClockStep)
 	switch {
 	case step < 0:
 		o.Log.Warn("the system clock is behind the last write; times go on from there until it has caught up", "behind", -step)

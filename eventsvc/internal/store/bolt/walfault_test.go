@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/durable"
+	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -125,7 +125,7 @@ func TestFailedCheckpointThatIsThere(t *testing.T) {
 				if err := db.log.Checkpoint(db.log.Head(), done); err != nil {
 					return err
 				}
-				return db.committer.Writer.EndCheckpoint(durable.Checkpoint{Records: len(done), Err: failure})
+				return db.committer.Writer.EndCheckpoint(commit.Checkpoint{Records: len(done), Err: failure})
 			})
 			if err == nil || db.committer.Writer.Health.Failed() == nil {
 				t.Errorf("a file that was not synced is trusted: %v", err)

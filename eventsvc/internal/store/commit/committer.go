@@ -7,8 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/clock"
-	"tidings.example/eventsvc/internal/store/durable"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
@@ -19,11 +17,11 @@ import (
 // Config is what a Committer works on.
 type Config struct {
 	Queue  *Queue
-	Writer *durable.Writer
+	Writer *Writer
 	Merger *Merger
 	Hub    *watch.Hub
 	Usage  *usage.Usage
-	Clock  *clock.Clock
+	Clock  *Clock
 	Stop   <-chan struct{} // closed when the store begins to close
 
 	ReadError func(error) error // reports and translates an error of reading

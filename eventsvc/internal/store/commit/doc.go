@@ -1,4 +1,5 @@
-// Package commit decides in which order writes happen, and commits them in batches.
+// Package commit decides in which order writes happen, and commits them in batches: from the
+// queue of writes to the disk.
 //
 // # Contract
 //
@@ -14,6 +15,20 @@
 //
 // A second goroutine merges memtables into the index file ([Merger.Run]).
 //
+// A [Writer] makes the records of a batch durable ([Writer.Append]). It writes them to the
+// write-ahead log with one sync. Until the head of the log has them they are the pending records
+// of the [seglog.Log], so that readers find them. When half of the write-ahead log is full, a
+// checkpoint brings its records into the head, in one transaction, while the other half is being
+// written. A batch that is too large for that goes straight into the head, together with all
+// pending records. So does every batch until the next start where there was no room on the disk
+// for a write-ahead log.
+//
+// [Writer.Rotate] seals the head and starts the next. A sealed segment notes with which revision
+// it ends, and the next begins behind that. So there may be any number of revisions between two
+// records: those of batches that failed, and those that [Writer.Skip] leaves out.
+//
+// The [Clock] is the time of writes.
+//
 // # Errors
 //
 // [ErrConflict]: the event is not at the version that the caller saw. [store.ErrBusy]: the
@@ -21,11 +36,18 @@
 // [store.ErrFull] and [store.ErrUnwritable]: the batch could not be made durable. The
 // error of a Write's context may be returned although the write was made.
 //
+// A batch that fails because the disk is full ([disk.IsFull]) has left nothing behind in the head,
+// and the next one may succeed. Every other failure, and every one of the write-ahead log, may
+// have left the batch on the disk in part. Another sync would not tell: the kernel drops pages
+// that it could not write, and reports the error once. From then on every write is refused with
+// [store.ErrUnwritable], until [Writer.Failover] has copied what was acknowledged to new files.
+// The revisions of the batch that failed are never used again.
+//
 // # Concurrency
 //
 // All methods are safe for concurrent use, except where they say otherwise. What only the
-// committer may do is done through [Queue.Do], between two batches.
+// committer may do is done through [Queue.Do], between two batches. A Writer has one user at a
+// time, the committer; its Health is safe for concurrent use.
 //
-// The package does not know what a value holds, when anything expires, or in which files
-// records lie.
+// The package does not know what a value holds, when anything expires, or who reads.
 package commit

@@ -14,8 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/clock"
-	"tidings.example/eventsvc/internal/store/durable"
+	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
@@ -39,8 +38,8 @@ type Config struct {
 	Policy       Policy
 	Records      seglog.IndexedLog
 	Usage        *usage.Usage
-	Clock        *clock.Clock
-	Writer       *durable.Writer                           // to be used within Do
+	Clock        *commit.Clock
+	Writer       *commit.Writer                            // to be used within Do
 	Do           func(context.Context, func() error) error // runs a function between two commits
 	Flush        func(context.Context) error               // merges everything that was written so far into the index
 	Delete       func(context.Context, []store.Seen) error // deletes events, but not those that have changed since they were seen

@@ -1,4 +1,4 @@
-package durable
+package commit
 
 import (
 	"errors"
@@ -15,13 +15,12 @@ import (
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
-// maxLogged is how many records of one commit go to the write-ahead log. A larger commit, such
-// as a part of a deleted collection, goes straight to the head. That is no slower, because its
-// records have to get there anyway.
+// Batches of more records, such as a part of a deleted collection, bypass the write-ahead log. That
+// is no slower, because their records have to get to the head anyway.
 const maxLogged = 512
 
-// Config says what a Writer writes.
-type Config struct {
+// WriterConfig says what a Writer writes.
+type WriterConfig struct {
 	Dir          string
 	StoreID      string
 	SegmentBytes int64 // the head is rotated at this size
@@ -37,7 +36,7 @@ type Writer struct {
 	// user raises it before it appends.
 	Last uint64
 
-	Config
+	WriterConfig
 	Health        *health
 	wal           *wal.Log // nil if there was no room for one
 	rotateAt      int64    // size of the head at which to try again to rotate
@@ -46,10 +45,10 @@ type Writer struct {
 	seconds       prometheus.Histogram
 }
 
-// Open opens the write-ahead log if the head was used with one, and adds its records to the
+// OpenWriter opens the write-ahead log if the head was used with one, and adds its records to the
 // pending ones of the log. Last is then the last revision that is there.
-func Open(c Config) (*Writer, error) {
-	w := &Writer{Config: c, Health: newHealth(c), checkpointed: make(chan Checkpoint, 1)}
+func OpenWriter(c WriterConfig) (*Writer, error) {
+	w := &Writer{WriterConfig: c, Health: newHealth(c), checkpointed: make(chan Checkpoint, 1)}
 	w.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "store_checkpoint_seconds", Help: "Time of one checkpoint, which copies the records of the write-ahead log into the segments.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	})

@@ -1,4 +1,4 @@
-package durable
+package commit
 
 import (
 	"fmt"
@@ -12,12 +12,12 @@ import (
 
 // health knows whether the files can be written. It is safe for concurrent use.
 type health struct {
-	config   Config
+	config   WriterConfig
 	failure  atomic.Pointer[error] // why nothing can be written until failover
 	failures prometheus.Counter
 }
 
-func newHealth(c Config) *health {
+func newHealth(c WriterConfig) *health {
 	return &health{config: c, failures: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "store_failed_files_total", Help: "Failures of a log file that refused all writes until its content was copied to a new file.",
 	})}

@@ -1,10 +1,10 @@
-package clock_test
+package commit_test
 
 import (
 	"testing"
 	"time"
 
-	"tidings.example/eventsvc/internal/store/clock"
+	"tidings.example/eventsvc/internal/store/commit"
 )
 
 // TestJumps: whatever the wall clock has done since the last write, times go on from
@@ -27,7 +27,7 @@ func TestJumps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			wall := start
-			k, step := clock.New(func() time.Time { return wall }, c.last, maxStep)
+			k, step := commit.NewClock(func() time.Time { return wall }, c.last, maxStep)
 			if step != c.step || !k.Now().Equal(c.now) || !k.Old().Equal(c.old) {
 				t.Errorf("step %s, now %s, old %s; want %s, %s, %s", step, k.Now(), k.Old(), c.step, c.now, c.old)
 			}
