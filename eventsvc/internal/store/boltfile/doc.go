@@ -1,4 +1,5 @@
-// Package boltfile opens and makes the bbolt files of a store.
+// Package boltfile opens and makes the bbolt files of a store, and keeps damaged ones from harming
+// the process that reads them.
 //
 // # Contract
 //
@@ -7,6 +8,11 @@
 // one store. [Open] accepts no other file, and checks the pages of a file before bbolt
 // follows them. [Install] makes a file that appears under its name only when it is
 // whole. [Create] makes one that its caller fills and syncs before renaming it.
+//
+// [Pages] checks the page structure of a file before bbolt follows it. [Guard] and [View] turn what
+// bbolt does on a damaged page while it is read, a panic or a fault, into an error. Both are
+// needed: Guard cannot stop an endless recursion, and Pages cannot foresee damage that comes
+// later. [Prefetch] has the kernel read many leaves at the same time.
 //
 // bbolt has no checksums, so the values of a store carry one of key and value
 // ([Checksum]).

@@ -13,7 +13,6 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
@@ -74,9 +73,9 @@ func Open(path string, o Options) (*bbolt.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = boltcheck.View(db, func(tx *bbolt.Tx) error {
+	err = View(db, func(tx *bbolt.Tx) error {
 		whole := !o.ReadOnly || tx.Size() <= smallFile
-		if err := boltcheck.Pages(tx, path, whole); err != nil {
+		if err := Pages(tx, path, whole); err != nil {
 			return err
 		}
 		if err := checkFormat(path, tx); err != nil || o.ReadOnly {
@@ -175,7 +174,7 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 		file, err = os.OpenFile(name, flag, mode)
 		return file, err
 	}
-	err = boltcheck.Guard(func() error {
+	err = Guard(func() error {
 		db, err = bbolt.Open(path, 0o600, &o)
 		return err
 	})
@@ -258,7 +257,7 @@ func Create(path string, pageSize int, buckets []string, meta map[string][]byte)
 func rewriteMeta(db *bbolt.DB) error {
 	page := make([]byte, db.Info().PageSize)
 	var at int64
-	if err := boltcheck.View(db, func(tx *bbolt.Tx) error {
+	if err := View(db, func(tx *bbolt.Tx) error {
 		at = int64(tx.ID()%2) * int64(len(page))
 		return nil
 	}); err != nil {

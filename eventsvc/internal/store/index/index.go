@@ -15,7 +15,6 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 )
@@ -116,7 +115,7 @@ func (x *Index) Check() error { return x.view(checkFile) }
 func (x *Index) view(f func(*bbolt.Tx) error) error {
 	for {
 		file := x.file.Load()
-		err := boltcheck.View(file, f)
+		err := boltfile.View(file, f)
 		if errors.Is(err, berrors.ErrDatabaseNotOpen) && x.file.Load() != file {
 			continue // the file was replaced
 		}
@@ -130,7 +129,7 @@ func (x *Index) update(f func(*bbolt.Tx) error) error {
 	if x.failed.Load() {
 		return errFailed
 	}
-	err := boltcheck.Guard(func() error { return x.file.Load().Update(f) })
+	err := boltfile.Guard(func() error { return x.file.Load().Update(f) })
 	if err != nil && !disk.IsFull(err) {
 		x.failed.Store(true)
 	}

@@ -9,7 +9,6 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -51,7 +50,7 @@ func (l *Log) View(f func(*Reader) error) error {
 	defer readers.Put(r)
 	r.log = l
 	for {
-		err := boltcheck.Guard(func() error {
+		err := boltfile.Guard(func() error {
 			r.open()
 			defer r.close()
 			return f(r)
@@ -226,7 +225,7 @@ func (r *Reader) Prefetch(revisions []uint64) {
 			continue
 		}
 		if s, err := r.segment(i); err == nil {
-			boltcheck.Prefetch(s.tx, r.segments[i].Path, []byte(bucketLog), keys)
+			boltfile.Prefetch(s.tx, r.segments[i].Path, []byte(bucketLog), keys)
 		}
 	}
 }

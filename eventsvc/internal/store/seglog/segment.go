@@ -16,7 +16,6 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/boltcheck"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -213,12 +212,12 @@ func recordsIn(s *Segment, tx *bbolt.Tx) fileRecords {
 }
 
 func (s *Segment) view(f func(*bbolt.Tx) error) error {
-	return boltcheck.View(s.db, f)
+	return boltfile.View(s.db, f)
 }
 
 // update runs f in a write transaction and commits it.
 func (s *Segment) update(f func(*bbolt.Tx) error) error {
-	return boltcheck.Guard(func() error { return s.db.Update(f) })
+	return boltfile.Guard(func() error { return s.db.Update(f) })
 }
 
 // Close closes the file. It waits for readers.
@@ -308,7 +307,7 @@ func (s *Segment) Check(head bool) error {
 		if head {
 			return boltfile.Walk(tx, nil)
 		}
-		return errors.Join(boltcheck.Pages(tx, s.Path, true), boltfile.Walk(tx, nil))
+		return errors.Join(boltfile.Pages(tx, s.Path, true), boltfile.Walk(tx, nil))
 	})
 }
 

@@ -1,4 +1,4 @@
-package boltcheck_test
+package boltfile_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // TestGuard: a panic of bbolt on damaged pages, and a page that cannot be read,
@@ -31,7 +31,7 @@ func TestGuard(t *testing.T) {
 	for name, f := range map[string]func() error{
 		"bbolt":           func() error { new(bbolt.Tx).Bucket([]byte("none")).Cursor().First(); return nil },
 		"fault":           func() error { return fmt.Errorf("read %d", gone[4096]) },
-		"fault in bbolt":  func() error { return boltcheck.Guard(func() error { return fmt.Errorf("read %d", gone[4096]) }) },
+		"fault in bbolt":  func() error { return boltfile.Guard(func() error { return fmt.Errorf("read %d", gone[4096]) }) },
 		"ordinary errors": func() error { return errors.New("no room") },
 	} {
 		func() {
@@ -40,7 +40,7 @@ func TestGuard(t *testing.T) {
 					t.Errorf("%s: panicked with %v", name, r)
 				}
 			}()
-			if err := boltcheck.Guard(f); err == nil {
+			if err := boltfile.Guard(f); err == nil {
 				t.Errorf("%s: no error", name)
 			}
 		}()

@@ -1,4 +1,4 @@
-package boltcheck_test
+package boltfile_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/store/boltcheck"
+	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // TestEntriesOfInlineBuckets: of a bucket that is so small that it has no page of its own, an
@@ -63,12 +63,12 @@ func TestEntriesOfInlineBuckets(t *testing.T) {
 	}
 }
 
-// pages runs [boltcheck.Pages] as for a file that is opened.
+// pages runs [boltfile.Pages] as for a file that is opened.
 func pages(path string) error {
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer func() { _ = db.Close() }()
-	return boltcheck.View(db, func(tx *bbolt.Tx) error { return boltcheck.Pages(tx, path, false) })
+	return boltfile.View(db, func(tx *bbolt.Tx) error { return boltfile.Pages(tx, path, false) })
 }

@@ -1,4 +1,4 @@
-package boltcheck
+package boltfile
 
 import (
 	"bytes"
