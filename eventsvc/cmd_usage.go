@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"tidings.example/eventsvc/internal/store/breakdown"
+	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/shared/printable"
 )
 
@@ -48,7 +48,7 @@ func (u *usageC) Run(ctx context.Context, std stdio) error {
 	return u.print(std.out, b)
 }
 
-func (u *usageC) print(out io.Writer, b *breakdown.Breakdown) error {
+func (u *usageC) print(out io.Writer, b *usage.Breakdown) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "%d events of %s and history of %s in files of %s, %.2f events/s\n",
 		b.Events, mebibytes(b.LiveBytes), mebibytes(b.HistoryBytes), mebibytes(b.FileBytes), b.PerSecond)
@@ -66,7 +66,7 @@ func (u *usageC) print(out io.Writer, b *breakdown.Breakdown) error {
 	}
 	for _, table := range []struct {
 		name  string
-		parts []breakdown.Part
+		parts []usage.Part
 	}{{"REPORTER", b.Reporters}, {"NAMESPACE", b.Namespaces}, {"TYPE", b.Types}} {
 		fmt.Fprintf(w, "\n%s\tEVENTS\tBYTES\tEVENTS/S\n", table.name)
 		for n, p := range table.parts {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tidings.example/eventsvc/internal/store/breakdown"
+	"tidings.example/eventsvc/internal/store/usage"
 )
 
 // TestUsage: the command shows who writes most, and says the same of the files as of the running service.
@@ -24,14 +24,14 @@ func TestUsage(t *testing.T) {
 			t.Fatal(code, object)
 		}
 	}
-	names := func(parts []breakdown.Part) (all []string) {
+	names := func(parts []usage.Part) (all []string) {
 		for _, part := range parts {
 			all = append(all, fmt.Sprintf("%s %d", part.Name, part.Events))
 		}
 		return all
 	}
 	at := []string{"--data-dir=" + dir, "--listen-admin=" + strings.TrimPrefix(p.url("--listen-admin"), "http://")}
-	online := decoded[breakdown.Breakdown](t, command(t, 0, append([]string{"usage", "-o", "json"}, at...)...))
+	online := decoded[usage.Breakdown](t, command(t, 0, append([]string{"usage", "-o", "json"}, at...)...))
 	if text := command(t, 0, append([]string{"usage"}, at...)...); !strings.Contains(text, "REPORTER") || !strings.Contains(text, "9 events of") ||
 		!strings.Contains(text, "at the limit of 64.0 MiB") {
 		t.Error(text)
@@ -39,8 +39,8 @@ func TestUsage(t *testing.T) {
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}
-	offline := decoded[breakdown.Breakdown](t, command(t, 0, append([]string{"usage", "-o", "json", "--max-bytes=1GiB"}, at...)...))
-	for place, got := range map[string]breakdown.Breakdown{"service": online, "files": offline} {
+	offline := decoded[usage.Breakdown](t, command(t, 0, append([]string{"usage", "-o", "json", "--max-bytes=1GiB"}, at...)...))
+	for place, got := range map[string]usage.Breakdown{"service": online, "files": offline} {
 		if diff := cmp.Diff([]string{"Normal 6", "Warning 3"}, names(got.Types)); diff != "" {
 			t.Errorf("%s: types %s", place, diff)
 		}

@@ -32,7 +32,6 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/backup"
-	"tidings.example/eventsvc/internal/store/breakdown"
 	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/shared/safefile"
@@ -47,7 +46,7 @@ type Store interface {
 	// Compact frees disk space, and gives the files of the log a form.
 	Compact(ctx context.Context, compress bool, progress store.Progress) (*Compaction, error)
 	// Usage says who takes the room. MaxBytes replaces the limit, unless it is 0.
-	Usage(ctx context.Context, maxBytes int64) (*breakdown.Breakdown, error)
+	Usage(ctx context.Context, maxBytes int64) (*usage.Breakdown, error)
 	// Export writes all events or, if after is not 0, the changes after that
 	// revision. Its total is about the number of lines.
 	Export(ctx context.Context, after uint64, begin Begin) error
@@ -145,8 +144,8 @@ func (l Local) Compact(ctx context.Context, compress bool, progress store.Progre
 }
 
 // Usage implements [Store].
-func (l Local) Usage(ctx context.Context, maxBytes int64) (*breakdown.Breakdown, error) {
-	return breakdown.Of(ctx, l.DB, maxBytes, time.Now())
+func (l Local) Usage(ctx context.Context, maxBytes int64) (*usage.Breakdown, error) {
+	return usage.BreakdownOf(ctx, l.DB, maxBytes, time.Now())
 }
 
 // writerWithContext fails when its context has ended.

@@ -15,8 +15,8 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/breakdown"
 	"tidings.example/eventsvc/internal/store/fsck"
+	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/shared/service"
 )
 
@@ -134,8 +134,8 @@ func (r *Remote) Compact(ctx context.Context, compress bool, progress store.Prog
 }
 
 // Usage implements [Store].
-func (r *Remote) Usage(ctx context.Context, maxBytes int64) (*breakdown.Breakdown, error) {
-	b := new(breakdown.Breakdown)
+func (r *Remote) Usage(ctx context.Context, maxBytes int64) (*usage.Breakdown, error) {
+	b := new(usage.Breakdown)
 	return b, r.follow(ctx, "usage?maxBytes="+strconv.FormatInt(maxBytes, 10), nil, nil, b)
 }
 

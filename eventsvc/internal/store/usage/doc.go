@@ -15,6 +15,9 @@
 //
 // [Usage.Full] decides whether there is room for new events.
 //
+// A [Breakdown] says who takes the room: how many events there are, how many bytes they take and
+// how fast they arrive, by namespace, type and reporter.
+//
 // # Errors
 //
 // A failed save is an error of package index; the account in memory is right

@@ -1,12 +1,4 @@
-// Package breakdown says who takes the room of a store: how many events there are, how
-// many bytes they take and how fast they arrive, by namespace, type and reporter.
-//
-// # Contract
-//
-// [Of] reads every event of one revision, page by page, so writes go on meanwhile. An
-// event counts once, with its newest version: its rate is that of events that were last
-// written within [Window].
-package breakdown
+package usage
 
 import (
 	"cmp"
@@ -16,11 +8,10 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/usage"
 )
 
-// Window is the time before now for which rates are counted, if the events are that old.
-const Window = time.Hour
+// RateWindow is the time before now for which rates are counted, if the events are that old.
+const RateWindow = time.Hour
 
 // Part are the events of a namespace, a type or a reporter.
 type Part struct {
@@ -35,31 +26,32 @@ type Part struct {
 // Breakdown is what the events of a store take. The parts are in falling order of rate,
 // then of bytes, so who writes most is first.
 type Breakdown struct {
-	usage.Stats
+	Stats
 	Oldest     time.Time `json:"oldest"`              // when the oldest event was last written
 	PerSecond  float64   `json:"perSecond"`           // events
-	Projected  float64   `json:"projectedAgeSeconds"` // see [usage.Stats.Projected]
+	Projected  float64   `json:"projectedAgeSeconds"` // see [Stats.Projected]
 	Namespaces []Part    `json:"namespaces"`
 	Types      []Part    `json:"types"`
 	Reporters  []Part    `json:"reporters"`
 }
 
-// Source is what a breakdown reads.
-type Source interface {
+// Lister is what a breakdown reads.
+type Lister interface {
 	List(ctx context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error)
-	Stats() usage.Stats
+	Stats() Stats
 }
 
-// pageSize is the number of events that are read in one go.
-const pageSize = 10_000
+// breakdownPage is the number of events that are read in one go.
+const breakdownPage = 10_000
 
-// Of reads all events. MaxBytes replaces the limit of the store, unless it is 0.
-func Of(ctx context.Context, s Source, maxBytes int64, now time.Time) (*Breakdown, error) {
+// BreakdownOf reads all events of one revision, page by page, so that writes go on meanwhile. An event
+// counts once, with its newest version. maxBytes replaces the limit of the store, unless it is 0.
+func BreakdownOf(ctx context.Context, s Lister, maxBytes int64, now time.Time) (*Breakdown, error) {
 	c := counting{all: &Part{}, oldest: now, now: now}
 	for i := range c.by {
 		c.by[i] = map[string]*Part{}
 	}
-	for q := (store.Query{Limit: pageSize}); ; {
+	for q := (store.Query{Limit: breakdownPage}); ; {
 		page, err := s.List(ctx, q, func(v *store.View) bool { c.add(v); return true })
 		if err != nil {
 			return nil, err
@@ -71,11 +63,11 @@ func Of(ctx context.Context, s Source, maxBytes int64, now time.Time) (*Breakdow
 	}
 	stats := s.Stats()
 	stats.MaxBytes = cmp.Or(maxBytes, stats.MaxBytes)
-	seconds := min(Window, now.Sub(c.oldest)).Seconds()
+	seconds := min(RateWindow, now.Sub(c.oldest)).Seconds()
 	c.all.finish(seconds)
 	return &Breakdown{
 		Stats: stats, Oldest: c.oldest, PerSecond: c.all.PerSecond, Projected: stats.Projected(c.oldest, now).Seconds(),
-		Namespaces: sorted(c.by[0], seconds), Types: sorted(c.by[1], seconds), Reporters: sorted(c.by[2], seconds),
+		Namespaces: sortedParts(c.by[0], seconds), Types: sortedParts(c.by[1], seconds), Reporters: sortedParts(c.by[2], seconds),
 	}, nil
 }
 
@@ -90,7 +82,7 @@ func (c *counting) add(v *store.View) {
 	if v.Time.Before(c.oldest) {
 		c.oldest = v.Time
 	}
-	recent := v.Time.After(c.now.Add(-Window))
+	recent := v.Time.After(c.now.Add(-RateWindow))
 	c.all.add(v.Bytes, recent)
 	names := [3]string{v.Namespace, string(v.Attributes.Field(event.Type)), string(v.Attributes.Field(event.Source))}
 	for i, name := range names {
@@ -118,7 +110,7 @@ func (p *Part) finish(seconds float64) {
 	}
 }
 
-func sorted(parts map[string]*Part, seconds float64) []Part {
+func sortedParts(parts map[string]*Part, seconds float64) []Part {
 	all := make([]Part, 0, len(parts))
 	for _, p := range parts {
 		p.finish(seconds)

@@ -1,4 +1,4 @@
-package breakdown_test
+package usage_test
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/breakdown"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -43,17 +42,17 @@ func TestOf(t *testing.T) {
 	at := func(namespace, name string, ago time.Duration) store.View {
 		return store.View{Key: store.Key{Namespace: namespace, Name: name}, Time: now.Add(-ago), Bytes: 100}
 	}
-	got, err := breakdown.Of(t.Context(), listed{
+	got, err := usage.BreakdownOf(t.Context(), listed{
 		at("a", "1", 10*time.Hour), at("a", "2", 2*time.Hour), at("a", "3", 3*time.Hour),
 		at("b", "1", time.Minute), at("b", "2", time.Minute), at("c", "1", time.Second),
 	}, 0, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []breakdown.Part{
+	want := []usage.Part{
 		{Name: "b", Events: 2, Bytes: 200, PerSecond: 2. / 3600}, {Name: "c", Events: 1, Bytes: 100, PerSecond: 1. / 3600}, {Name: "a", Events: 3, Bytes: 300},
 	}
-	if diff := cmp.Diff(want, got.Namespaces, cmpopts.IgnoreUnexported(breakdown.Part{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+	if diff := cmp.Diff(want, got.Namespaces, cmpopts.IgnoreUnexported(usage.Part{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
 	}
 	// 600 bytes in ten hours; 52 % of the limit is for events, and the packing is that of records in files.
