@@ -9,7 +9,6 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/shared/cli"
@@ -83,9 +82,9 @@ func (c *check) drop(ctx context.Context, std stdio) (dropped maintenance.Droppe
 	return dropped, err
 }
 
-func (c *check) report(ctx context.Context, std stdio) (*fsck.Report, error) {
+func (c *check) report(ctx context.Context, std stdio) (*store.Report, error) {
 	s, closeStore, err := c.open(false, nil)
-	if damage := fsck.DamageOf(err); damage != nil {
+	if damage := store.DamageOf(err); damage != nil {
 		return damage.Report, nil
 	} else if err != nil {
 		return nil, err

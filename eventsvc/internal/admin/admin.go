@@ -31,8 +31,6 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/backup"
-	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/shared/safefile"
 )
@@ -42,7 +40,7 @@ type Store interface {
 	// Backup writes a backup. Its total is the size in bytes.
 	Backup(ctx context.Context, begin Begin) error
 	// Check reads everything. Problems are in the report, and not an error.
-	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
+	Check(ctx context.Context, progress store.Progress) (*store.Report, error)
 	// Compact frees disk space, and gives the files of the log a form.
 	Compact(ctx context.Context, compress bool, progress store.Progress) (*Compaction, error)
 	// Usage says who takes the room. MaxBytes replaces the limit, unless it is 0.
@@ -73,8 +71,8 @@ type Engine interface {
 	// Fresh makes the engine show every write that was acknowledged before the call, wherever it was made.
 	Fresh(ctx context.Context) (age time.Duration, err error)
 	// Snapshot sets the present state aside.
-	Snapshot(ctx context.Context) (*backup.Snapshot, error)
-	Check(ctx context.Context, progress store.Progress) (*fsck.Report, error)
+	Snapshot(ctx context.Context) (store.Snapshot, error)
+	Check(ctx context.Context, progress store.Progress) (*store.Report, error)
 	// Compact brings back disk space, and gives sealed files of the log a form.
 	Compact(ctx context.Context, compress bool, progress store.Progress) error
 	Stats() usage.Stats
@@ -100,7 +98,7 @@ func (l Local) Backup(ctx context.Context, begin Begin) error {
 	if err != nil {
 		return err
 	}
-	err = s.Write(writerWithContext{ctx, begin(s.Revision, s.Size())})
+	err = s.Write(writerWithContext{ctx, begin(s.Revision(), s.Size())})
 	if err = errors.Join(err, s.Close()); err == nil && l.Backed != nil {
 		l.Backed()
 	}
@@ -129,7 +127,7 @@ func LastBackup(dataDir string) time.Time {
 }
 
 // Check implements [Store].
-func (l Local) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
+func (l Local) Check(ctx context.Context, progress store.Progress) (*store.Report, error) {
 	return l.DB.Check(ctx, progress)
 }
 

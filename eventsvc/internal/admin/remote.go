@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/shared/service"
 )
@@ -122,8 +121,8 @@ func (r *Remote) Export(ctx context.Context, after uint64, begin Begin) error {
 }
 
 // Check implements [Store].
-func (r *Remote) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
-	report := new(fsck.Report)
+func (r *Remote) Check(ctx context.Context, progress store.Progress) (*store.Report, error) {
+	report := new(store.Report)
 	return report, r.follow(ctx, "check", nil, progress, report)
 }
 

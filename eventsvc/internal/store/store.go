@@ -11,6 +11,20 @@
 //
 // [Store] is what an engine implements, and package storetest has its tests. [Read],
 // [Create] and [Records] are built on it.
+//
+// The packages below, from the engines down:
+//
+//	bolt         the engine on one machine: wiring, reads, recovery, backup, check
+//	postgres     the engine of replicas: the database orders writes; each replica reads its bolt copy
+//	maintenance  what expires, is compacted or compressed, and when
+//	commit       the order of writes, and their way from the queue to the disk; the clock
+//	usage        what the store holds, and whether there is room
+//	index        where the newest version of each event is, and which events have a term
+//	seglog       the log: records, segments, blocks, the index by time
+//	wal          the write-ahead log: records until a segment has them
+//	boltfile     bbolt files opened, made, and checked before bbolt follows them
+//	disk         what the kernel is asked: sync, room, sizes
+//	storetest    the tests that each engine passes
 package store
 
 import (

@@ -17,7 +17,6 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/fsck"
 )
 
 // R17: a backup that was taken under load is exactly the state of one revision.
@@ -86,7 +85,7 @@ func backUp(t *testing.T, db *bolt.DB) (revision uint64, archive []byte) {
 	if err := snapshot.Write(&out); err != nil || int64(out.Len()) != snapshot.Size() {
 		t.Fatalf("%d bytes of %d, %v", out.Len(), snapshot.Size(), err)
 	}
-	return snapshot.Revision, out.Bytes()
+	return snapshot.Revision(), out.Bytes()
 }
 
 // R17: of a backup that is cut anywhere, is damaged or is something else
@@ -125,7 +124,7 @@ func TestBadBackupsAreRefused(t *testing.T) {
 			if err == nil {
 				t.Errorf("restored: %+v", report)
 			}
-			if damaged := new(fsck.DamagedError); name == "flipped" != errors.As(err, &damaged) {
+			if damaged := new(store.DamagedError); name == "flipped" != errors.As(err, &damaged) {
 				t.Errorf("error %v", err)
 			}
 			if left, err := os.ReadDir(parent); err != nil || len(left) > 0 {

@@ -18,7 +18,6 @@ import (
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
-	"tidings.example/eventsvc/internal/store/read"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
@@ -75,7 +74,7 @@ type DB struct {
 	usage       *usage.Usage
 	committer   *commit.Committer
 	maintenance *maintenance.Maintenance
-	read        *read.Reader
+	read        *reader
 	reads       *reads
 	life        life
 }

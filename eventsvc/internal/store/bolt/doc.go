@@ -5,15 +5,15 @@
 //
 // [Open] opens the store in a directory and puts its parts together:
 //
-//	write  Update, DeleteMany → commit (queue, batches) → durable (write-ahead log, head)
+//	write  Update, DeleteMany → commit (queue, batches, write-ahead log, head)
 //	read   Get, List, Changes → index (newest versions, postings) → seglog (records)
 //	       Timeline           → seglog (records by the time of their observation)
 //	watch  Watch              → watch (ring of the newest changes), seglog for older ones
-//	upkeep Run                → maintenance (retention, compaction), with usage and clock
-//	files  Snapshot, Restore  → backup;   Check → fsck
+//	upkeep Run                → maintenance (retention, compaction), with usage
+//	files  Snapshot, Restore: an archive of the files; Check: reads and compares everything
 //
-// The package itself has the reads, the wiring and the recovery at start. The parts have
-// no pointer to it.
+// The package itself has the reads (read*.go, time*.go), the wiring and the recovery at start. The
+// parts have no pointer to it.
 //
 // # Files
 //
@@ -28,12 +28,7 @@
 //	*.tmp           files in the making, removed at start
 //
 // Packages seglog, wal and index describe their formats. Files in .db are bbolt files
-// whose bucket "meta" names the version of the format and the random id of the store. The
-// version is 2 in a head whose write-ahead log is in use, 3 in a segment whose records are
-// compressed, and 1 in every other file. A program that does not know of write-ahead logs
-// refuses version 2, because it would overlook the last writes, and one that does not know of
-// blocks refuses version 3. A store that was closed has no file of version 2, unless closing
-// has failed, and needs no write-ahead log.
+// whose bucket "meta" names the version of the format and the random id of the store.
 //
 // # Recovery
 //

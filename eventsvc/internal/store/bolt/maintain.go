@@ -6,9 +6,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
-	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/maintenance"
-	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -29,11 +27,6 @@ func (db *DB) Maintain(ctx context.Context) error { return db.maintenance.Round(
 // [maintenance.Maintenance.Compact]).
 func (db *DB) Compact(ctx context.Context, compress bool, progress store.Progress) error {
 	return db.maintenance.Compact(ctx, compress, progress)
-}
-
-// Check reads everything the store holds at the newest revision (see [fsck.Run]).
-func (db *DB) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
-	return fsck.Run(ctx, seglog.IndexedLog{Index: db.index, Log: db.log}, db.usage, progress)
 }
 
 // DropDamaged drops what cannot be read from a store that no process has open (see

@@ -24,7 +24,7 @@ func (db *DB) List(ctx context.Context, q store.Query, visit func(*store.View) b
 func (db *DB) Timeline() store.Timeline { return db.read }
 
 // Changes calls visit with the last change of each event that was written between two
-// revisions: see [read.Reader.Changes].
+// revisions.
 func (db *DB) Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error {
 	return db.read.Changes(ctx, after, until, visit)
 }

@@ -13,7 +13,6 @@ import (
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
-	"tidings.example/eventsvc/internal/store/read"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
@@ -44,7 +43,7 @@ func (db *DB) recover() (err error) {
 	if db.usage, err = usage.New(o.Dir, usage.Limits{MaxBytes: o.MaxBytes, MinFree: o.MinFree, OverLimit: hurry}, source); err != nil {
 		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
-	db.read = read.New(read.Source{
+	db.read = newReader(readerSource{
 		IndexedLog: source, Closed: db.life.closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
 	})
 	w, err := commit.OpenWriter(commit.WriterConfig{

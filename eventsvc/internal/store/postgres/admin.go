@@ -4,18 +4,16 @@ import (
 	"context"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/backup"
-	"tidings.example/eventsvc/internal/store/fsck"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
 // Check reads everything that the copy holds.
-func (db *DB) Check(ctx context.Context, progress store.Progress) (*fsck.Report, error) {
+func (db *DB) Check(ctx context.Context, progress store.Progress) (*store.Report, error) {
 	return db.copy.now().Check(ctx, progress)
 }
 
 // Snapshot sets the state of the copy aside, as new as the database is now.
-func (db *DB) Snapshot(ctx context.Context) (*backup.Snapshot, error) {
+func (db *DB) Snapshot(ctx context.Context) (store.Snapshot, error) {
 	if err := db.head.refresh(ctx); err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package read
+package bolt
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ const (
 )
 
 // Replay implements [watch.Log]. A [*store.ExpiredError] ends the watch with 410.
-func (r *Reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint64) (changes []*watch.Change, upTo uint64, err error) {
+func (r *reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint64) (changes []*watch.Change, upTo uint64, err error) {
 	if err := r.Held(after); err != nil {
 		return dst, after, err
 	}

@@ -1,4 +1,4 @@
-package read
+package bolt
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // Gaps implements [store.Timeline].
-func (r *Reader) Gaps(ctx context.Context, revision uint64, most int) (gaps []store.Gap, more bool, err error) {
+func (r *reader) Gaps(ctx context.Context, revision uint64, most int) (gaps []store.Gap, more bool, err error) {
 	until, err := r.state(revision)
 	if err != nil {
 		return nil, false, err

@@ -1,4 +1,4 @@
-package fsck
+package bolt
 
 import (
 	"context"
@@ -6,67 +6,18 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
-	"tidings.example/eventsvc/internal/store/usage"
 )
-
-// Report is what [Run] has looked at and found.
-type Report struct {
-	Revision uint64 `json:"revision"` // the state that was checked
-	Records  int64  `json:"records"`  // versions and deletions in the log
-	Keys     int64  `json:"keys"`     // events that the index knows
-	Live     int64  `json:"live"`     // those that exist
-
-	Bytes     int64 `json:"bytes"`     // of all records
-	LiveBytes int64 `json:"liveBytes"` // of those of events that exist
-
-	// CompactRevision is what a restored store continues behind.
-	CompactRevision uint64 `json:"compactRevision,omitempty"`
-
-	Problems []string `json:"problems,omitempty"`
-	Dropped  []string `json:"dropped,omitempty"` // before the check, because it could not be read
-}
-
-// maxProblems bounds a report: where so much is wrong, more would not help.
-const maxProblems = 100
-
-// Problem adds a problem.
-func (r *Report) Problem(format string, args ...any) {
-	if len(r.Problems) < maxProblems {
-		r.Problems = append(r.Problems, fmt.Sprintf(format, args...))
-	}
-}
-
-// DamagedError says that a check has found problems.
-type DamagedError struct{ Report *Report }
-
-func (e *DamagedError) Error() string {
-	if n := len(e.Report.Problems); n > 1 {
-		return fmt.Sprintf("store: %d problems, the first: %s", n, e.Report.Problems[0])
-	}
-	return "store: " + e.Report.Problems[0]
-}
-
-// DamageOf turns an error of opening a store that is about what is in the files, and not
-// about who may open them, into what a check would have found; nil if it is none.
-func DamageOf(err error) *DamagedError {
-	file, version := new(store.FileError), new(store.CorruptError)
-	if !errors.As(err, &version) && !errors.As(err, &file) || errors.Is(err, store.ErrInUse) || errors.Is(err, os.ErrPermission) {
-		return nil
-	}
-	return &DamagedError{&Report{Problems: []string{err.Error()}}}
-}
 
 // A checker fills a report.
 type checker struct {
 	seglog.IndexedLog
-	report      *Report
+	report      *store.Report
 	progress    store.Progress
 	done, total int64            // bytes that were read, and about how many there are to be read
 	namespaces  map[string]int64 // events that exist in each
@@ -74,11 +25,17 @@ type checker struct {
 	met         index.Revisions  // of these, those to which the index was found to lead
 }
 
-// Run checks a store. Progress counts bytes.
-func Run(ctx context.Context, source seglog.IndexedLog, account *usage.Usage, progress store.Progress) (*Report, error) {
+// Check reads everything that the store holds at the newest revision, and reports what is wrong:
+// the pages of every file, the checksum of every record, that log and index agree in both
+// directions, that an index made again from the log would be the same, that the index by time of
+// each segment leads to its records and back, and that the account of live records is right. Writes,
+// expiry and compaction may go on meanwhile: each read transaction is short. The error is for a
+// check that could not be made. Progress counts bytes.
+func (db *DB) Check(ctx context.Context, progress store.Progress) (*store.Report, error) {
+	account := db.usage
 	s := account.Stats()
-	r := &Report{Revision: s.Revision}
-	c := &checker{IndexedLog: source, report: r, progress: progress, namespaces: map[string]int64{}, led: index.Revisions{}, met: index.Revisions{}, total: 4*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
+	r := &store.Report{Revision: s.Revision}
+	c := &checker{IndexedLog: seglog.IndexedLog{Index: db.index, Log: db.log}, report: r, progress: progress, namespaces: map[string]int64{}, led: index.Revisions{}, met: index.Revisions{}, total: 4*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
 	for _, check := range []func(context.Context) error{c.pages, c.log, c.observed, c.index, c.deletions} {
 		if err := check(ctx); err != nil {
 			return nil, err
@@ -119,7 +76,7 @@ func (c *checker) observed(ctx context.Context) error {
 // there. The error of check is a problem too.
 func (c *checker) segments(ctx context.Context, ss seglog.Segments, check func(s *seglog.Segment, problem func(format string, args ...any)) error) error {
 	for _, s := range ss {
-		var found Report
+		var found store.Report
 		if err := check(s, found.Problem); err != nil {
 			found.Problem("%v", err)
 		}
@@ -304,7 +261,7 @@ func (c *checker) deletions(ctx context.Context) error {
 // confirmLeft reports versions that are still there: others were compacted
 // meanwhile, and their deletions with them.
 func (c *checker) confirmLeft(revisions []uint64) error {
-	for _, revision := range revisions[:min(len(revisions), maxProblems)] {
+	for _, revision := range revisions[:min(len(revisions), store.MaxProblems)] {
 		err := c.Scan(revision-1, revision, func(e *seglog.Entry, p index.Pointer) bool {
 			if !p.Live() {
 				c.report.Problem("revision %d: %s does not exist, but an index made again from the log would bring it back; compact the store", revision, e.Key)

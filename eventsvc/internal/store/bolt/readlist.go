@@ -1,4 +1,4 @@
-package read
+package bolt
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ const (
 
 // A lister reads one page.
 type lister struct {
-	reader *Reader
+	reader *reader
 	query  *store.Query
 	visit  func(*store.View) bool
 	page   *store.Page

@@ -1,4 +1,4 @@
-package read
+package bolt
 
 import (
 	"context"
@@ -30,7 +30,7 @@ const (
 // them, and gives the copies to the functions of the query when the files are let go. These
 // may take long, and the files could not be closed meanwhile.
 type timePager struct {
-	reader *Reader
+	reader *reader
 	query  *store.TimeQuery
 	visit  func(*store.View, store.Moment) bool
 	page   store.TimePage

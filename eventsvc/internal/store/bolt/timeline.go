@@ -1,4 +1,4 @@
-package read
+package bolt
 
 import (
 	"cmp"
@@ -11,10 +11,10 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-var _ store.Timeline = (*Reader)(nil)
+var _ store.Timeline = (*reader)(nil)
 
 // state returns the revision that a read is about, 0 for the newest, if it is held.
-func (r *Reader) state(revision uint64) (uint64, error) {
+func (r *reader) state(revision uint64) (uint64, error) {
 	current := r.Log.Published()
 	if revision > current {
 		return 0, &store.FutureError{Revision: revision, Current: current}
@@ -29,7 +29,7 @@ func (r *Reader) state(revision uint64) (uint64, error) {
 }
 
 // Occurrences implements [store.Timeline].
-func (r *Reader) Occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
+func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
 	revision, err := r.state(in.Revision)
 	if err != nil {
 		return in.To, err
@@ -46,7 +46,7 @@ func (r *Reader) Occurrences(ctx context.Context, in store.Range, group func(eve
 }
 
 // Observed implements [store.Timeline].
-func (r *Reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
+func (r *reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	revision, err := r.state(q.Revision)
 	if err != nil {
 		return store.TimePage{}, err
@@ -63,7 +63,7 @@ func (r *Reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 }
 
 // Begin implements [store.Timeline].
-func (r *Reader) Begin(ctx context.Context) (observed, written time.Time, err error) {
+func (r *reader) Begin(ctx context.Context) (observed, written time.Time, err error) {
 	if r.Closed() {
 		return observed, written, store.ErrClosed
 	}

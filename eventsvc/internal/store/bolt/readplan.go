@@ -1,4 +1,4 @@
-package read
+package bolt
 
 import "tidings.example/eventsvc/internal/store/index"
 

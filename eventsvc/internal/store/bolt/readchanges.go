@@ -1,4 +1,4 @@
-package read
+package bolt
 
 import (
 	"context"
@@ -18,7 +18,7 @@ const (
 // revisions: its last change up to the second one. They come in order of revision, in
 // parts; with each part visit gets the revision up to which it is complete. A revision
 // that is no longer held is an [*store.ExpiredError].
-func (r *Reader) Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error {
+func (r *reader) Changes(ctx context.Context, after, until uint64, visit func(part []store.Delivery, revision uint64) error) error {
 	for after < until {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -35,7 +35,7 @@ func (r *Reader) Changes(ctx context.Context, after, until uint64, visit func(pa
 	return nil
 }
 
-func (r *Reader) changesSome(after, until uint64) (part []store.Delivery, next uint64, err error) {
+func (r *reader) changesSome(after, until uint64) (part []store.Delivery, next uint64, err error) {
 	next = until
 	err = r.View(func(v index.View, log *seglog.Reader) error {
 		part, next = part[:0], until // View may try again

@@ -1,39 +1,4 @@
-// Package read answers reads of a store from its index and its log.
-//
-// # Contract
-//
-// A [Reader] gets one event ([Reader.Get]), lists the state of a revision page by page
-// ([Reader.List]), and reads what has changed: for watchers that are behind the changes
-// in memory ([Reader.Replay]), and as one change for each event ([Reader.Changes]). The
-// index leads to the newest version of an event; if that is newer than the revision asked
-// for, the older versions are followed in the log. A list has three ways: over all keys of
-// its range, over the keys that the postings of its selector have, or over these postings,
-// sorted. It takes the one that costs least, estimated from the numbers of events and
-// postings. A page costs as much in a large collection as in a small one. So the events
-// behind it are not counted: the number of all events at the revision is known, and a page
-// passes on what remains to the next one.
-//
-// What it lends is in mapped files, and has been verified. Sorted postings are remembered
-// for the next pages of their list. They cannot become stale, because a list is of one
-// revision.
-//
-// It is also the [store.Timeline] of the engine: counts come from the index by time that
-// segments have, events in the order of their observation from there too, or from postings
-// if few events match.
-//
-// # Errors
-//
-// A revision that is no longer held is a [*store.ExpiredError]. What cannot be read is
-// given to Source.Failed, whose result is returned.
-//
-// # Concurrency
-//
-// Everything is safe for concurrent use. A read lasts as long as its page: the functions
-// that it calls must not wait for anything. Only those of [Reader.Observed] may, which gives
-// them copies when the files are let go.
-//
-// The package knows nothing of writes, and decides nothing about what is held.
-package read
+package bolt
 
 import (
 	"context"
@@ -45,8 +10,8 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// Source is what is read. All of it is required.
-type Source struct {
+// readerSource is what is read. All of it is required.
+type readerSource struct {
 	seglog.IndexedLog
 	Closed func() bool       // reads are refused from now on
 	Failed func(error) error // counts what hinders a read, and makes the error of it
@@ -56,9 +21,19 @@ type Source struct {
 	Events func(namespace string, revision uint64) (int64, bool)
 }
 
-// A Reader answers the reads of one store.
-type Reader struct {
-	Source
+// A reader answers reads from the index and the log. The index leads to the newest version of an
+// event; if that is newer than the revision asked for, the older versions are followed in the log.
+// A list has three ways: over all keys of its range, over the keys that the postings of its selector
+// have, or over these postings, sorted. It takes the one that costs least, estimated from the numbers
+// of events and postings. A page costs as much in a large collection as in a small one: the events
+// behind it are not counted. Sorted postings are remembered for the next pages of their list; they
+// cannot become stale, because a list is of one revision.
+//
+// What it lends is in mapped files, and has been verified. A read lasts as long as its page: the
+// functions that it calls must not wait for anything. Only those of Observed may, which gives them
+// copies when the files are let go. A reader is safe for concurrent use.
+type reader struct {
+	readerSource
 	sorted *recent[string, []match] // by queryText: all matches of a list, for its next pages
 }
 
@@ -69,13 +44,13 @@ const checkEvery = 64
 // sortedLists is the number of lists whose matches are remembered.
 const sortedLists = 4
 
-// New returns a Reader.
-func New(s Source) *Reader {
-	return &Reader{Source: s, sorted: newRecent[string, []match](sortedLists)}
+// newReader returns a reader.
+func newReader(s readerSource) *reader {
+	return &reader{readerSource: s, sorted: newRecent[string, []match](sortedLists)}
 }
 
 // Get calls look with the newest version of an event: see [store.Store].
-func (r *Reader) Get(key store.Key, look func(*store.View) error) error {
+func (r *reader) Get(key store.Key, look func(*store.View) error) error {
 	for {
 		at := r.Log.Published()
 		var failed error
@@ -100,7 +75,7 @@ func (r *Reader) Get(key store.Key, look func(*store.View) error) error {
 	}
 }
 
-func (r *Reader) getAt(key store.Key, at uint64, look func(*store.View) bool) (found bool, err error) {
+func (r *reader) getAt(key store.Key, at uint64, look func(*store.View) bool) (found bool, err error) {
 	if r.Closed() {
 		return false, store.ErrClosed
 	}
@@ -127,7 +102,7 @@ func (r *Reader) getAt(key store.Key, at uint64, look func(*store.View) bool) (f
 }
 
 // List calls visit with the events of one page: see [store.Store].
-func (r *Reader) List(ctx context.Context, what store.Query, visit func(*store.View) bool) (store.Page, error) {
+func (r *reader) List(ctx context.Context, what store.Query, visit func(*store.View) bool) (store.Page, error) {
 	current := r.Log.Published()
 	page := store.Page{Revision: what.Revision}
 	if page.Revision == 0 {
@@ -152,7 +127,7 @@ func (r *Reader) List(ctx context.Context, what store.Query, visit func(*store.V
 
 // total returns how many events there are behind After in the range of a list that is to
 // be counted, 0 if that is not known.
-func (r *Reader) total(q *store.Query, revision uint64) int64 {
+func (r *reader) total(q *store.Query, revision uint64) int64 {
 	switch {
 	case !q.Count, q.After != store.Key{} && q.Revision == 0:
 		return 0
@@ -167,7 +142,7 @@ func (r *Reader) total(q *store.Query, revision uint64) int64 {
 }
 
 // Held returns an error if the state of a revision cannot be read any more.
-func (r *Reader) Held(revision uint64) error {
+func (r *reader) Held(revision uint64) error {
 	if r.Closed() {
 		return store.ErrClosed
 	}
@@ -179,7 +154,7 @@ func (r *Reader) Held(revision uint64) error {
 
 // ended returns the error of a read of a state, which may have been given up while it was
 // being read.
-func (r *Reader) ended(revision uint64, err error) error {
+func (r *reader) ended(revision uint64, err error) error {
 	if expired := r.Held(revision); expired != nil {
 		return expired
 	}

@@ -1,4 +1,4 @@
-package read
+package bolt
 
 import (
 	"context"
@@ -9,11 +9,11 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// mostDeleted is how many versions of a key [Reader.Deleted] looks at, which takes a millisecond or two.
+// mostDeleted is how many versions of a key [reader.Deleted] looks at, which takes a millisecond or two.
 const mostDeleted = 256
 
 // Deleted implements [store.Timeline].
-func (r *Reader) Deleted(ctx context.Context, key store.Key, visit func(*store.View) bool) error {
+func (r *reader) Deleted(ctx context.Context, key store.Key, visit func(*store.View) bool) error {
 	if _, err := r.state(0); err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package backup
+package bolt
 
 import (
 	"archive/tar"
@@ -22,16 +22,21 @@ import (
 // restoring is appended to the name of a directory that is being restored.
 const restoring = ".restoring"
 
-// Restore makes a data directory out of an archive. The directory must be empty or missing.
-// check is called with the directory beside it into which the archive was unpacked. It
-// verifies the files, and moves the store to a revision that was never given out (bump.go of
-// package bolt).
-func Restore(ctx context.Context, dir string, r io.Reader, check func(dir string, m *Manifest) error) (err error) {
+// Restore makes a store out of a backup, in a directory that is empty or not there yet. It unpacks
+// the archive beside the directory, checks the store there, and then renames it: the directory is
+// whole or absent, also after a crash. The next Restore removes what one before has left; of
+// several at a time one succeeds. The error is a [*store.DamagedError] where the check of the store
+// found something. Progress is that of the check.
+//
+// The store has the events of the backup, but does not continue at its revision:
+// clients may have seen later ones, which must not be given to other writes. It
+// continues after the CompactRevision of the report (see [DB.BumpRevision]).
+func Restore(ctx context.Context, dir string, r io.Reader, progress store.Progress) (report *store.Report, err error) {
 	dir = filepath.Clean(dir)
 	tmp := dir + restoring
 	lock, err := lockRestore(dir, tmp)
 	if err != nil {
-		return fmt.Errorf("store restore: %w", err)
+		return nil, fmt.Errorf("store restore: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
 	defer func() {
@@ -41,15 +46,40 @@ func Restore(ctx context.Context, dir string, r io.Reader, check func(dir string
 	}()
 	m, err := unpack(ctx, tmp, r)
 	if err != nil {
-		return fmt.Errorf("store restore: %w", err)
+		return nil, fmt.Errorf("store restore: %w", err)
 	}
-	if err := check(tmp, m); err != nil {
-		return err
+	if report, err = checkRestored(ctx, tmp, m, progress); err != nil {
+		return report, err
 	}
 	if err := errors.Join(safefile.Sync(tmp), disk.Remove(dir), disk.Rename(tmp, dir)); err != nil {
-		return fmt.Errorf("store restore: %w", err)
+		return nil, fmt.Errorf("store restore: %w", err)
 	}
-	return nil
+	return report, nil
+}
+
+// checkRestored opens the unpacked store, which makes its index, checks it, and moves it to
+// a revision that was never given out.
+func checkRestored(ctx context.Context, dir string, m *manifest, progress store.Progress) (*store.Report, error) {
+	db, err := Open(Options{Dir: dir, MaxBytes: -1, MinFree: -1})
+	if damage := store.DamageOf(err); damage != nil {
+		return damage.Report, damage
+	} else if err != nil {
+		return nil, err
+	}
+	report, err := db.Check(ctx, progress)
+	if err == nil && report.Revision != m.Revision {
+		report.Problem("the backup is of revision %d, but holds %d", m.Revision, report.Revision)
+	}
+	if err == nil && len(report.Problems) == 0 {
+		report.CompactRevision, err = db.BumpRevision(ctx, m.Revision)
+	}
+	if err = errors.Join(err, db.Close()); err != nil {
+		return report, err
+	}
+	if len(report.Problems) > 0 {
+		return report, &store.DamagedError{Report: report}
+	}
+	return report, nil
 }
 
 // lockRestore makes the directory beside dir an empty one that no other process
@@ -93,7 +123,7 @@ func lockRestore(dir, tmp string) (lock *os.File, err error) {
 }
 
 // unpack writes the files of a backup into a directory.
-func unpack(ctx context.Context, dir string, r io.Reader) (*Manifest, error) {
+func unpack(ctx context.Context, dir string, r io.Reader) (*manifest, error) {
 	in := tar.NewReader(r)
 	m, err := readManifest(in)
 	if err != nil {
@@ -116,7 +146,7 @@ func unpack(ctx context.Context, dir string, r io.Reader) (*Manifest, error) {
 	}
 }
 
-func readManifest(in *tar.Reader) (*Manifest, error) {
+func readManifest(in *tar.Reader) (*manifest, error) {
 	h, err := in.Next()
 	if err == nil && h.Name != manifestName {
 		err = errors.New("it begins with " + h.Name)
@@ -124,7 +154,7 @@ func readManifest(in *tar.Reader) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("this is not a backup of the event store, which begins with %s: %w; name a file that eventsvc backup has written", manifestName, err)
 	}
-	m := new(Manifest)
+	m := new(manifest)
 	if err := json.NewDecoder(io.LimitReader(in, 16<<20)).Decode(m); err != nil {
 		return nil, fmt.Errorf("this is not a whole backup: %s: %w", manifestName, err)
 	}

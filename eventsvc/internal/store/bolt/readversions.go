@@ -1,4 +1,4 @@
-package read
+package bolt
 
 import (
 	"context"
@@ -14,14 +14,14 @@ import (
 
 // A history collects the versions of the events that a selector matches.
 type history struct {
-	reader *Reader
+	reader *reader
 	what   *event.Selector
 	until  uint64
 	events map[string][]uint64 // by key: the versions that were found
 }
 
 // Versions implements [store.Timeline].
-func (r *Reader) Versions(ctx context.Context, s *event.Selector, visit func(v *store.View, gone bool) bool) error {
+func (r *reader) Versions(ctx context.Context, s *event.Selector, visit func(v *store.View, gone bool) bool) error {
 	until, err := r.state(0)
 	if err != nil {
 		return err
