@@ -419,21 +419,26 @@ func TestManagementIsAudited(t *testing.T) {
 }
 
 // TestAuditFailure: while the audit file cannot be written, probes, log and
-// metrics show it, and with --audit-failure=refuse writes are refused.
+// metrics show it, and with --audit=required writes are refused.
 func TestAuditFailure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mode         string
 		write, ready int
-	}{{"allow", http.StatusOK, http.StatusOK}, {"refuse", http.StatusServiceUnavailable, http.StatusInternalServerError}} {
+	}{{"metadata", http.StatusOK, http.StatusOK}, {"required", http.StatusServiceUnavailable, http.StatusInternalServerError}} {
 		t.Run(c.mode, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			blocked := filepath.Join(dir, "audit.log.1") // a directory, which no file can take the place of
+			blocked := filepath.Join(dir, "audit.log.7") // a directory, which no file can take the place of
 			if err := os.Mkdir(blocked, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			p := start(t, dir, newIssuer(t), "--audit=metadata", "--audit-file-size=1KiB", "--audit-files=2", "--audit-failure="+c.mode)
+			for n := range auditFiles - 2 {
+				if err := os.WriteFile(fmt.Sprintf("%s/audit.log.%d", dir, n+1), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p := start(t, dir, newIssuer(t), "--audit="+c.mode, "--audit-max-bytes=8KiB")
 			if code, object := p.do("POST", eventsPath, newEvent("a")); code != http.StatusCreated {
 				t.Fatal(code, object)
 			}
@@ -469,7 +474,7 @@ func TestAuditFailure(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := store.Import(t.Context(), nil); (err != nil) != (c.mode == "refuse") {
+			if _, err := store.Import(t.Context(), nil); (err != nil) != (c.mode == auditRequired) {
 				t.Errorf("an import ends with %v", err)
 			}
 			if err := os.Remove(blocked); err != nil {

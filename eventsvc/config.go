@@ -54,10 +54,7 @@ type serve struct {
 	Store             string        `default:"bolt" enum:"bolt,postgres" help:"bolt: events are kept in files of the data directory. postgres: in a PostgreSQL database, for several replicas; each reads from a copy in its data directory."`
 	StoreDSN          string        `name:"store-dsn" secret:"" placeholder:"DSN" help:"The PostgreSQL database of --store=postgres."`
 	StoreDSNFile      string        `name:"store-dsn-file" placeholder:"FILE" help:"File that holds the DSN."`
-	StoreConnections  int           `default:"8" help:"Largest number of connections to the database; at least 5."`
-	StoreTimeout      time.Duration `default:"10s" help:"Longest time for a connection or a statement of the database."`
-	StoreReads        string        `default:"linearizable" enum:"linearizable,local" help:"linearizable: reads see every write that was acknowledged by any replica. local: they see the copy as it is; the header Age says how old."`
-	StoreMaxStaleness time.Duration `default:"10s" help:"Refuse local reads from a copy that is older than this."`
+	StoreMaxStaleness time.Duration `default:"0s" help:"0: reads see every write that was acknowledged by any replica. More: they see the copy as it is, if it is not older than this; the header Age says how old."`
 
 	DataDir   string        `default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
 	Retention time.Duration `default:"168h" help:"How long an event lives after its last change, such as 36h or 30d; 0: for ever."`
@@ -67,19 +64,15 @@ type serve struct {
 	MaxBytes       size            `placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB. When events take about half of it, the oldest are removed; the rest is for history and for files that are being rewritten. 0: 8GiB, or 80% of the free space if that is less."`
 	MaxEvents      int64           `default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
 	CompressAfter  age             `default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
-	MaxClockStep   time.Duration   `default:"6h" help:"If the system clock at start is ahead of the last write by more than this, nothing expires for that long, because the clock may be wrong."`
 
-	GroupDomain       string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
-	CoreAPI           bool     `name:"core-api" default:"true" negatable:"" help:"Serve the same events as core /api/v1 too."`
-	EventTypes        []string `default:"Normal,Warning" placeholder:"TYPE,..." help:"Values that the field type may have in events.GROUP-DOMAIN/v1."`
-	RequireNamespaces bool     `help:"Refuse new events in unknown namespaces. Known are the well-known ones, those of --namespaces, and those that hold events."`
-	Namespaces        []string `placeholder:"NAME,..." help:"Namespaces that exist although they hold no events yet."`
+	GroupDomain string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
+	EventTypes  []string `default:"Normal,Warning" placeholder:"TYPE,..." help:"Values that the field type may have in events.GROUP-DOMAIN/v1."`
+	Namespaces  []string `placeholder:"NAME,..." help:"Refuse new events in namespaces other than these, the well-known ones, and those that hold events. Default: every namespace exists."`
 
 	Issuer            string        `placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: exactly their iss claim. Required unless --issuers-file is set."`
 	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer's keys are. Default: from the issuer's metadata (RFC 8414)."`
 	JWKSAllowHTTPHost []string      `name:"jwks-allow-http-host" placeholder:"HOST,..." help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
 	IssuerCAFile      string        `name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the issuer's certificate is verified with. Default: the system's."`
-	JWKSMaxStale      time.Duration `name:"jwks-max-stale" default:"24h" help:"How long the last good keys are used when the issuer does not answer; after that 503."`
 	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
 	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
 	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
@@ -92,30 +85,19 @@ type serve struct {
 	Claims           []string      `placeholder:"NAME,..." help:"Claims of the issuer's tokens that the policy may ask for."`
 	WatchAfterExpiry time.Duration `default:"30m" help:"How long a watch may run on after its token has expired; 0: it ends with the token."`
 
-	MaxWatches       int `default:"20000" help:"Open watches in all."`
-	MaxClientWatches int `default:"4096" help:"Open watches of one client."`
+	MaxWatches int `default:"20000" help:"Open watches in all; those of one client may be a quarter."`
 
-	MaxRequests       int `default:"1024" help:"Other requests in flight in all; beyond that, only a client without one is served."`
-	MaxClientRequests int `default:"256" help:"Other requests in flight of one client."`
+	MaxRequests int `default:"1024" help:"Other requests in flight in all; beyond that, only a client without one is served. Those of one client may be a quarter."`
 
-	MaxBody            size `default:"3MiB" help:"Bytes of a request's body."`
-	MaxQuery           size `default:"8KiB" help:"Bytes of a request's query."`
-	MaxSelectorTerms   int  `default:"200" help:"Requirements and values in the selectors of a request."`
-	MaxDepth           int  `default:"100" help:"Levels of nested objects and lists in a body."`
-	MaxValues          int  `default:"50000" help:"Values in a body: members and elements, or lines of YAML."`
-	MaxPatchOperations int  `default:"10000" help:"Operations in a JSON patch."`
-	MaxLabels          size `default:"64KiB" help:"Bytes of all labels of an event."`
-	MaxAnnotations     size `default:"256KiB" help:"Bytes of all annotations of an event; at most 256KiB."`
+	MaxBody size `default:"3MiB" help:"Bytes of a request's body."`
 
 	CreateRate          rate `placeholder:"RATE[:BURST]" help:"New events a second in all, and how many at once (default: as many). Default: no limit."`
 	ClientCreateRate    rate `placeholder:"RATE[:BURST]" help:"New events a second of one client. Default: no limit."`
 	NamespaceCreateRate rate `placeholder:"RATE[:BURST]" help:"New events a second in one namespace. Default: no limit."`
 
-	Audit         string `default:"off" enum:"off,metadata" help:"off, or metadata: one JSON line per request, who did what and by which rule."`
+	Audit         string `default:"off" enum:"off,metadata,required" help:"off, or metadata: one JSON line per request, who did what and by which rule. required: the same, and writes are refused with 503 while the file cannot be written."`
 	AuditFile     string `placeholder:"FILE" help:"Where the audit log is. Default: audit.log in the data directory."`
-	AuditFileSize size   `default:"64MiB" help:"Size at which a new audit file is begun."`
-	AuditFiles    int    `default:"8" help:"Audit files that are kept, with the current one."`
-	AuditFailure  string `default:"allow" enum:"allow,refuse" help:"What happens to writes while the audit file cannot be written: allow, or refuse them with 503."`
+	AuditMaxBytes size   `default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
 
 	ObservedMetrics int `default:"0" help:"Count what events report in the metric eventsvc_observed_events_total, in at most so many series, for instance 1000; 0: not at all."`
 
@@ -236,11 +218,25 @@ func (r rate) String() string {
 	return fmt.Sprintf("%g:%d", r.PerSecond, r.Burst)
 }
 
+const (
+	// maxQuery is more than the longest queries that clients send: kubectl's and Grafana's have less than 1 KiB.
+	maxQuery = 8 << 10
+	// maxSelectorTerms bounds the work for each event that a selector is compared with.
+	maxSelectorTerms = 200
+	// jwksMaxStale is long enough for a failure of the issuer that is noticed on the next day.
+	jwksMaxStale = 24 * time.Hour
+	// auditFiles are as many as it takes that beginning a new one removes a small part of the log.
+	auditFiles = 8
+)
+
+// share is how much of a limit one client may take: the others keep most of it, whatever the one does.
+func share(limit int) int { return max(1, limit/4) }
+
 // limits are those of the API.
 func (s *serve) limits() api.Limits {
 	return api.Limits{
-		MaxWatches: s.MaxWatches, MaxClientWatches: s.MaxClientWatches, MaxRequests: s.MaxRequests, MaxClientRequests: s.MaxClientRequests,
-		MaxBody: int(s.MaxBody), MaxQuery: int(s.MaxQuery), MaxSelectorTerms: s.MaxSelectorTerms,
+		MaxWatches: s.MaxWatches, MaxClientWatches: share(s.MaxWatches), MaxRequests: s.MaxRequests, MaxClientRequests: share(s.MaxRequests),
+		MaxBody: int(s.MaxBody), MaxQuery: maxQuery, MaxSelectorTerms: maxSelectorTerms,
 		CreateRates: api.Rates{
 			All: api.Rate(s.CreateRate), Client: api.Rate(s.ClientCreateRate), Namespace: api.Rate(s.NamespaceCreateRate),
 		},

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 )
@@ -78,8 +76,6 @@ func (s *serve) checkTrust() error {
 		return err
 	}
 	switch {
-	case s.JWKSMaxStale <= 0:
-		return cli.Usagef("--jwks-max-stale %s is not positive: set a duration such as 24h", s.JWKSMaxStale)
 	case s.MaxTokenLife <= 0:
 		return cli.Usagef("--max-token-life %s is not positive: set a duration such as 1h", s.MaxTokenLife)
 	case s.ClockSkew < 0 || s.ClockSkew > maxClockSkew:
@@ -110,20 +106,14 @@ const maxClockSkew = 5 * time.Minute
 
 func (s *serve) checkLimits() error {
 	switch {
-	case s.MaxRequests < 2 || min(s.MaxClientRequests, s.MaxWatches, s.MaxClientWatches) < 1:
-		return cli.Usagef("--max-requests, --max-client-requests, --max-watches and --max-client-watches must be positive, --max-requests at least 2")
-	case min(s.MaxBody, s.MaxQuery, s.MaxLabels) < 1 || max(s.MaxBody, s.MaxQuery, s.MaxLabels) > math.MaxInt32:
-		return cli.Usagef("--max-body, --max-query and --max-labels must be positive and below 2GiB")
-	case min(s.MaxSelectorTerms, s.MaxDepth, s.MaxValues, s.MaxPatchOperations) < 1:
-		return cli.Usagef("--max-selector-terms, --max-depth, --max-values and --max-patch-operations must be positive")
-	case s.MaxAnnotations < 1 || int(s.MaxAnnotations) > event.DefaultMaxAnnotations:
-		return cli.Usagef("--max-annotations %d is not between 1 byte and 256KiB, the most that Kubernetes objects may have", s.MaxAnnotations)
+	case s.MaxRequests < 2 || s.MaxWatches < 1:
+		return cli.Usagef("--max-requests must be at least 2 and --max-watches at least 1")
+	case s.MaxBody < 1 || s.MaxBody > math.MaxInt32:
+		return cli.Usagef("--max-body must be positive and below 2GiB")
 	case s.ObservedMetrics < 0 || s.ObservedMetrics > maxObservedMetrics:
 		return cli.Usagef("--observed-metrics %d is not between 0 and %d: set a number of series such as 1000, or 0 for no such metric", s.ObservedMetrics, maxObservedMetrics)
 	case len(s.EventTypes) == 0:
 		return cli.Usagef("--event-types is empty: name what may be in type, such as Normal,Warning")
-	case len(s.Namespaces) > 0 && !s.RequireNamespaces:
-		return cli.Usagef("--namespaces has no effect without --require-namespaces: set both or none")
 	}
 	return nil
 }
@@ -138,8 +128,6 @@ func (s *serve) checkStore() error {
 		return cli.Usagef("--retention %s is negative: set a duration such as 7d, or 0 to keep events for ever", s.Retention)
 	case s.History < 0:
 		return cli.Usagef("--history %s is negative: set a duration such as 24h, or 0 for as long as --retention", s.History)
-	case s.MaxClockStep <= 0:
-		return cli.Usagef("--max-clock-step %s is not positive: set a duration such as 6h", s.MaxClockStep)
 	case s.MaxEvents < 0:
 		return cli.Usagef("--max-events %d is negative: set a number, or 0 for no limit", s.MaxEvents)
 	}
@@ -156,24 +144,20 @@ func (s *serve) checkDatabase() (err error) {
 		return cli.Usagef("--store=postgres needs --store-dsn or --store-dsn-file: set one of them")
 	case s.Store != storePostgres && s.StoreDSN != "":
 		return cli.Usagef("--store-dsn has no effect without --store=postgres: set both or none")
-	case s.StoreConnections < postgres.MinConnections:
-		return cli.Usagef("--store-connections is %d; set at least %d", s.StoreConnections, postgres.MinConnections)
-	case s.StoreTimeout <= 0:
-		return cli.Usagef("--store-timeout is %s; set more than 0, such as 10s", s.StoreTimeout)
-	case s.StoreMaxStaleness <= 0:
-		return cli.Usagef("--store-max-staleness is %s; set more than 0, such as 10s", s.StoreMaxStaleness)
+	case s.StoreMaxStaleness < 0:
+		return cli.Usagef("--store-max-staleness %s is negative: set a duration such as 10s, or 0 for reads that see every write", s.StoreMaxStaleness)
+	case s.Store != storePostgres && s.StoreMaxStaleness > 0:
+		return cli.Usagef("--store-max-staleness has no effect without --store=postgres: set both or none")
 	}
 	return nil
 }
 
 func (s *serve) checkAudit() error {
 	switch {
-	case s.AuditFiles < 1 || s.AuditFileSize < 1<<10:
-		return cli.Usagef("--audit-files %d or --audit-file-size %d is too small: keep at least one file of 1KiB", s.AuditFiles, s.AuditFileSize)
+	case s.AuditMaxBytes < auditFiles<<10:
+		return cli.Usagef("--audit-max-bytes %d is too small: keep at least %dKiB", s.AuditMaxBytes, auditFiles)
 	case s.AuditFile != "" && s.Audit == "off":
-		return cli.Usagef("--audit-file has no effect without --audit=metadata: set both or none")
-	case s.AuditFailure == "refuse" && s.Audit == "off":
-		return cli.Usagef("--audit-failure=refuse has no effect without --audit=metadata: set both or none")
+		return cli.Usagef("--audit-file has no effect without --audit: set both or none")
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ func (s *serve) console(c *codec.Codec) (http.Handler, error) {
 		tokens = strings.TrimSuffix(s.Issuer, "/") + "/oauth2/token"
 	}
 	return console.New(console.Config{
-		Version: service.Version(), EventsPath: "/apis/" + c.Group.GroupVersion(event.EventsV1).String(), CoreAPI: s.CoreAPI,
+		Version: service.Version(), EventsPath: "/apis/" + c.Group.GroupVersion(event.EventsV1).String(),
 		Issuer: s.Issuer, TokenURL: tokens,
 	})
 }

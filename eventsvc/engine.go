@@ -18,6 +18,9 @@ import (
 // storePostgres is the value of --store for the engine on PostgreSQL.
 const storePostgres = "postgres"
 
+// storeConnections are three more than the engine needs at the same time, so that statements which hang keep no others waiting.
+const storeConnections = 8
+
 // engine is a store with what the service needs of it besides.
 type engine interface {
 	admin.Engine
@@ -35,12 +38,12 @@ var _, _ engine = (*bolt.DB)(nil), (*postgres.DB)(nil)
 func (s *serve) openStore(ctx context.Context, log *slog.Logger, registry *prometheus.Registry) (engine, error) {
 	o := bolt.Options{
 		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: s.rules(), History: s.History,
-		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, MaxClockStep: s.MaxClockStep, CompressAfter: s.CompressAfter.compressAfter(), Log: log, Registry: registry,
+		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, CompressAfter: s.CompressAfter.compressAfter(), Log: log, Registry: registry,
 	}
 	if s.Store == storePostgres {
 		db, err := postgres.Open(ctx, postgres.Options{
-			Access: postgres.Access{DSN: s.StoreDSN, MaxConnections: s.StoreConnections, Timeout: s.StoreTimeout},
-			Copy:   o, LocalReads: s.StoreReads == "local", MaxStaleness: s.StoreMaxStaleness,
+			Access: postgres.Access{DSN: s.StoreDSN, MaxConnections: storeConnections},
+			Copy:   o, LocalReads: s.StoreMaxStaleness > 0, MaxStaleness: s.StoreMaxStaleness,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("--store=postgres: %w", err)
@@ -61,7 +64,7 @@ func (s *serve) openStore(ctx context.Context, log *slog.Logger, registry *prome
 
 // databaseHealth adds the probes of the database. Where local reads go on without it, its failure is a warning.
 func (s *serve) databaseHealth(health *service.Health, db *postgres.DB) {
-	if s.StoreReads == "local" {
+	if s.StoreMaxStaleness > 0 {
 		health.AddWarning("database", db.Connected)
 	} else {
 		health.Add("database", db.Connected)

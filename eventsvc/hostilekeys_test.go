@@ -152,27 +152,6 @@ func TestHostileKeySets(t *testing.T) {
 	}
 }
 
-// TestStaleKeys: when the keys are too old, every request is answered 503 until
-// new keys are fetched.
-func TestStaleKeys(t *testing.T) {
-	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	good := text(`{"keys":[` + jwk("k1", &key.PublicKey, "") + `]}`)
-	a := newAnswering(t, good)
-	p := launch(t, t.TempDir(), &issuer{Server: a.Server, key: key}, "--jwks-url="+a.URL, "--jwks-max-stale=1s")
-	p.until(http.StatusOK, bearing(p.token)) // not until it is ready, which it is only for the first second
-	a.set(text("<html>"))
-	p.until(http.StatusServiceUnavailable, bearing(p.token))
-	if err := p.healthcheck(0); err == nil {
-		t.Error("ready with keys that are too old")
-	}
-	a.set(good)
-	p.until(http.StatusOK, bearing(p.token))
-}
-
 // TestHostileKeys: of a set with bad keys and a good one, only the good one is
 // used.
 func TestHostileKeys(t *testing.T) {

@@ -23,7 +23,6 @@ import (
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/eventmetrics"
@@ -110,9 +109,9 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		return err
 	}
 	server, err = api.New(api.Config{
-		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: event.Rules{Types: s.EventTypes, MaxLabels: int(s.MaxLabels), MaxAnnotations: int(s.MaxAnnotations)}, Verify: trusted.Verify,
+		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: event.Rules{Types: s.EventTypes}, Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
-		CoreAPI: s.CoreAPI, Console: page, RequireNamespaces: s.RequireNamespaces, Namespaces: s.Namespaces,
+		Console: page, Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Fresh: db.Fresh, Log: log, Registry: registry,
 	})
 	if err != nil {
@@ -166,7 +165,6 @@ func (s *serve) formats() (*codec.Codec, error) {
 	if err != nil {
 		return nil, cli.Usagef("--group-domain: %w", err)
 	}
-	c.Decoder.Limits = request.Limits{Depth: s.MaxDepth, Values: s.MaxValues, PatchOperations: s.MaxPatchOperations}
 	return c, nil
 }
 
@@ -179,7 +177,7 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed 
 			Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
 		},
 		IssuersFile: s.IssuersFile, Changed: func() { rights.Recheck() }, // it may name other issuers and claims now
-		AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: s.JWKSMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
+		AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: jwksMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
 	})
 	if err != nil {
 		return nil, nil, cli.Usagef("%w", err)
@@ -203,14 +201,17 @@ func policyOptions(first string, issuers []trust.Issuer) policy.Options {
 	return o
 }
 
+// auditRequired is the value of --audit for writes that are refused without an entry.
+const auditRequired = "required"
+
 // openAudit opens the audit log. It returns nil if there is none.
 func (s *serve) openAudit(log *slog.Logger, reg prometheus.Registerer) (*audit.Log, error) {
 	if s.Audit == "off" {
 		return nil, nil
 	}
 	entries, err := audit.Open(audit.Config{
-		Path: cmp.Or(s.AuditFile, filepath.Join(s.DataDir, "audit.log")), MaxBytes: int64(s.AuditFileSize), Files: s.AuditFiles,
-		RefuseWrites: s.AuditFailure == "refuse", Log: log, Registry: reg,
+		Path: cmp.Or(s.AuditFile, filepath.Join(s.DataDir, "audit.log")), MaxBytes: int64(s.AuditMaxBytes / auditFiles), Files: auditFiles,
+		RefuseWrites: s.Audit == auditRequired, Log: log, Registry: reg,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("--audit-file: %w", err)
@@ -231,7 +232,7 @@ func (s *serve) health(trusted *trust.Trust, db engine, entries *audit.Log) *ser
 	}
 	switch {
 	case entries == nil:
-	case s.AuditFailure == "refuse":
+	case s.Audit == auditRequired:
 		health.Add("audit", entries.Failing)
 	default:
 		health.AddWarning("audit", entries.Failing)

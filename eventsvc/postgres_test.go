@@ -138,7 +138,7 @@ func TestDatabaseAway(t *testing.T) {
 	i, dsn := newIssuer(t), migrated(t)
 	c, through := newCable(t, dsn)
 	strict := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+through)
-	local := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+through, "--store-reads=local", "--store-max-staleness=1h")
+	local := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+through, "--store-max-staleness=1h")
 	if code, object := strict.do("POST", eventsPath, newEvent("before")); code != 201 {
 		t.Fatal(code, object)
 	}

@@ -82,20 +82,10 @@ func protobufOf(t *testing.T, s *server, path, apiVersion string) {
 	}
 }
 
-// TestWithoutCore serves the events group alone.
-func TestWithoutCore(t *testing.T) {
+// TestDeclaredNamespaces asks for declared namespaces, as the original does (13).
+func TestDeclaredNamespaces(t *testing.T) {
 	t.Parallel()
-	s, ns := start(t, "--no-core-api"), namespace(t)
-	s.create(t, ns, "a")
-	s.get(t, in(coreV1, ns, "a")).expect(http.StatusNotFound)
-	k := s.kubectl(t, must(run.kubectl()).or(t))
-	k.want(t, args("get events -o name -n", ns), "event.events.k8s.io/a\n")
-}
-
-// TestRequireNamespaces asks for declared namespaces, as the original does (13).
-func TestRequireNamespaces(t *testing.T) {
-	t.Parallel()
-	s := start(t, "--require-namespaces", "--namespaces", "team")
+	s := start(t, "--namespaces", "team")
 	checkRefusals(t, s, []refusal{
 		{name: "create", call: call{method: "POST", path: in(eventsV1, "nope"), body: newEvent("nope", "a")}, code: 404, reason: metav1.StatusReasonNotFound,
 			message: `namespaces "nope" not found`, details: `{"name":"nope","kind":"namespaces"}`},

@@ -216,7 +216,7 @@ func upgrade(path string, protocols ...string) call {
 // answer, and a WebSocket counts as a watch in limits and metrics.
 func TestWebSocketRefused(t *testing.T) {
 	t.Parallel()
-	s, ns := startOne(t, "--max-client-watches", "1"), namespace(t)
+	s, ns := startOne(t, "--max-watches", "4"), namespace(t)
 	path := in(eventsV1, ns)
 	s.create(t, ns, "a")
 	watch := path + "?watch=true"

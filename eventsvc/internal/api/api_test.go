@@ -78,7 +78,7 @@ func openWorld(t testing.TB, o bolt.Options, changes ...func(*api.Config)) *worl
 	}
 	o.Dir = t.TempDir()
 	w := &world{t: t, store: o, config: api.Config{
-		Codec: c, CoreAPI: true, Verify: verify,
+		Codec: c, Verify: verify,
 		Policy: openPolicy, Withdrawn: notWithdrawn, Limits: usualLimits, Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
 	}}
 	for _, change := range changes {
@@ -315,5 +315,5 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 }
 
 func requireNamespaces(c *api.Config) {
-	c.RequireNamespaces, c.Namespaces = true, []string{"declared"}
+	c.Namespaces = []string{"declared"}
 }

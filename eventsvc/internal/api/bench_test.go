@@ -42,7 +42,7 @@ func benchServerOf(b *testing.B, n int, event func(i int) (path, body string)) *
 		}
 	})
 	s, err := api.New(api.Config{
-		Store: db, Timeline: db.Timeline(), Codec: c, CoreAPI: true, Verify: verify, Policy: openPolicy, Limits: usualLimits,
+		Store: db, Timeline: db.Timeline(), Codec: c, Verify: verify, Policy: openPolicy, Limits: usualLimits,
 		Fresh: db.Fresh, Withdrawn: notWithdrawn,
 		Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
 	})

@@ -93,15 +93,6 @@ func TestOtherGroupDomain(t *testing.T) {
 	}
 }
 
-func TestWithoutTheCoreAPI(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, func(c *api.Config) { c.CoreAPI = false })
-	for _, path := range []string{"/api", "/api/v1", corePath} {
-		equal(t, string(w.do("GET", path, "").must(404).body), "404 page not found\n")
-	}
-	w.create("a")
-}
-
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -6,8 +6,6 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"tidings.example/eventsvc/internal/api"
 )
 
 // kinds are the resources that discovery names without verbs, by the path of
@@ -99,15 +97,5 @@ func TestKindsAreNotRules(t *testing.T) {
 		default:
 			t.Errorf("rule %+v", rule)
 		}
-	}
-}
-
-// TestKindsNeedTheCoreAPI: kubectl events reads core events, so that without
-// them there is nothing to name kinds for.
-func TestKindsNeedTheCoreAPI(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, func(c *api.Config) { c.CoreAPI = false })
-	for _, path := range []string{"/apis/apps", "/apis/apps/v1", "/apis/apps/v1/deployments"} {
-		equal(t, string(w.do("GET", path, "").must(404).body), "404 page not found\n")
 	}
 }

@@ -63,14 +63,11 @@ type Config struct {
 	Verify func(ctx context.Context, token string) (*bearer.Caller, error)
 	// Policy returns who may do what now.
 	Policy func() *policy.Policy
-	// CoreAPI serves core /api/v1 beside events.{group_domain}/v1.
-	CoreAPI bool
 	// Console serves the web page below [console.Folder]. Nil: there is none.
 	Console http.Handler
-	// RequireNamespaces refuses to create events in namespaces that are not known. Known
-	// are the well-known ones, those of Namespaces and those that hold events.
-	RequireNamespaces bool
-	Namespaces        []string
+	// Namespaces, if there are any, let events be created only in them, in the well-known
+	// ones, and in those that hold events.
+	Namespaces []string
 	// Probe serves the health path that it is given.
 	Probe func(path string) http.Handler
 	Limits
@@ -130,7 +127,7 @@ func New(c Config) (*Server, error) {
 		c.Now = time.Now
 	}
 	c.Store, c.Timeline = access.Store(c.Store), access.Timeline(c.Timeline)
-	groups := discovery.Groups(c.Codec, c.CoreAPI)
+	groups := discovery.Groups(c.Codec)
 	s := &Server{maxQuery: c.MaxQuery, echo: echo.New()}
 	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder), loki.Folder)
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
@@ -162,7 +159,7 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 
 	ns := namespaces.New(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
 	admit := func(ctx context.Context, namespace string) error {
-		if !c.RequireNamespaces {
+		if len(c.Namespaces) == 0 {
 			return nil
 		}
 		return ns.Exists(ctx, namespace, 0)
@@ -171,10 +168,8 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 		Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams,
 		Arrivals: arrivals, MaxTerms: c.MaxSelectorTerms, Admit: admit, Now: c.Now,
 	}
-	if c.CoreAPI {
-		events.Route(e, both, event.CoreV1, "/api/v1")
-		ns.Route(e, s.guard)
-	}
+	events.Route(e, both, event.CoreV1, "/api/v1")
+	ns.Route(e, s.guard)
 	events.Route(e, both, event.EventsV1, "/apis/"+c.Codec.Group.GroupVersion(event.EventsV1).String())
 	review.Route(e, c.Codec, s.io, s.guard, groups)
 	loki.Route(e, loki.Config{Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, IO: s.io, Guard: s.guard, Streams: s.streams, Now: c.Now})

@@ -16,7 +16,7 @@ import (
 // in full. Nothing of the event is recorded in managed fields.
 func TestTooLargeAmongOtherMistakes(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *api.Config) { c.RequireNamespaces, c.Namespaces = true, []string{"default"} })
+	w := newWorld(t, func(c *api.Config) { c.Namespaces = []string{"default"} })
 	w.create("live")
 	var many strings.Builder
 	for i := range 30_000 {

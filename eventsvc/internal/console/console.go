@@ -55,7 +55,6 @@ const Folder = "/console"
 type Config struct {
 	Version    string `json:"version"`    // of the service
 	EventsPath string `json:"eventsPath"` // of the group of events, such as /apis/events.k8s.io/v1
-	CoreAPI    bool   `json:"coreAPI"`    // /api/v1 is served too, with namespaces
 	Issuer     string `json:"issuer"`     // of the tokens that are accepted
 	TokenURL   string `json:"tokenURL"`   // where a client id and secret become a token; empty: nowhere
 }

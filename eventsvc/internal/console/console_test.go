@@ -20,7 +20,7 @@ import (
 )
 
 var config = console.Config{
-	Version: "v1", EventsPath: "/apis/events.k8s.io/v1", CoreAPI: true,
+	Version: "v1", EventsPath: "/apis/events.k8s.io/v1",
 	Issuer: "https://issuer.example/realm", TokenURL: "https://issuer.example:9443/realm/oauth2/token",
 }
 

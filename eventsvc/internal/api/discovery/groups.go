@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"path"
-	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -44,13 +43,13 @@ func Folders(groups []Group) []string {
 }
 
 // Groups returns the API groups of the server, in the order in which clients prefer
-// them. Kinds without a resource here are named beside the core API only, the one
-// through which kubectl events reads.
-func Groups(c *codec.Codec, coreAPI bool) []Group {
+// them.
+func Groups(c *codec.Codec) []Group {
 	// What is stored is the same object in both views, so the storage hash is too.
 	events := stored("events", event.Kind, true, "ev", "create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 	namespaces := stored("namespaces", "Namespace", false, "ns", "get", "list", "watch")
 	groups := []Group{
+		{c.Group.GroupVersion(event.CoreV1), append([]metav1.APIResource{events, namespaces}, coreKinds()...)},
 		{c.Group.GroupVersion(event.EventsV1), []metav1.APIResource{events}},
 		{authenticationv1.SchemeGroupVersion, []metav1.APIResource{
 			resource("selfsubjectreviews", "SelfSubjectReview", false, metav1.Verbs{"create"}),
@@ -60,11 +59,7 @@ func Groups(c *codec.Codec, coreAPI bool) []Group {
 			resource("selfsubjectrulesreviews", "SelfSubjectRulesReview", false, metav1.Verbs{"create"}),
 		}},
 	}
-	if coreAPI {
-		core := Group{c.Group.GroupVersion(event.CoreV1), append([]metav1.APIResource{events, namespaces}, coreKinds()...)}
-		groups = slices.Concat([]Group{core}, groups, kindGroups())
-	}
-	return groups
+	return append(groups, kindGroups()...)
 }
 
 // resource describes a resource.

@@ -23,7 +23,7 @@ func TestPageLimits(t *testing.T) {
 		t.Error("the page has one minute and 5 seconds")
 	}
 	for _, row := range []string{
-		fmt.Sprintf("| bytes of a request | of a GET's query those of `--max-query` (8 KiB), of a POST's form %d KiB |", maxBody>>10),
+		fmt.Sprintf("| bytes of a request | of a GET's query 8 KiB, of a POST's form %d KiB |", maxBody>>10),
 		fmt.Sprintf("| lines of an answer | %d if not said, at most %s |", lineLimit, grouped(maxLines)),
 		fmt.Sprintf("| series of an answer of `query` and `query_range` | %d |", maxSeries),
 		fmt.Sprintf("| series or streams that are counted for any answer | %s |", grouped(maxInner)),
