@@ -258,7 +258,7 @@ func TestMoveBetweenEngines(t *testing.T) {
 		services[from].do("DELETE", eventsPath+fmt.Sprint("/e", 2+from), "")
 		command(from, "export", later, "--after="+lastRevision(t, all))
 		for _, said := range []string{"1 created, 1 changed, 1 deleted", "0 created, 0 changed, 0 deleted"} { // repeated, nothing changes
-			if out := command(from+1, "import", later); !strings.Contains(out, said) {
+			if out := command(from+1, "import", later, "--apply-deletions"); !strings.Contains(out, said) {
 				t.Errorf("import says %q, want %q", out, said)
 			}
 		}

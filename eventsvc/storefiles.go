@@ -29,7 +29,7 @@ type storeCommands struct {
 	Compact compact `cmd:"" help:"Free disk space now; the service does so by itself over time."`
 	Usage   usageC  `cmd:"" help:"Show what takes the room, who writes most, and how old events get."`
 	Export  export  `cmd:"" help:"Write events as JSON, one a line: all of them, or the changes since a revision."`
-	Import  importC `cmd:"" help:"Store the events of an export."`
+	Import  importC `cmd:"" help:"Store the events of any file: exports, lists of kubectl, watches, logs, support bundles."`
 	Digest  digestC `cmd:"" help:"Print a checksum of all events, to compare two stores."`
 }
 

@@ -17,7 +17,8 @@
 // was written since: ADDED or MODIFIED with its newest version, or DELETED. It has a
 // BOOKMARK after every few lines, so that an export that was cut off can be continued
 // after the last one. A line whose event seems to report a gap of a mirror that the server
-// does not believe says so, with "believed": false. An import believes all others.
+// does not believe says so, with "believed": false. An import believes all others. The line of
+// an event that was imported has the version that it had at its source, as "source".
 package admin
 
 import (
@@ -48,9 +49,8 @@ type Store interface {
 	// Export writes all events or, if after is not 0, the changes after that
 	// revision. Its total is about the number of lines.
 	Export(ctx context.Context, after uint64, begin Begin) error
-	// Import stores the events of some lines of an export. Its result is valid with
-	// an error too.
-	Import(ctx context.Context, lines []byte) (Imported, error)
+	// Import stores events of other stores, some at a time. Its result is valid with an error too.
+	Import(ctx context.Context, arrivals []Arrival) (Imported, error)
 }
 
 // Begin is called before the first byte, with the revision of the state and the total

@@ -52,7 +52,7 @@ func (x *exporter) everything(ctx context.Context, begin Begin) error {
 	var failed error
 	visit := func(v *store.View) bool {
 		x.buf, failed = x.frames.AppendInitial(x.buf, v)
-		x.disbelieve(v.Attributes)
+		x.annotate(v.Attributes)
 		return failed == nil && len(x.buf) < exportBytes
 	}
 	for q := (store.Query{Revision: x.revision}); ; {
@@ -91,16 +91,20 @@ func (x *exporter) changes(ctx context.Context, after uint64, begin Begin) error
 			if x.buf, err = x.frames.AppendDelivery(x.buf, d); err != nil {
 				return err
 			}
-			x.disbelieve(d.Object.Attributes)
+			x.annotate(d.Object.Attributes)
 		}
 		return x.end(revision)
 	})
 }
 
-// disbelieve adds to the last line that the server does not believe the gap that its event seems to report.
-func (x *exporter) disbelieve(a event.Attributes) {
+// annotate adds to the last line that the server does not believe the gap that its event seems to report, and the
+// version that its event had elsewhere.
+func (x *exporter) annotate(a event.Attributes) {
 	if _, believed := a.Gap(); !believed && string(a.Field(event.Reason)) == event.GapReason {
 		x.buf = append(bytes.TrimSuffix(x.buf, []byte("}\n")), `,"believed":false}`+"\n"...)
+	}
+	if version := a.Version(); version > 0 {
+		x.buf = fmt.Appendf(bytes.TrimSuffix(x.buf, []byte("}\n")), `,"source":%d}`+"\n", version)
 	}
 }
 

@@ -187,7 +187,12 @@ func (h *Handler) importLines(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	sum, err := h.store.Import(r.Context(), lines)
+	arrivals, err := decodeArrivals(lines)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	sum, err := h.store.Import(r.Context(), arrivals)
 	a := &answer{ResponseWriter: w}
 	a.fail(a.say(sum, err))
 }

@@ -7,173 +7,127 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/watch"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/fields"
+	"tidings.example/eventsvc/internal/dump"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Imported counts the outcomes of the lines of an export.
-type Imported struct {
-	Created   int64    `json:"created"`
-	Changed   int64    `json:"changed"`
-	Deleted   int64    `json:"deleted"`
-	Unchanged int64    `json:"unchanged"`          // stored already, or deleted already
-	LeftOut   int64    `json:"leftOut"`            // could not be imported
-	Problems  []string `json:"problems,omitempty"` // the reasons of the first ones
+// Arrival is an event that is to be imported. It has a name, a namespace, a uid and a creationTimestamp.
+type Arrival struct {
+	Event    *eventsv1.Event
+	Version  uint64 // that it had where it comes from, 0 if it is not known
+	Believed bool   // if it reports a gap of a mirror, that can be believed
 
-	// CompactRevision is the new compact revision of the store, if a line had a
-	// revision that the store had not given out.
+	// Deleted removes the event. Replace removes another event of its name that is older, because it was deleted
+	// where this one comes from.
+	Deleted, Replace bool
+}
+
+// Arrivals returns events of a dump as arrivals. With deletions, what a watch says was deleted is.
+func Arrivals(items []dump.Item, deletions bool) []Arrival {
+	all := make([]Arrival, len(items))
+	for i, it := range items {
+		all[i] = Arrival{Event: it.Event, Version: it.Version, Believed: it.Believed, Deleted: it.Deleted && deletions, Replace: deletions}
+	}
+	return all
+}
+
+// Imported counts what became of arrivals.
+type Imported struct {
+	Created   int64     `json:"created"`
+	Changed   int64     `json:"changed"`
+	Deleted   int64     `json:"deleted"`
+	Unchanged int64     `json:"unchanged"`          // stored already, in this version or a newer one, or deleted already
+	Beside    int64     `json:"beside"`             // of these, stored under a longer name, because another event has theirs
+	Problems  []Problem `json:"problems,omitempty"` // those that are not stored
+
+	// CompactRevision is the new compact revision of the store, if it was empty and an event had a
+	// version that it had not given out.
 	CompactRevision uint64 `json:"compactRevision,omitempty"`
 }
 
-// maxProblems is the largest number of problems that are reported.
-const maxProblems = 20
+// Problem says why an arrival is not stored.
+type Problem struct {
+	Arrival int    `json:"arrival"` // its place among those of the call
+	Reason  string `json:"reason"`
+}
 
-// Add adds the outcomes of further lines.
+// Add adds the outcomes of further arrivals, but for their problems.
 func (i *Imported) Add(more Imported) {
 	i.Created += more.Created
 	i.Changed += more.Changed
 	i.Deleted += more.Deleted
 	i.Unchanged += more.Unchanged
-	i.LeftOut += more.LeftOut
+	i.Beside += more.Beside
 	i.CompactRevision = max(i.CompactRevision, more.CompactRevision)
-	i.Problems = append(i.Problems, more.Problems[:min(len(more.Problems), maxProblems-len(i.Problems))]...)
 }
 
 // importBatch is how many events are imported at the same time. They share commits.
 const importBatch = 256
 
-// errNewer leaves out an event because the store has a newer one of the same name.
-var errNewer = errors.New("there is a newer event of this name, with another uid; delete that first to have this one")
-
-// A line is one event of an export, to be put or deleted, or a bookmark.
-type line struct {
-	key      store.Key
-	event    *eventsv1.Event // nil: a bookmark
-	deleted  bool
-	revision uint64 // in the store that was exported; 0: not known
-	believed bool   // if the event reports a gap of a mirror
-
-	result store.Result // of the import
+// arriving is an arrival on its way.
+type arriving struct {
+	Arrival
+	index  int
+	key    store.Key // where it is to be stored
+	beside bool      // the key is not that of its name
+	result store.Result
 	err    error
 }
 
-// Import implements [Store]. The last line of an event determines its final state.
-// Changes of one event are made in order, those of different events in parallel.
+// Import implements [Store]. Changes of one event are made in order, those of different events in parallel.
 //
-// A line with a revision that this store has not given out is from another store, whose
-// clients may come to this one. Its revisions mean other versions here, so these
-// clients must list again. For that, the revisions of this store are first moved beyond
-// those of the other one (see [Engine]).
-func (l Local) Import(ctx context.Context, lines []byte) (sum Imported, err error) {
+// Of two versions of an event the newer one stays. An event of a name that another one has is stored beside
+// it, under [event.CopyName].
+//
+// An event with a version that this store has not given out is from another store, whose clients may come to this
+// one. If this one is empty, it moves its revisions beyond those of the other one, so that these clients must list
+// again (see [Engine]). A store that has events is nobody's successor, and the watches of its own clients go on.
+func (l Local) Import(ctx context.Context, arrivals []Arrival) (sum Imported, err error) {
 	if _, err := l.DB.Fresh(ctx); err != nil {
 		return sum, fmt.Errorf("import: %w", err)
 	}
-	var batch []*line
+	empty := l.DB.Stats().Events == 0
+	var batch []*arriving
 	pending := map[store.Key]bool{}
 	flush := func() error {
 		defer func() { batch = batch[:0]; clear(pending) }()
 		return l.importBatch(ctx, batch, &sum)
 	}
-	for text := range bytes.Lines(lines) {
-		if text = bytes.TrimSpace(text); len(text) == 0 {
-			continue
-		}
-		in, err := l.parse(text)
-		if err != nil {
-			sum.leaveOut(text, err)
-			continue
-		}
-		if in.revision > l.DB.Revision() {
-			bumped, err := l.DB.BumpRevision(ctx, in.revision)
+	for i, a := range arrivals {
+		if empty && a.Version > l.DB.Revision() {
+			bumped, err := l.DB.BumpRevision(ctx, a.Version)
 			if err != nil {
 				return sum, fmt.Errorf("import: %w", err)
 			}
 			sum.CompactRevision = bumped
 		}
-		if in.event == nil {
-			continue
-		}
-		if len(batch) == importBatch || pending[in.key] {
+		key := store.Key{Namespace: a.Event.Namespace, Name: a.Event.Name}
+		if len(batch) == importBatch || pending[key] {
 			if err := flush(); err != nil {
 				return sum, err
 			}
 		}
-		batch, pending[in.key] = append(batch, in), true
+		batch, pending[key] = append(batch, &arriving{Arrival: a, index: i, key: key}), true
 	}
 	return sum, flush()
 }
 
-func (i *Imported) leaveOut(text []byte, err error) {
-	i.LeftOut++
-	if len(i.Problems) < maxProblems {
-		i.Problems = append(i.Problems, fmt.Sprintf("%.80q: %v", text, err))
-	}
-}
-
-// parse reads one line.
-func (l Local) parse(text []byte) (*line, error) {
-	var frame struct {
-		Type     watch.EventType `json:"type"`
-		Object   json.RawMessage `json:"object"`
-		Believed *bool           `json:"believed"`
-	}
-	if err := json.Unmarshal(text, &frame); err != nil {
-		return nil, fmt.Errorf("no line of an export: %w", err)
-	}
-	switch frame.Type {
-	case watch.Added, watch.Modified, watch.Deleted:
-	case watch.Bookmark:
-		var bookmark metav1.PartialObjectMetadata
-		if err := json.Unmarshal(frame.Object, &bookmark); err != nil {
-			return nil, fmt.Errorf("no line of an export: %w", err)
-		}
-		return &line{revision: knownRevision(bookmark.ResourceVersion)}, nil
-	default:
-		return nil, fmt.Errorf("no line of an export: its type is %q", frame.Type)
-	}
-	ev, _, err := l.Codec.Decoder.DecodeEvent(event.EventsV1, "application/json", frame.Object, "Strict")
-	if err != nil {
-		return nil, err
-	}
-	if errs := event.ValidateStored(ev); len(errs) > 0 {
-		return nil, errs.ToAggregate()
-	}
-	return &line{
-		key: store.Key{Namespace: ev.Namespace, Name: ev.Name}, event: ev, deleted: frame.Type == watch.Deleted,
-		revision: knownRevision(ev.ResourceVersion), believed: frame.Believed == nil || *frame.Believed,
-	}, nil
-}
-
-// maxKnownRevision is larger than any revision of a store in this century, and a
-// float64 holds it exactly.
-const maxKnownRevision = 1 << 52
-
-// knownRevision parses the resourceVersion of an event of another store, which may be
-// any text. It returns 0 for a text that is no number, or too large to matter.
-func knownRevision(text string) uint64 {
-	if n, err := strconv.ParseUint(text, 10, 64); err == nil && n <= maxKnownRevision {
-		return n
-	}
-	return 0
-}
-
-// importBatch imports lines of different events in parallel. An error means that
-// further lines would fail as well.
-func (l Local) importBatch(ctx context.Context, batch []*line, sum *Imported) error {
+// importBatch imports different events in parallel. An error means that further ones would fail as well.
+func (l Local) importBatch(ctx context.Context, batch []*arriving, sum *Imported) error {
 	var wg sync.WaitGroup
 	for _, in := range batch {
 		wg.Go(func() {
-			for in.err = l.importLine(ctx, in); errors.Is(in.err, store.ErrBusy) && ctx.Err() == nil; in.err = l.importLine(ctx, in) {
+			for in.err = l.importOne(ctx, in); errors.Is(in.err, store.ErrBusy) && ctx.Err() == nil; in.err = l.importOne(ctx, in) {
 				select {
 				case <-time.After(5 * time.Millisecond):
 				case <-ctx.Done():
@@ -184,9 +138,12 @@ func (l Local) importBatch(ctx context.Context, batch []*line, sum *Imported) er
 	wg.Wait()
 	var failed error
 	for _, in := range batch {
+		if in.beside && in.err == nil {
+			sum.Beside++
+		}
 		switch {
-		case errors.Is(in.err, errNewer):
-			sum.leaveOut([]byte(in.key.String()), in.err)
+		case errors.Is(in.err, errRefused):
+			sum.Problems = append(sum.Problems, Problem{in.index, strings.TrimPrefix(in.err.Error(), errRefused.Error()+": ")})
 		case in.err != nil:
 			failed = cmp.Or(failed, fmt.Errorf("import of %s: %w", in.key, in.err))
 		case in.result.Op == store.Keep:
@@ -202,60 +159,183 @@ func (l Local) importBatch(ctx context.Context, batch []*line, sum *Imported) er
 	return failed
 }
 
-// gap returns the gap that the event of a line is marked with.
-func (in *line) gap() (g event.Gap, ok bool) {
-	g, ok = event.GapOf(in.event)
-	return g, ok && in.believed
+// errRefused is the error of an event that cannot be stored, whatever is tried.
+var errRefused = errors.New("refused")
+
+// gap returns the gap that an event is marked with.
+func (in *arriving) gap() (g event.Gap, ok bool) {
+	g, ok = event.GapOf(in.Event)
+	return g, ok && in.Believed
 }
 
-// importLine creates, replaces or deletes the event of a line.
-func (l Local) importLine(ctx context.Context, in *line) (err error) {
-	replaced := false
-	in.result, err = l.DB.Update(ctx, in.key, store.Any, func(current *store.Record) (store.Decision, error) {
-		same, other, err := l.compare(current, in)
-		if replaced = other; err != nil || same {
-			return store.Decision{Op: store.Keep}, err
+// besideKey is where the event is stored if another one has its name.
+func (in *arriving) besideKey() store.Key {
+	return store.Key{Namespace: in.Event.Namespace, Name: event.CopyName(in.Event.Labels[event.ClusterLabel], in.Event.Name, in.Event.UID)}
+}
+
+// step is what an attempt to store an event has found.
+type step uint8
+
+const (
+	done    step = iota
+	beside       // the event belongs beside another one of its name
+	removed      // another event of its name was removed, and it can be created now
+)
+
+// importOne creates, replaces or deletes an event.
+func (l Local) importOne(ctx context.Context, in *arriving) (err error) {
+	for {
+		var next step
+		in.result, err = l.DB.Update(ctx, in.key, store.Any, func(current *store.Record) (d store.Decision, err error) {
+			d, next, err = l.decide(ctx, in, current)
+			return d, err
+		})
+		if err != nil || next == done {
+			return err
 		}
-		if in.deleted || other {
-			return store.Decision{Op: store.Delete}, nil
+		if next == beside {
+			in.key, in.beside = in.besideKey(), true
+			renamed := *in.Event
+			renamed.Name = in.key.Name
+			in.Event = &renamed
 		}
-		draft, err := l.Codec.Draft(in.event)
-		if err != nil {
-			return store.Decision{}, err
-		}
-		if gap, ok := in.gap(); ok {
-			draft.Attributes = draft.Attributes.WithGap(gap)
-		}
-		if current == nil {
-			draft, err = store.Resume(ctx, l.DB.Timeline(), in.key, draft, event.Origin(in.event), codec.Origin)
-		}
-		return store.Decision{Op: store.Put, Draft: draft}, err
-	})
-	if err == nil && replaced { // the older event was deleted; now create this one
-		return l.importLine(ctx, in)
 	}
-	return err
 }
 
-// compare reports whether the store already has the state of a line (same), and whether
-// an older event of that name with another uid must be deleted first (other).
-func (l Local) compare(current *store.Record, in *line) (same, other bool, err error) {
+// decide says what becomes of the event that has the name of an arrival.
+func (l Local) decide(ctx context.Context, in *arriving, current *store.Record) (store.Decision, step, error) {
 	if current == nil {
-		return in.deleted, false, nil
+		return l.decideNew(ctx, in)
 	}
 	live, err := l.Codec.Event(current.View())
-	switch {
-	case err != nil:
-		return false, false, err
-	case live.UID != in.event.UID && in.deleted:
-		return true, false, nil // the deleted event is gone; current was created later
-	case live.UID != in.event.UID && in.event.CreationTimestamp.Before(&live.CreationTimestamp):
-		return false, false, errNewer
-	case live.UID != in.event.UID:
-		return false, true, nil
-	default:
-		_, marked := current.Attributes.Gap()
-		_, mark := in.gap()
-		return !in.deleted && marked == mark && fields.Same(in.event, live), false, nil
+	if err != nil {
+		return store.Decision{}, done, err
 	}
+	switch {
+	case live.UID == in.Event.UID && in.Deleted:
+		return store.Decision{Op: store.Delete}, done, nil
+	case live.UID == in.Event.UID:
+		if l.stays(current, live, in) {
+			return store.Decision{}, done, nil
+		}
+		d, err := l.put(in)
+		return d, done, err
+	case live.Annotations[event.SourceUID] == string(in.Event.UID): // a mirror's copy of it
+		return store.Decision{}, done, nil
+	case in.Replace && in.Event.CreationTimestamp.Before(&live.CreationTimestamp), in.Replace && in.Deleted:
+		return store.Decision{}, done, nil // it was deleted before the other one was made
+	case in.Replace:
+		return store.Decision{Op: store.Delete}, removed, nil
+	case in.beside:
+		return store.Decision{}, done, fmt.Errorf("%w: another event has the name %s", errRefused, in.key.Name)
+	default:
+		return store.Decision{}, beside, nil
+	}
+}
+
+// decideNew says what becomes of an arrival whose name no event has.
+func (l Local) decideNew(ctx context.Context, in *arriving) (store.Decision, step, error) {
+	if !in.beside { // it may be stored beside one that is gone now
+		err := l.DB.Get(ctx, in.besideKey(), func(*store.View) error { return nil })
+		if err == nil {
+			return store.Decision{}, beside, nil
+		} else if !errors.Is(err, store.ErrNotFound) {
+			return store.Decision{}, done, err
+		}
+	}
+	if in.Deleted {
+		return store.Decision{}, done, nil
+	}
+	d, err := l.put(in)
+	if err == nil {
+		d.Draft, err = store.Resume(ctx, l.DB.Timeline(), in.key, d.Draft, event.Origin(in.Event), codec.Origin)
+	}
+	return d, done, err
+}
+
+func (l Local) put(in *arriving) (store.Decision, error) {
+	draft, err := l.Codec.Draft(in.Event)
+	if err != nil {
+		return store.Decision{}, fmt.Errorf("%w: %w", errRefused, err)
+	}
+	if gap, ok := in.gap(); ok {
+		draft.Attributes = draft.Attributes.WithGap(gap)
+	}
+	if in.Version > 0 {
+		draft.Attributes = draft.Attributes.WithVersion(in.Version)
+	}
+	return store.Decision{Op: store.Put, Draft: draft}, nil
+}
+
+// stays reports whether the stored version of an event is the arriving one, or a newer one. If the versions do not
+// tell, the observations do.
+func (l Local) stays(current *store.Record, live *eventsv1.Event, in *arriving) bool {
+	_, marked := current.Attributes.Gap()
+	_, mark := in.gap()
+	if marked == mark && fields.Same(in.Event, live) {
+		return true
+	}
+	if version := current.Attributes.Version(); version > 0 && in.Version > 0 {
+		return in.Version < version
+	}
+	return cmp.Or(event.LastSeen(in.Event).Compare(event.LastSeen(live)), cmp.Compare(count(in.Event), count(live)), managed(in.Event).Compare(managed(live))) <= 0
+}
+
+// count is how often an event was observed.
+func count(ev *eventsv1.Event) int64 { return event.OccurrenceOf(ev).Count }
+
+// managed is when an event was last changed by a field manager.
+func managed(ev *eventsv1.Event) (last time.Time) {
+	for i := range ev.ManagedFields {
+		if at := ev.ManagedFields[i].Time; at != nil && at.After(last) {
+			last = at.Time
+		}
+	}
+	return last
+}
+
+// arrivalLine is an arrival on its way to a running service.
+type arrivalLine struct {
+	Event    json.RawMessage `json:"event"`
+	Version  uint64          `json:"version,omitempty"`
+	Believed bool            `json:"believed,omitempty"`
+	Deleted  bool            `json:"deleted,omitempty"`
+	Replace  bool            `json:"replace,omitempty"`
+}
+
+// encodeArrivals writes arrivals, one a line.
+func encodeArrivals(arrivals []Arrival) ([]byte, error) {
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b)
+	for _, a := range arrivals {
+		ev, err := json.Marshal(a.Event)
+		if err == nil {
+			err = lines.Encode(arrivalLine{ev, a.Version, a.Believed, a.Deleted, a.Replace})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// decodeArrivals reads what encodeArrivals has written, and checks it again: it comes from elsewhere.
+func decodeArrivals(lines []byte) ([]Arrival, error) {
+	var all []Arrival
+	for text := range bytes.Lines(lines) {
+		var line arrivalLine
+		if err := json.Unmarshal(text, &line); err != nil {
+			return nil, fmt.Errorf("arrival %d: %w", len(all), err)
+		}
+		ev := new(eventsv1.Event)
+		if _, err := event.Decode(line.Event, ev, false); err != nil {
+			return nil, fmt.Errorf("arrival %d: %w", len(all), err)
+		}
+		ev.TypeMeta = metav1.TypeMeta{}
+		if errs := event.ValidateStored(ev); len(errs) > 0 {
+			return nil, fmt.Errorf("arrival %d: %w", len(all), errs.ToAggregate())
+		}
+		all = append(all, Arrival{Event: ev, Version: line.Version, Believed: line.Believed, Deleted: line.Deleted, Replace: line.Replace})
+	}
+	return all, nil
 }

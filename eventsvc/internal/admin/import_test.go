@@ -3,6 +3,8 @@ package admin_test
 import (
 	"bytes"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec/codectest"
+	"tidings.example/eventsvc/internal/dump"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -48,9 +51,25 @@ func (f files) export(t *testing.T, after uint64) string {
 // load imports lines.
 func (f files) load(t *testing.T, lines string) admin.Imported {
 	t.Helper()
-	sum, err := f.Import(t.Context(), []byte(lines))
-	if err != nil || sum.LeftOut > 0 {
-		t.Fatalf("%+v: %v", sum, err)
+	return importLines(t, f.Local, lines)
+}
+
+// importLines imports the lines of an export, with what was deleted.
+func importLines(t testing.TB, to admin.Local, lines string) admin.Imported {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "export")
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var sum admin.Imported
+	report, err := dump.Read(t.Context(), []string{file}, dump.Options{}, func(items []dump.Item) error {
+		more, err := to.Import(t.Context(), admin.Arrivals(items, true))
+		sum.Add(more)
+		sum.Problems = append(sum.Problems, more.Problems...)
+		return err
+	})
+	if err != nil || report.Failed > 0 || len(sum.Problems) > 0 {
+		t.Fatalf("%+v: %v: %q", sum, err, report.Lines())
 	}
 	return sum
 }

@@ -139,8 +139,11 @@ func (r *Remote) Usage(ctx context.Context, maxBytes int64) (*usage.Breakdown, e
 }
 
 // Import implements [Store].
-func (r *Remote) Import(ctx context.Context, lines []byte) (sum Imported, err error) {
-	err = r.follow(ctx, "import", lines, nil, &sum)
+func (r *Remote) Import(ctx context.Context, arrivals []Arrival) (sum Imported, err error) {
+	lines, err := encodeArrivals(arrivals)
+	if err == nil {
+		err = r.follow(ctx, "import", lines, nil, &sum)
+	}
 	return sum, err
 }
 

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/dump"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
@@ -60,11 +63,27 @@ func export(r *restored) {
 
 // load imports an export.
 func load(i int) func(*restored) {
-	return func(r *restored) {
-		if sum, err := r.files().Import(r.t.Context(), []byte(r.exports[i])); err != nil || sum.LeftOut > 0 {
-			r.t.Fatalf("%+v: %v", sum, err)
-		}
+	return func(r *restored) { importLines(r.t, r.files(), r.exports[i]) }
+}
+
+// importLines imports the lines of an export, with what was deleted.
+func importLines(t testing.TB, to admin.Local, lines string) admin.Imported {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "export")
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
 	}
+	var sum admin.Imported
+	report, err := dump.Read(t.Context(), []string{file}, dump.Options{}, func(items []dump.Item) error {
+		more, err := to.Import(t.Context(), admin.Arrivals(items, true))
+		sum.Add(more)
+		sum.Problems = append(sum.Problems, more.Problems...)
+		return err
+	})
+	if err != nil || report.Failed > 0 || len(sum.Problems) > 0 {
+		t.Fatalf("%+v: %v: %q", sum, err, report.Lines())
+	}
+	return sum
 }
 
 func restart(r *restored) {

@@ -227,9 +227,9 @@ func (h *history) restore(export string) {
 		}
 	}
 	before := h.w.db.Revision()
-	sum, err := h.admin().Import(h.w.t.Context(), []byte(lines.String()))
-	if err != nil || sum.CompactRevision != 0 {
-		h.w.t.Fatal(sum, err)
+	sum := importLines(h.w.t, h.admin(), lines.String())
+	if sum.CompactRevision != 0 {
+		h.w.t.Fatal(sum)
 	}
 	h.restored += int(sum.Created)
 	h.follow(before, func(d store.Delivery) {

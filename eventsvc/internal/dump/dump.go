@@ -3,6 +3,7 @@ package dump
 import (
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -44,6 +45,7 @@ type Item struct {
 type Options struct {
 	Labels   map[string]string       // that every event gets
 	Time     time.Time               // of events without any; zero: they are reported
+	Stdin    *os.File                // what "-" is
 	Progress func(done, total int64) // bytes of all files; total is 0 if it is not known. May be nil
 }
 

@@ -70,7 +70,7 @@ func (r *reader) files(names []string) {
 // named reads a file or a folder that somebody named.
 func (r *reader) named(name string) error {
 	if name == "-" {
-		return r.opened(os.Stdin, "standard input", false)
+		return r.opened(r.Stdin, "standard input", false)
 	}
 	info, err := os.Stat(name)
 	if err != nil {

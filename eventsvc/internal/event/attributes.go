@@ -15,7 +15,8 @@ import (
 // encoding is flat and is read in place: for each Field a length (uvarint) and the
 // text, then the number of labels (uvarint) and for each label, sorted by key, the
 // length and text of its key and value, an [Occurrence], which those that older programs
-// have made lack, and the mark of a [Gap] if there is one.
+// have made lack, and, if either is there, the mark of a [Gap] and the version that the event had at its
+// source: see [Attributes.WithGap] and [Attributes.WithVersion].
 type Attributes []byte
 
 // NewAttributes encodes fields and labels, without an occurrence.
@@ -129,7 +130,7 @@ func (a Attributes) behindLabels() []byte {
 	return rest
 }
 
-// mark returns the mark of a gap, which is behind the occurrence.
+// mark returns the marks, which are behind the occurrence.
 func (a Attributes) mark() []byte {
 	_, mark, _ := cutOccurrence(a.behindLabels())
 	return mark

@@ -40,17 +40,49 @@ func GapOf(ev *eventsv1.Event) (g Gap, ok bool) {
 // WithGap marks attributes that have an occurrence with the gap that their event reports. The server marks the reports
 // that it believes: no field or label of an event does.
 func (a Attributes) WithGap(g Gap) Attributes {
-	marked := append(make(Attributes, 0, len(a)+16), a...)
-	return binary.AppendVarint(binary.AppendVarint(marked, g.From.Unix()), g.To.Unix())
+	return a.withMarks(g.From.Unix(), g.To.Unix(), a.Version())
+}
+
+// WithVersion notes the version that an imported event had in the store that it came from, so that an older one that
+// is imported later does not replace it.
+func (a Attributes) WithVersion(version uint64) Attributes {
+	g, ok := a.Gap()
+	if !ok {
+		return a.withMarks(0, 0, version)
+	}
+	return a.withMarks(g.From.Unix(), g.To.Unix(), version)
+}
+
+// withMarks sets the marks: the times of a gap (varints), which are equal if there is none, and a version (uvarint).
+func (a Attributes) withMarks(from, to int64, version uint64) Attributes {
+	before := a[:len(a)-len(a.mark())]
+	marked := append(make(Attributes, 0, len(a)+24), before...)
+	return binary.AppendUvarint(binary.AppendVarint(binary.AppendVarint(marked, from), to), version)
+}
+
+// marks returns what withMarks has set.
+func (a Attributes) marks() (from, to int64, version uint64) {
+	b := a.mark()
+	from, n := binary.Varint(b)
+	if n <= 0 {
+		return 0, 0, 0
+	}
+	to, m := binary.Varint(b[n:])
+	if m <= 0 {
+		return 0, 0, 0
+	}
+	version, _ = binary.Uvarint(b[n+m:])
+	return from, to, version
 }
 
 // Gap returns the gap that the attributes are marked with.
 func (a Attributes) Gap() (g Gap, ok bool) {
-	mark := a.mark()
-	from, n := binary.Varint(mark)
-	if n <= 0 {
-		return g, false
-	}
-	to, m := binary.Varint(mark[n:])
-	return Gap{From: time.Unix(from, 0).UTC(), To: time.Unix(to, 0).UTC(), Cluster: a.Get(ClusterLabel)}, m > 0
+	from, to, _ := a.marks()
+	return Gap{From: time.Unix(from, 0).UTC(), To: time.Unix(to, 0).UTC(), Cluster: a.Get(ClusterLabel)}, from < to
+}
+
+// Version returns the version that the event had in the store that it came from, 0 if it is not known.
+func (a Attributes) Version() uint64 {
+	_, _, version := a.marks()
+	return version
 }

@@ -1,10 +1,13 @@
 package event
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Occurrence says when and how often the thing that an event reports was observed. It is
@@ -174,6 +177,13 @@ func (a Attributes) Since(before Attributes) Attributes {
 
 // SourceUID is the annotation of a copy that a mirror has made: the uid that the event has in its cluster.
 const SourceUID = "mirror.tidings.example/uid"
+
+// CopyName returns the name of an event that is stored beside others of its name, as a mirror names its copies: the same for every version of it,
+// another one for any other event.
+func CopyName(cluster string, name string, uid types.UID) string {
+	sum := sha256.Sum256([]byte(cluster + "/" + string(uid)))
+	return fmt.Sprintf("%s.%x", name, sum[:5])
+}
 
 // Origin names an event where it was first written: a mirror's copy by the uid of the event that it was made of, any other by
 // its own. Two events of one name that have the same are one, of which an observation counts once.

@@ -1,0 +1,264 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"strings"
+	"time"
+
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/dump"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/terminal"
+	"tidings.example/shared/cli"
+)
+
+// importC stores the events of files.
+type importC struct {
+	File        []string `arg:"" help:"Files and folders that have events in any form; - is standard input."`
+	GroupDomain string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
+	reading
+	ApplyDeletions bool `env:"-" help:"Delete what the files say was deleted. Default: its last version is stored, because a watch tells of expiry in the same way."`
+	place
+	printer
+}
+
+// reading has the settings that say how files are read.
+type reading struct {
+	Cluster string            `env:"-" placeholder:"NAME" help:"The cluster that the events come from, as their label; never mix two clusters without it."`
+	Label   map[string]string `env:"-" short:"l" placeholder:"NAME=VALUE;..." help:"Labels that the events get."`
+	Time    time.Time         `env:"-" placeholder:"TIME" help:"The time of events that have none, in RFC 3339."`
+	Strict  bool              `env:"-" help:"Store nothing of a file in which anything is wrong or would not be kept."`
+}
+
+// Help is the rest of the command's help.
+func (*importC) Help() string {
+	return `Takes what is an event in the files, whatever they are: exports of this service; lists, arrays, single events and lines of
+kubectl in JSON or YAML, of core/v1, events.k8s.io/v1 and v1beta1; watches; lines of kubernetes-event-exporter, and of logs of
+Google and OpenTelemetry; all of these compressed by gzip, or within folders, tar and zip archives, such as support bundles.
+What is no event is counted. Of an event that cannot be stored, the file, the line and the reason are printed.
+
+Events keep their uid, times, counts and everything else, except for the resourceVersion, which is this store's own. Their
+retention begins now. Of two versions of an event the newer one stays, so that files can be imported in any order, and again.
+An event whose name another event has is stored beside it, under a longer name.
+
+If the store is empty, it continues beyond all revisions that the other store may have given out; clients of that one then
+list again.
+
+  eventsvc import events.json
+  eventsvc import must-gather.tar.gz --cluster north
+  kubectl get events -A -o json | eventsvc import - --cluster north
+  eventsvc import later.ndjson --apply-deletions` + exitCodes
+}
+
+// clusterLabel is the label that people select by; [event.ClusterLabel] is that of queries. A mirror sets both.
+const clusterLabel = "cluster"
+
+// labels returns the labels that events get.
+func (r *reading) labels() (map[string]string, error) {
+	all := maps.Clone(r.Label)
+	if r.Cluster != "" {
+		if all == nil {
+			all = map[string]string{}
+		}
+		all[event.ClusterLabel], all[clusterLabel] = r.Cluster, r.Cluster
+		if errs := validation.IsValidLabelValue(r.Cluster); len(errs) > 0 {
+			return nil, cli.Usagef("--cluster %q cannot be the value of a label: %s", r.Cluster, strings.Join(errs, "; "))
+		}
+	}
+	if errs := metav1validation.ValidateLabels(all, field.NewPath("--label")); len(errs) > 0 {
+		return nil, cli.Usagef("%w", errs.ToAggregate())
+	}
+	return all, nil
+}
+
+// imported is the result of an import.
+type imported struct {
+	admin.Imported
+	Events   int64      `json:"events"` // that were found
+	From     *time.Time `json:"from,omitempty"`
+	To       *time.Time `json:"to,omitempty"`
+	LeftOut  int64      `json:"leftOut"`
+	Messages []string   `json:"messages,omitempty"`
+}
+
+// Run stores the events.
+func (i *importC) Run(ctx context.Context, std stdio) error {
+	formats, err := codec.New(i.GroupDomain)
+	if err != nil {
+		return cli.Usagef("--group-domain: %w", err)
+	}
+	load, err := i.loader(std, "import")
+	if err != nil {
+		return err
+	}
+	load.deletions = i.ApplyDeletions
+	defer load.close()
+	s, closeStore, err := i.open(true, formats)
+	if err == nil {
+		err = i.writable(s, closeStore)
+	}
+	if err != nil {
+		return err
+	}
+	sum, err := load.files(ctx, s, i.File)
+	if err = errors.Join(err, closeStore(), i.print(std.out, sum, sum.String())); err != nil {
+		return fmt.Errorf("%w; run it again when that is mended: what is imported already is left alone", err)
+	}
+	if sum.LeftOut > 0 || sum.Events == 0 {
+		return errFindings
+	}
+	return nil
+}
+
+// String says what was done.
+func (s imported) String() string {
+	text := fmt.Sprintf("%d created, %d changed, %d deleted, %d unchanged, %d left out", s.Created, s.Changed, s.Deleted, s.Unchanged, s.LeftOut)
+	if s.CompactRevision > 0 {
+		text += fmt.Sprintf("; continues after revision %d, older ones are compacted", s.CompactRevision)
+	}
+	return strings.Join(append([]string{text}, s.Messages...), "\n")
+}
+
+// loader stores the events of files.
+type loader struct {
+	dump.Options
+	strict, deletions bool
+	done              func()
+	spooled           *os.File // standard input, if it is read twice
+
+	sum imported
+}
+
+// loader returns what stores the events of files, with what is done called so in its progress.
+func (r *reading) loader(std stdio, what string) (*loader, error) {
+	labels, err := r.labels()
+	if err != nil {
+		return nil, err
+	}
+	tell, done := tellFiles(std, what)
+	return &loader{Options: dump.Options{Labels: labels, Time: r.Time, Progress: tell, Stdin: os.Stdin}, strict: r.Strict, done: done}, nil
+}
+
+// tellFiles shows the progress on a line of the terminal or, elsewhere, as a line for each 10 seconds.
+func tellFiles(std stdio, what string) (tell func(done, total int64), end func()) {
+	bar, next := terminal.NewProgress(std.err), time.Now().Add(tellEvery)
+	return func(done, total int64) {
+		text := fmt.Sprintf("%s: %s read", what, mebibytes(done))
+		if total > 0 {
+			text = fmt.Sprintf("%s: %3d %%", what, 100*done/max(total, done, 1))
+		}
+		bar.Show("%s", text)
+		if now := time.Now(); terminal.Width(std.err) == 0 && now.After(next) {
+			next = now.Add(tellEvery)
+			_, _ = fmt.Fprintln(std.err, text)
+		}
+	}, bar.Clear
+}
+
+const tellEvery = 10 * time.Second
+
+func (l *loader) close() {
+	l.done()
+	if l.spooled != nil {
+		_ = l.spooled.Close()
+	}
+}
+
+// files stores the events of files. The sum is valid with an error, too.
+func (l *loader) files(ctx context.Context, s admin.Store, files []string) (imported, error) {
+	var err error
+	if l.strict {
+		files, err = l.sound(ctx, files)
+	}
+	var report *dump.Report
+	if err == nil {
+		report, err = dump.Read(ctx, files, l.Options, func(items []dump.Item) error { return l.store(ctx, s, items) })
+	}
+	l.done()
+	if report != nil {
+		l.sum.Events = report.Events
+		l.sum.LeftOut += report.Failed
+		if report.Events > 0 {
+			l.sum.From, l.sum.To = &report.From, &report.To
+		}
+		l.sum.Messages = append(l.sum.Messages, report.Lines()...)
+	}
+	if l.sum.Beside > 0 {
+		l.sum.Messages = append(l.sum.Messages, fmt.Sprintf(
+			"%d have a name that another event has, and are stored beside it under a longer one: if they come from another cluster, import it with --cluster NAME", l.sum.Beside))
+	}
+	return l.sum, err
+}
+
+// store stores some events.
+func (l *loader) store(ctx context.Context, s admin.Store, items []dump.Item) error {
+	sum, err := s.Import(ctx, admin.Arrivals(items, l.deletions))
+	l.sum.Add(sum)
+	for _, p := range sum.Problems {
+		it := items[p.Arrival]
+		l.sum.LeftOut++
+		if len(l.sum.Messages) < maxMessages {
+			l.sum.Messages = append(l.sum.Messages, fmt.Sprintf("%s: %s/%s: %s", it.Place, it.Event.Namespace, it.Event.Name, p.Reason))
+		}
+	}
+	return err
+}
+
+// maxMessages is how many events are named that the store refuses.
+const maxMessages = 20
+
+// sound returns the files that have nothing wrong in them. It reads standard input into a file without a name, so that
+// it can be read again.
+func (l *loader) sound(ctx context.Context, files []string) (good []string, err error) {
+	for _, name := range files {
+		if name == "-" && l.spooled == nil {
+			if err := l.spool(); err != nil {
+				return nil, err
+			}
+		}
+		report, err := dump.Read(ctx, []string{name}, l.Options, func([]dump.Item) error { return nil })
+		if err != nil {
+			return nil, err
+		}
+		if name == "-" {
+			if _, err := l.spooled.Seek(0, io.SeekStart); err != nil {
+				return nil, err
+			}
+		}
+		if report.Failed == 0 && !report.Noted() {
+			good = append(good, name)
+			continue
+		}
+		l.sum.LeftOut += max(1, report.Events+report.Failed)
+		l.sum.Messages = append(l.sum.Messages, report.Lines()...)
+		l.sum.Messages = append(l.sum.Messages, name+": --strict: nothing of it is stored")
+	}
+	return good, nil
+}
+
+func (l *loader) spool() error {
+	f, err := os.CreateTemp("", "eventsvc-*")
+	if err != nil {
+		return err
+	}
+	l.spooled = f
+	if err := os.Remove(f.Name()); err != nil {
+		return err
+	}
+	if _, err := io.Copy(f, l.Stdin); err != nil {
+		return err
+	}
+	l.Stdin = f
+	_, err = f.Seek(0, io.SeekStart)
+	return err
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// dumpFile writes lines to a file, and returns its name.
+func dumpFile(t *testing.T, lines ...string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "dump")
+	if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// dumped is an event of a cluster, in a version.
+func dumped(name, uid string, count, version int) string {
+	return fmt.Sprintf(`{"kind":"Event","apiVersion":"v1","metadata":{"name":%q,"namespace":"shop","uid":%q,"resourceVersion":"%d","creationTimestamp":"2026-02-03T04:00:00Z"},`+
+		`"involvedObject":{"kind":"Pod","namespace":"shop","name":"web"},"reason":"R","type":"Normal","message":"m","count":%d,"firstTimestamp":"2026-02-03T04:00:00Z","lastTimestamp":"2026-02-03T04:%02d:00Z"}`,
+		name, uid, version, count, count)
+}
+
+func framed(kind, object string) string { return fmt.Sprintf(`{"type":%q,"object":%s}`, kind, object) }
+
+// exported returns what a store has: each event with its name, uid and count.
+func exported(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	for line := range strings.Lines(command(t, 0, "export", "-", "--data-dir="+dir)) {
+		ev := decoded[struct {
+			Type   string
+			Object struct {
+				Metadata struct {
+					Name, UID string
+					Labels    map[string]string
+				}
+				DeprecatedCount int
+			}
+		}](t, line)
+		if ev.Type != "BOOKMARK" {
+			all = append(all, fmt.Sprint(ev.Object.Metadata.Name, " ", ev.Object.Metadata.UID, " ", ev.Object.DeprecatedCount, " ", ev.Object.Metadata.Labels["cluster"]))
+		}
+	}
+	return all
+}
+
+// TestImportVersions: of several versions of an event the newest stays, in whatever files and order they come. Deletions
+// are applied on demand.
+func TestImportVersions(t *testing.T) {
+	t.Parallel()
+	first, second, third := dumped("e", "u", 1, 101), dumped("e", "u", 4, 104), dumped("e", "u", 9, 109)
+	label := strings.Replace(third, `"uid"`, `"labels":{"cluster":"x"},"uid"`, 1) // nothing was observed, but the version is newer
+	label = strings.Replace(label, `"109"`, `"110"`, 1)
+	for name, tt := range map[string]struct {
+		files [][]string
+		args  []string
+		want  []string
+	}{
+		"in order":                      {[][]string{{framed("ADDED", first), framed("MODIFIED", second), framed("MODIFIED", third)}}, nil, []string{"e u 9 "}},
+		"backwards":                     {[][]string{{third}, {second}, {first}}, nil, []string{"e u 9 "}},
+		"only a label":                  {[][]string{{label}, {third}, {first}}, nil, []string{"e u 9 x"}},
+		"without versions":              {[][]string{{strings.Replace(third, `"109"`, `""`, 1)}, {strings.Replace(first, `"101"`, `""`, 1)}}, nil, []string{"e u 9 "}},
+		"a deletion":                    {[][]string{{framed("ADDED", first), framed("DELETED", second)}}, nil, []string{"e u 4 "}},
+		"a deletion that counts":        {[][]string{{framed("ADDED", first), framed("DELETED", second)}}, []string{"--apply-deletions"}, nil},
+		"another of the name":           {[][]string{{first, dumped("e", "v", 2, 7)}, {dumped("e", "v", 3, 8)}}, nil, []string{"e u 1 ", "e.1f807e6b8d v 3 "}},
+		"another of the name, clusters": {[][]string{{first, dumped("e", "v", 2, 7)}}, []string{"--cluster=north"}, []string{"e u 1 north", "e.e441e3abe3 v 2 north"}},
+	} {
+		dir := t.TempDir()
+		var files []string
+		for _, lines := range tt.files {
+			files = append(files, dumpFile(t, lines...))
+		}
+		args := append(append([]string{"import", "--data-dir=" + dir}, files...), tt.args...)
+		command(t, 0, args...)
+		if diff := cmp.Diff(tt.want, exported(t, dir)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		digest := command(t, 0, "digest", "--data-dir="+dir)
+		if said := command(t, 0, args...); len(tt.args) == 0 && !strings.HasPrefix(said, "0 created, 0 changed, 0 deleted") {
+			t.Errorf("%s, again: %s", name, said)
+		}
+		if again := command(t, 0, "digest", "--data-dir="+dir); again != digest {
+			t.Errorf("%s, again: %s, was %s", name, again, digest)
+		}
+	}
+}
+
+// TestImportCountsOnce: a watch that is imported twice, into a running service, counts each observation once, and does not
+// move the revisions of the service.
+func TestImportCountsOnce(t *testing.T) {
+	t.Parallel()
+	i, dir := newIssuer(t), t.TempDir()
+	p := start(t, dir, i)
+	p.do("POST", eventsPath, newEvent("own"))
+	_, list := p.do("GET", eventsPath, "")
+	known := list["metadata"].(map[string]any)["resourceVersion"].(string)
+	file := dumpFile(t, framed("ADDED", dumped("e", "u", 1, 900001)), framed("MODIFIED", dumped("e", "u", 4, 900004)), framed("MODIFIED", dumped("e", "u", 9, 900009)))
+	for range 2 {
+		said := command(t, 0, "import", file, "--data-dir="+dir, "--listen-admin="+p.addrs["--listen-admin"])
+		if strings.Contains(said, "continues after") {
+			t.Error(said)
+		}
+		code, histogram := p.do("GET", "/query/v1/histogram?from=2026-02-03T00:00:00Z&to=2026-02-04T00:00:00Z&step=24h", "")
+		if total := histogram["total"]; code != 200 || total != 9.0 {
+			t.Errorf("%d: %v were observed, want 9", code, total)
+		}
+	}
+	if code, answer := p.do("GET", eventsPath+"?resourceVersionMatch=Exact&resourceVersion="+known, ""); code != 200 {
+		t.Errorf("a revision from before the import: %d %v", code, answer)
+	}
+}
+
+// TestImportStrict: nothing of a file is stored in which anything is wrong, or has a field that would not be kept.
+func TestImportStrict(t *testing.T) {
+	t.Parallel()
+	good := dumpFile(t, dumped("good", "u1", 1, 1))
+	for says, bad := range map[string]string{
+		"metadata.clusterName": dumpFile(t, dumped("a", "u2", 1, 1), strings.Replace(dumped("b", "u3", 1, 1), `"uid"`, `"clusterName":"x","uid"`, 1)),
+		"not JSON":             dumpFile(t, dumped("a", "u2", 1, 1), `{"kind":"Event",]`),
+		"no time at all":       dumpFile(t, dumped("a", "u2", 1, 1), `{"kind":"Event","apiVersion":"v1","metadata":{"name":"b"}}`),
+	} {
+		dir := t.TempDir()
+		said := command(t, 3, "import", bad, good, "--strict", "--data-dir="+dir)
+		if !strings.Contains(said, says) || !strings.Contains(said, "--strict: nothing of it is stored") {
+			t.Errorf("%s is not said: %s", says, said)
+		}
+		if diff := cmp.Diff([]string{"good u1 1 "}, exported(t, dir)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", says, diff)
+		}
+	}
+}
+
+// TestImportFindsNothing: a file without events is a failure with a code of its own, and says what it is.
+func TestImportFindsNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for says, file := range map[string]string{
+		"ask the sender for the output of kubectl get events -A -o json": dumpFile(t, "LAST SEEN   TYPE     REASON   OBJECT   MESSAGE", "5m          Normal   Pulled   pod/a    x"),
+		"1 Pod: not events": dumpFile(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}`),
+		"no such file":      filepath.Join(dir, "none"),
+	} {
+		if said := command(t, 3, "import", file, "--data-dir="+dir); !strings.Contains(said, says) {
+			t.Errorf("%q is not said: %s", says, said)
+		}
+	}
+	command(t, 2, "import", "x", "--cluster=no label", "--data-dir="+dir)
+	command(t, 2, "import", "x", "--label=a/b/c=d", "--data-dir="+dir)
+	command(t, 2, "import", "--data-dir="+dir)
+}
+
+// TestImportRoundTrip: an export of everything that the dumps of the tests have is imported to the same.
+func TestImportRoundTrip(t *testing.T) {
+	t.Parallel()
+	one, two := t.TempDir(), t.TempDir()
+	command(t, 3, "import", "internal/dump/testdata/dumps", "--data-dir="+one) // some are not whole
+	file := filepath.Join(t.TempDir(), "export")
+	command(t, 0, "export", file, "--data-dir="+one)
+	command(t, 0, "import", file, "--data-dir="+two)
+	a, b := command(t, 0, "digest", "--data-dir="+one), command(t, 0, "digest", "--data-dir="+two)
+	if a != b || strings.HasPrefix(a, "0 ") {
+		t.Errorf("the digests are %q and %q", a, b)
+	}
+}
