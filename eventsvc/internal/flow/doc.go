@@ -27,8 +27,9 @@
 //     others. A flow that is alone may take every seat.
 //   - A flow that has used its fair share of all processors' time in the current
 //     period gets no seat while a flow below its share has a request in flight.
-//     That holds even if the other request waits for the disk or the network: it
-//     will need a processor again at once.
+//     That holds even if the other request waits for the disk: it will need a
+//     processor again at once. It does not if that waits for its client, who may
+//     never read or send.
 //   - Of the large bodies of a flow only a few are in memory at once. They are
 //     read in pieces, and each piece waits for a seat.
 //   - All callers whose token is refused are one flow, [Anonymous].

@@ -3,6 +3,7 @@ package flow
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -398,3 +399,50 @@ func TestPartsOfTime(t *testing.T) {
 		scheduler.forgotten(t)
 	})
 }
+
+// TestClientsThatStallHoldNobodyUp: clients that do not read their answers or send the rest of
+// their bodies need no processor, so others do not leave any to them.
+func TestClientsThatStallHoldNobodyUp(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string]func(*Seat, func()){
+		"unread": func(u *Seat, forever func()) {
+			_ = u.Write(func() error { forever(); return nil })
+		},
+		"unsent": func(u *Seat, forever func()) {
+			body := io.NopCloser(readerFunc(func([]byte) (int, error) { forever(); return 0, io.EOF }))
+			_, _ = NewReader(context.WithValue(t.Context(), Key{}, u), body).Read(make([]byte, 1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				scheduler := newScheduler(2)
+				ctx, stop := context.WithCancel(t.Context())
+				var stalled sync.WaitGroup
+				for i := range 6 {
+					stalled.Go(func() {
+						u := scheduler.enter(t, Reads, fmt.Sprint("stalled-", i))
+						defer u.Release()
+						wait(u, func() { <-ctx.Done() })
+					})
+				}
+				time.Sleep(2 * slowWrite)
+				for i := range 100 {
+					scheduler.enter(t, Writes, "other").Release() // the good one is not alone
+					if waited, err := scheduler.work(ctx, Reads, "good", 5*time.Millisecond); err != nil || waited > 0 {
+						t.Fatalf("request %d waited for %v, %v", i, waited, err)
+					}
+				}
+				stop()
+				stalled.Wait()
+				scheduler.forgotten(t)
+			})
+		})
+	}
+}
+
+// readerFunc is a reader from a function.
+type readerFunc func([]byte) (int, error)
+
+// Read implements [io.Reader].
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }

@@ -46,7 +46,9 @@ func (r *Reader) Read(p []byte) (int, error) {
 	} else if err := s.piece(r.ctx); err != nil {
 		return 0, err
 	}
-	n, err := r.body.Read(p[:min(len(p), room)])
+	var n int
+	var err error
+	s.client(func() { n, err = r.body.Read(p[:min(len(p), room)]) })
 	if r.read += n; r.read > LargeBody {
 		s.charge(time.Duration(n) * readCost / 1024)
 	}

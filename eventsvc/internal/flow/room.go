@@ -286,7 +286,7 @@ func (s *Seat) Room() *Room {
 	return &s.room
 }
 
-// Take is [Room.Take]. The request yields its seat while it waits.
+// Take is [Room.Take]. The request waits without its seat.
 func (s *Seat) Take(ctx context.Context, n int) error {
 	if s == nil {
 		return nil
@@ -296,8 +296,8 @@ func (s *Seat) Take(ctx context.Context, n int) error {
 		s.room.bytes += n
 		return nil
 	}
-	s.Yield()
-	if err := s.room.wait(ctx, w); err != nil {
+	var err error
+	if s.client(func() { err = s.room.wait(ctx, w) }); err != nil {
 		return err
 	}
 	return s.Acquire(ctx)

@@ -81,6 +81,7 @@ type level struct {
 type flow struct {
 	name     string
 	inFlight int
+	stalled  int // of these, requests that wait for their client
 	working  int
 	used     time.Duration           // in all; decides who is next
 	spent    time.Duration           // in the current period, with what earlier ones left over
@@ -140,6 +141,10 @@ func (s *Scheduler) flow(name string) *flow {
 	}
 	return f
 }
+
+// running reports whether a flow has a request in flight that needs a processor, now or soon.
+// One that waits for the disk does; when the client reads or sends on is not known.
+func (f *flow) running() bool { return f.inFlight > f.stalled }
 
 // charge adds time that was used without a seat.
 func (f *flow) charge(d time.Duration) {

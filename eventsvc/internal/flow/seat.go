@@ -13,7 +13,7 @@ const (
 	// was 2.1 times theirs alone instead of 1.6 (6 and 3 alternating runs).
 	quantum = 300 * time.Microsecond
 	// slowWrite is how long a write to the client may hold the seat.
-	slowWrite = 10 * time.Millisecond
+	slowWrite = time.Millisecond
 )
 
 // Seat is one request's right to a seat of its level.
@@ -24,8 +24,9 @@ type Seat struct {
 	room      Room // that its answer takes
 
 	// Guarded by the scheduler's mutex, because the timer of a slow write yields.
-	flow  *flow     // nil: released
-	began time.Time // when it got the seat; zero: it does not hold it
+	flow    *flow     // nil: released
+	began   time.Time // when it got the seat; zero: it does not hold it
+	stalled bool      // it waits for its client
 }
 
 // Acquire waits for the seat. A request that has held it for less than a quantum
@@ -131,14 +132,61 @@ func (s *Seat) Write(write func() error) error {
 	}
 	t := s.scheduler
 	t.mu.Lock()
+	written := false
 	if s.flow == nil || s.began.IsZero() || t.alone(s.flow) {
-		s.yield()
-		t.mu.Unlock()
-		return write()
+		s.stall()
+	} else {
+		defer time.AfterFunc(slowWrite, func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			if !written {
+				s.stall()
+			}
+		}).Stop()
 	}
 	t.mu.Unlock()
-	defer time.AfterFunc(slowWrite, s.Yield).Stop()
-	return write()
+	err := write()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	written = true
+	s.resume()
+	return err
+}
+
+// client runs wait, which waits for the client, without the seat.
+func (s *Seat) client(wait func()) {
+	if s == nil {
+		wait()
+		return
+	}
+	t := s.scheduler
+	t.mu.Lock()
+	s.stall()
+	t.mu.Unlock()
+	wait()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.resume()
+}
+
+// stall gives up the seat for a wait for the client. Until resume, the request does not count
+// as one that needs a processor: a client that never reads would hold up all flows above
+// their share. The caller holds the mutex.
+func (s *Seat) stall() {
+	if s.flow != nil && s.level != Watches && !s.stalled {
+		s.stalled = true
+		s.flow.stalled++
+	}
+	s.yield()
+	s.scheduler.dispatchAll()
+}
+
+// resume ends stall, if there was one. The caller holds the mutex.
+func (s *Seat) resume() {
+	if s.stalled {
+		s.stalled = false
+		s.flow.stalled--
+	}
 }
 
 // piece waits until another large body of the flow may be in memory, where it may

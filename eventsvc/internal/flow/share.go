@@ -21,7 +21,7 @@ func (s *Scheduler) startPeriod() {
 	}
 	s.active = 0
 	for name, f := range s.flows {
-		if f.spent > 0 || f.inFlight > 0 {
+		if f.spent > 0 || f.running() {
 			s.active++
 		}
 		f.spent = max(f.spent-due, 0)
@@ -37,15 +37,15 @@ func (s *Scheduler) share() time.Duration {
 	return period * time.Duration(s.processors) / time.Duration(max(s.active, 2))
 }
 
-// overShare reports whether a flow has used its share while another with a
-// request in flight has not.
+// overShare reports whether a flow has used its share while another that is
+// running has not.
 func (s *Scheduler) overShare(f *flow) bool {
 	share := s.share()
 	if f.spent < share || s.alone(f) {
 		return false
 	}
 	for _, other := range s.flows {
-		if other.spent < share && other.inFlight > 0 {
+		if other.spent < share && other.running() {
 			return true
 		}
 	}
