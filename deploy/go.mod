@@ -6,7 +6,7 @@ require (
 	// docs: renders the manual
 	github.com/yuin/goldmark v1.8.7
 	// tokens of the client-credentials grant
-	golang.org/x/oauth2 v0.37.0
+	golang.org/x/oauth2 v0.38.0
 	// the Event types
 	k8s.io/api v0.37.2
 	// times and names of objects

@@ -16,7 +16,7 @@ require (
 	// the store on PostgreSQL
 	github.com/jackc/pgx/v5 v5.12.0
 	// zstd: old events compressed on the disk
-	github.com/klauspost/compress v1.20.1
+	github.com/klauspost/compress v1.20.4
 	// asked for: HTTP
 	github.com/labstack/echo/v4 v4.16.0
 	// metrics
@@ -26,7 +26,7 @@ require (
 	// policy files, with the line of each mistake
 	go.yaml.in/yaml/v3 v3.0.6
 	// the size of terminals
-	golang.org/x/sys v0.49.0
+	golang.org/x/sys v0.50.0
 	// token buckets of the create rates
 	golang.org/x/time v0.16.0
 	// encodes the OpenAPI documents

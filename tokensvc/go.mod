@@ -16,13 +16,13 @@ require (
 	// metrics
 	github.com/prometheus/client_golang v1.25.0
 	// asked for: bcrypt
-	golang.org/x/crypto v0.58.0
+	golang.org/x/crypto v0.59.0
 	// tests: a stock client
-	golang.org/x/oauth2 v0.37.0
+	golang.org/x/oauth2 v0.38.0
 	// one compare for attempts that are alike
-	golang.org/x/sync v0.24.0
+	golang.org/x/sync v0.25.0
 	// hash-secret asks for a secret without showing it
-	golang.org/x/term v0.47.0
+	golang.org/x/term v0.48.0
 	// the allowance of failed attempts
 	golang.org/x/time v0.16.0
 	// asked for: gorm on PostgreSQL
@@ -66,8 +66,8 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/net v0.62.0 // indirect
-	golang.org/x/sys v0.49.0 // indirect
-	golang.org/x/text v0.43.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/text v0.44.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 )
 

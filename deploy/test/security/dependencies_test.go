@@ -48,6 +48,12 @@ It would have saved some 400 lines; the goal was 800. The watch is what the prom
 part did not shrink: RetryWatcher drops bookmarks, so that the cursor of a quiet cluster gets too old; it ends with 401; it
 repeats a watch that is refused with 410 for ever; it waits a fixed second; and it reports no failure to its caller. Informers
 begin with a list instead of the cursor and hold all events in memory.
+
+**A library for completion of command lines.** github.com/jotaen/kong-completion (MIT) completes kong's commands in bash, zsh and
+fish, as package shared/cli does. Its last version is of October 2022. It is built for kong 0.6, and on github.com/posener/complete v1
+of 2019 and two modules under MPL-2.0, which this project does not take. Its predictors get the words, and not the settings in
+them, so they cannot ask the server that the words before name. The flags of a default command, ` + "`--no-`" + ` forms and files are not
+completed.
 `
 
 // modules are those of the repository. The first three make the services, the
