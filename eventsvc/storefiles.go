@@ -11,7 +11,6 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/disk"
@@ -31,23 +30,6 @@ type storeCommands struct {
 	Export  export  `cmd:"" help:"Write events as JSON, one a line: all of them, or the changes since a revision."`
 	Import  importC `cmd:"" help:"Store the events of any file: exports, lists of kubectl, watches, logs, support bundles."`
 	Digest  digestC `cmd:"" help:"Print a checksum of all events, to compare two stores."`
-}
-
-// exitCodes is the end of the help of each of these commands.
-const exitCodes = `
-
-Exit codes: 0 done, 1 failed, 2 wrong settings, 3 done but something is damaged or was left out.`
-
-// errFindings reports that a check or an import has printed findings. Its exit code is 3.
-var errFindings = errors.New("not everything is well")
-
-// exitCode returns 3 for errFindings, and for an awaited event that did not come in
-// time.
-func exitCode(err error) int {
-	if errors.Is(err, errFindings) || errors.Is(err, ctl.ErrTimedOut) {
-		return 3
-	}
-	return cli.ExitCode(err)
 }
 
 // place has the settings that locate the store.

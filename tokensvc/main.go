@@ -22,7 +22,7 @@ import (
 	"tidings.example/shared/printable"
 	"tidings.example/shared/service"
 	"tidings.example/tokensvc/internal/client"
-	"tidings.example/tokensvc/internal/client/memory"
+	"tidings.example/tokensvc/internal/client/clientsfile"
 	"tidings.example/tokensvc/internal/client/postgres"
 	"tidings.example/tokensvc/internal/federation"
 	"tidings.example/tokensvc/internal/keyring"
@@ -210,7 +210,7 @@ type registrations interface {
 
 func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (registrations, error) {
 	if s.ClientsFile != "" {
-		store, err := memory.Open(s.ClientsFile, log)
+		store, err := clientsfile.Open(s.ClientsFile, log)
 		if err != nil {
 			return nil, fmt.Errorf("--clients-file: %w", err)
 		}

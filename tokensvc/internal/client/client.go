@@ -1,7 +1,7 @@
 // Package client authenticates the clients of the service: their registrations, and the comparison of a submitted secret
 // or the verification of a signed assertion.
 //
-// Registrations are read from a [Store] (packages memory and postgres) and never written. An [Authenticator] decides about
+// Registrations are read from a [Store] (packages clientsfile and postgres) and never written. An [Authenticator] decides about
 // one attempt, in these steps:
 //
 //	look up ─▶ remembered? ─▶ throttle ─▶ gate ─▶ BCrypt ─▶ remember

@@ -1,4 +1,4 @@
-package memory_test
+package clientsfile_test
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/tokensvc/internal/client"
+	"tidings.example/tokensvc/internal/client/clientsfile"
 	"tidings.example/tokensvc/internal/client/clienttest"
-	"tidings.example/tokensvc/internal/client/memory"
 )
 
 // all is clienttest.Registrations as a file.
@@ -55,11 +55,11 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-func open(t *testing.T, content string) (*memory.Store, error) {
+func open(t *testing.T, content string) (*clientsfile.Store, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "clients.yaml")
 	write(t, path, content)
-	return memory.Open(path, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	return clientsfile.Open(path, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
 func TestConformance(t *testing.T) {
@@ -132,7 +132,7 @@ func TestBadFiles(t *testing.T) {
 			}
 		})
 	}
-	if _, err := memory.Open(filepath.Join(t.TempDir(), "none.yaml"), slog.New(slog.NewTextHandler(t.Output(), nil))); !errors.Is(err, os.ErrNotExist) {
+	if _, err := clientsfile.Open(filepath.Join(t.TempDir(), "none.yaml"), slog.New(slog.NewTextHandler(t.Output(), nil))); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
 }
@@ -149,7 +149,7 @@ func TestReload(t *testing.T) {
 	}
 	write(t, path, file("a", "b"))
 	synctest.Test(t, func(t *testing.T) {
-		store, err := memory.Open(path, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		store, err := clientsfile.Open(path, slog.New(slog.NewTextHandler(t.Output(), nil)))
 		if err != nil {
 			t.Fatal(err)
 		}

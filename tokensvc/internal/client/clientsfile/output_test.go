@@ -1,4 +1,4 @@
-package memory_test
+package clientsfile_test
 
 import (
 	"testing"

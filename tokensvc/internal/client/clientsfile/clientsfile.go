@@ -1,5 +1,5 @@
-// Package memory keeps registrations in memory. They come from a file, which is read again when it changes.
-package memory
+// Package clientsfile has the registrations of a file, and reads it again when it changes.
+package clientsfile
 
 import (
 	"bytes"

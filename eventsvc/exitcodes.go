@@ -1,0 +1,25 @@
+package main
+
+import (
+	"errors"
+
+	"tidings.example/eventsvc/internal/ctl"
+	"tidings.example/shared/cli"
+)
+
+// exitCodes is the end of the help of each of these commands.
+const exitCodes = `
+
+Exit codes: 0 done, 1 failed, 2 wrong settings, 3 done but something is damaged or was left out.`
+
+// errFindings reports that a check or an import has printed findings. Its exit code is 3.
+var errFindings = errors.New("not everything is well")
+
+// exitCode returns 3 for errFindings, and for an awaited event that did not come in
+// time.
+func exitCode(err error) int {
+	if errors.Is(err, errFindings) || errors.Is(err, ctl.ErrTimedOut) {
+		return 3
+	}
+	return cli.ExitCode(err)
+}
