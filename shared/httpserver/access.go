@@ -1,7 +1,6 @@
 package httpserver
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -46,48 +45,18 @@ type inFlight struct {
 	rec recorder
 }
 
-// asked has the parts of a request that are logged when it has ended.
-type asked struct{ method, path, remote, agent string }
-
-func newAsked(r *http.Request) asked { return asked{r.Method, r.URL.Path, r.RemoteAddr, r.UserAgent()} }
-
-// ServeHTTP keeps its stack small, because the handler of a watch over HTTP/2 runs for a long time.
+// ServeHTTP is the one place where panics of handlers are caught.
 func (a *accessed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := a.begin(w, r)
-	panicked := catchPanic(func() { a.next.ServeHTTP(&f.rec, r.WithContext(&f.req)) })
-	if f.req.detached != nil {
-		f.detach()
-		go a.goOn(f, newAsked(r), panicked)
-		return
-	}
-	f.rec.aborted = f.rec.aborted || r.Context().Err() != nil
-	a.end(f, newAsked(r), panicked)
-	if panicked != nil && f.rec.aborted {
-		panic(http.ErrAbortHandler) // cuts the connection, so that the client does not take half an answer for a whole one
-	}
-}
-
-// detach drops the references to what net/http keeps for a request, so that it can be freed.
-func (f *inFlight) detach() {
-	f.req.Context = context.Background()
-	f.rec.ResponseWriter = nil
-	f.req.detached.rec = &f.rec
-}
-
-// goOn writes the rest of a detached answer. If its handler has panicked after Detach, it writes nothing and only releases
-// the resources of the answer.
-func (a *accessed) goOn(f *inFlight, of asked, panicked *caughtPanic) {
-	d := f.req.detached
-	defer d.of.remove(d)
-	if panicked != nil {
-		_ = d.conn.Close()
-	}
-	if again := d.run(); again != nil {
-		panicked = again
-	}
-	whole := d.end(panicked == nil)
-	f.rec.aborted = f.rec.aborted || !whole
-	a.end(f, of, panicked)
+	defer func() {
+		panicked := recover()
+		f.rec.aborted = f.rec.aborted || r.Context().Err() != nil
+		a.end(f, r, panicked)
+		if panicked != nil && f.rec.aborted {
+			panic(http.ErrAbortHandler) // cuts the connection, so that the client does not take half an answer for a whole one
+		}
+	}()
+	a.next.ServeHTTP(&f.rec, r.WithContext(&f.req))
 }
 
 func (a *accessed) begin(w http.ResponseWriter, r *http.Request) *inFlight {
@@ -102,7 +71,7 @@ func (a *accessed) begin(w http.ResponseWriter, r *http.Request) *inFlight {
 	return f
 }
 
-func (a *accessed) end(f *inFlight, of asked, panicked *caughtPanic) {
+func (a *accessed) end(f *inFlight, r *http.Request, panicked any) {
 	a.metrics.inFlight.Dec()
 	if panicked != nil {
 		f.rec.answerPanic(panicked, a.log.With("request_id", f.req.id))
@@ -112,43 +81,26 @@ func (a *accessed) end(f *inFlight, of asked, panicked *caughtPanic) {
 	for _, end := range f.req.atEnd {
 		end(f.rec.code, took)
 	}
-	a.metrics.observe(&of, f.req.verb, &f.rec)
-	logRequest(a.log, &of, &f.req, &f.rec, took)
-}
-
-// caughtPanic is the value and the stack of a panic.
-type caughtPanic struct {
-	value any
-	stack []byte
-}
-
-// catchPanic calls f and catches its panic.
-func catchPanic(f func()) (panicked *caughtPanic) {
-	defer func() {
-		if value := recover(); value != nil {
-			panicked = &caughtPanic{value, debug.Stack()}
-		}
-	}()
-	f()
-	return nil
+	a.metrics.observe(r, f.req.verb, &f.rec)
+	logRequest(a.log, r, &f.req, &f.rec, took)
 }
 
 // logRequest writes the access line. It creates the record itself, because a logger would look up its caller, which is not
 // shown.
-func logRequest(log *slog.Logger, of *asked, req *request, rec *recorder, took time.Duration) {
+func logRequest(log *slog.Logger, of *http.Request, req *request, rec *recorder, took time.Duration) {
 	if !log.Enabled(req, slog.LevelInfo) {
 		return
 	}
 	var room [16]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", req.id),
-		slog.String("method", Shorten(of.method)),
-		slog.String("path", Shorten(of.path)),
+		slog.String("method", Shorten(of.Method)),
+		slog.String("path", Shorten(of.URL.Path)),
 		slog.Int("code", rec.code),
 		slog.Int64("bytes", rec.bytes),
 		slog.Float64("ms", float64(took.Microseconds())/1000),
-		slog.String("remote", of.remote),
-		slog.String("agent", Shorten(of.agent)),
+		slog.String("remote", of.RemoteAddr),
+		slog.String("agent", Shorten(of.UserAgent())),
 	)
 	if req.verb != "" {
 		attrs = append(attrs, slog.String("verb", req.verb))
@@ -249,12 +201,12 @@ func (rec *recorder) implicitHeader() {
 
 // answerPanic logs a panic, and answers 500 if nothing has been answered yet; otherwise it marks the answer as aborted, so
 // that the connection is cut. [http.ErrAbortHandler] is not a fault: the handler uses it to cut the connection.
-func (rec *recorder) answerPanic(panicked *caughtPanic, log *slog.Logger) {
-	if err, ok := panicked.value.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+func (rec *recorder) answerPanic(panicked any, log *slog.Logger) {
+	if err, ok := panicked.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		rec.aborted = true
 		return
 	}
-	log.Error("panic while serving a request", "panic", fmt.Sprint(panicked.value), "stack", string(panicked.stack))
+	log.Error("panic while serving a request", "panic", fmt.Sprint(panicked), "stack", string(debug.Stack()))
 	if rec.code != 0 {
 		rec.aborted = true
 		return

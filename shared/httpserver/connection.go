@@ -18,10 +18,8 @@ type connection struct {
 }
 
 // CloseWrite closes the sending half, so that a refusal arrives although the client is still sending.
-func (c *connection) CloseWrite() error { return closeWrite(c.Conn) }
-
-func closeWrite(conn net.Conn) error {
-	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return nil
@@ -92,7 +90,7 @@ func connectionOf(conn net.Conn) *connection {
 
 type connectionKey struct{}
 
-// watchHeaders counts connections that end within the header of a request. HTTP/2 has no such state and is not counted.
+// watchHeaders counts connections that end within the header of a request: before [Server.ServeHTTP] is called. HTTP/2 has no such state and is not counted.
 func (c cuts) watchHeaders(srv *http.Server) {
 	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, connectionOf(conn))
@@ -106,11 +104,4 @@ func (c cuts) watchHeaders(srv *http.Server) {
 			c.header.Inc()
 		}
 	}
-	next := srv.Handler
-	srv.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if of, ok := r.Context().Value(connectionKey{}).(*connection); ok && of != nil {
-			of.begun.Store(false)
-		}
-		next.ServeHTTP(w, r)
-	})
 }

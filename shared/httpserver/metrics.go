@@ -33,15 +33,15 @@ func newRequestMetrics(reg prometheus.Registerer) *requestMetrics {
 }
 
 // observe counts a request under its verb or, if the handler has set none, under its method.
-func (m *requestMetrics) observe(of *asked, verb string, rec *recorder) {
+func (m *requestMetrics) observe(of *http.Request, verb string, rec *recorder) {
 	if verb == "" {
-		switch verb = of.method; verb { // a client can send any method; labels must be few
+		switch verb = of.Method; verb { // a client can send any method; labels must be few
 		case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
 		default:
 			verb = "other"
 		}
 	}
-	m.requests.WithLabelValues(verb, strconv.Itoa(rec.code), clientClass(of.agent)).Inc()
+	m.requests.WithLabelValues(verb, strconv.Itoa(rec.code), clientClass(of.UserAgent())).Inc()
 	m.seconds.WithLabelValues(verb).Observe(rec.firstBytes.Seconds())
 }
 

@@ -12,15 +12,14 @@ import (
 // without copying the request.
 type request struct {
 	context.Context
-	id       string
-	parent   string // a well-formed traceparent, or ""
-	trace    string // the trace id in it
-	verb     string // empty: the method is used
-	attrs    []slog.Attr
-	values   []contextValue
-	room     [2]contextValue // memory for the first values
-	detached *detached       // nil: the handler writes the answer
-	atEnd    []func(code int, took time.Duration)
+	id     string
+	parent string // a well-formed traceparent, or ""
+	trace  string // the trace id in it
+	verb   string // empty: the method is used
+	attrs  []slog.Attr
+	values []contextValue
+	room   [2]contextValue // memory for the first values
+	atEnd  []func(code int, took time.Duration)
 }
 
 type requestKey struct{}
@@ -77,9 +76,8 @@ func Annotate(ctx context.Context, attrs ...slog.Attr) {
 	}
 }
 
-// AtEnd calls f when the request that ctx belongs to has ended, with the status code of its answer and its duration. A watch
-// ends when its answer ends, even if its handler has returned before. Without [Access] f is never called. AtEnd may be called
-// when [Annotate] may.
+// AtEnd calls f when the request that ctx belongs to has ended, with the status code of its answer and its duration.
+// Without [Access] f is never called. AtEnd may be called when [Annotate] may.
 func AtEnd(ctx context.Context, f func(code int, took time.Duration)) {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		r.atEnd = append(r.atEnd, f)

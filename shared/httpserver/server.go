@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -26,7 +27,8 @@ type Server struct {
 	endpoint Endpoint
 	listener net.Listener
 	http     http.Server
-	open     detachments
+	limit    time.Duration // for each write of a streaming endpoint
+	cut      cuts
 	log      *slog.Logger
 }
 
@@ -34,8 +36,7 @@ type Server struct {
 func newServer(e Endpoint, l net.Listener, c Config, cut cuts) *Server {
 	limits := c.Limits
 	limits.complete()
-	s := &Server{endpoint: e, listener: l, log: c.Log, http: http.Server{
-		Handler:           e.Handler,
+	s := &Server{endpoint: e, listener: l, log: c.Log, limit: limits.WriteTimeout, cut: cut, http: http.Server{
 		TLSConfig:         e.TLS,
 		ReadHeaderTimeout: limits.HeaderTimeout,
 		ReadTimeout:       limits.BodyTimeout, // no longer applies once the body is read and net/http waits for the client to leave
@@ -43,13 +44,29 @@ func newServer(e Endpoint, l net.Listener, c Config, cut cuts) *Server {
 		MaxHeaderBytes:    limits.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(connectionLog{c.Log.Handler()}, slog.LevelWarn),
 	}}
-	if e.Streaming {
-		s.http.Handler = streaming(e.Handler, limits.WriteTimeout, cut.answer, &s.open)
-	} else {
+	s.http.Handler = s
+	if !e.Streaming {
 		s.http.WriteTimeout = limits.WriteTimeout
 	}
 	cut.watchHeaders(&s.http)
 	return s
+}
+
+// ServeHTTP serves one request with the endpoint's handler. If its answers may be endless, each write has a deadline instead
+// of the whole answer.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	conn, _ := r.Context().Value(connectionKey{}).(*connection)
+	if conn != nil {
+		conn.begun.Store(false)
+	}
+	if !s.endpoint.Streaming {
+		s.endpoint.Handler.ServeHTTP(w, r)
+		return
+	}
+	t := newTimedWriter(w, r, conn, s.limit, s.cut.answer)
+	defer t.close()
+	s.endpoint.Handler.ServeHTTP(t, r)
+	t.last()
 }
 
 // Serve accepts connections until the server is shut down.
@@ -69,14 +86,9 @@ func (s *Server) Serve() error {
 // Shutdown closes the listener and waits for open requests. Those that have not finished when ctx ends are cut off, which is
 // logged.
 func (s *Server) Shutdown(ctx context.Context) {
-	err := s.http.Shutdown(ctx)
-	if err == nil {
-		err = s.open.wait(ctx)
-	}
-	if err != nil {
+	if err := s.http.Shutdown(ctx); err != nil {
 		s.log.Warn("open requests were cut off at the end of the stop timeout", "address", s.endpoint.Addr)
 		_ = s.http.Close() // its connections are lost either way
-		s.open.close()
 	}
 }
 

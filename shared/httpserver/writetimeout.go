@@ -12,28 +12,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// streaming sets a deadline for each write instead of one for the whole answer, which would end watches. Detached answers
-// are added to open.
-func streaming(next http.Handler, limit time.Duration, cut prometheus.Counter, open *detachments) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t := &timedWriter{
-			ResponseWriter: w, rc: http.NewResponseController(w), limit: limit, cut: cut,
-			chunked: r.ProtoAtLeast(1, 1), body: max(r.ContentLength, 0), detachments: open,
-		}
-		if r.ProtoMajor >= 2 {
-			t.guard = &guard{rc: t.rc, limit: limit}
-			defer t.guard.close()
-		} else if r.TLS == nil { // with TLS others write to the connection too, when it is closed
-			t.conn, _ = r.Context().Value(connectionKey{}).(*connection)
-		}
-		next.ServeHTTP(t, r)
-		if !t.hijacked {
-			t.last()
-		}
-	})
+// newTimedWriter returns the writer of an answer over conn, which is nil if it is not known.
+func newTimedWriter(w http.ResponseWriter, r *http.Request, conn *connection, limit time.Duration, cut prometheus.Counter) *timedWriter {
+	t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), limit: limit, cut: cut}
+	if r.ProtoMajor >= 2 {
+		t.guard = &guard{rc: t.rc, limit: limit}
+	} else if r.TLS == nil { // with TLS others write to the connection too, when it is closed
+		t.conn = conn
+	}
+	return t
 }
 
-// timedWriter sets a deadline for each write and flush.
+// timedWriter sets a deadline for each write and flush, instead of one for the whole answer, which would end watches.
 type timedWriter struct {
 	http.ResponseWriter
 	rc    *http.ResponseController
@@ -45,10 +35,7 @@ type timedWriter struct {
 	guard *guard      // HTTP/2
 	conn  *connection // HTTP/1 without TLS
 
-	chunked     bool  // HTTP/1.1, whose answers of unknown length have chunks
-	body        int64 // length of the request's body, if known
-	detachments *detachments
-	hijacked    bool // the connection is no longer the server's
+	hijacked bool // the connection is no longer the server's
 }
 
 // small is the largest write that fits into net/http's buffers and needs one system call.
@@ -79,8 +66,18 @@ func (w *timedWriter) end(err error) {
 	}
 }
 
+// close stops the guard, also after a panic.
+func (w *timedWriter) close() {
+	if w.guard != nil {
+		w.guard.close()
+	}
+}
+
 // last sets the deadline for the data that net/http writes after the handler has returned.
 func (w *timedWriter) last() {
+	if w.hijacked {
+		return
+	}
 	if w.guard == nil {
 		w.begin()
 		if w.conn != nil {
@@ -122,37 +119,26 @@ func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // Hijack takes the connection from the server, for a WebSocket. Its writes have the same deadlines, and are counted when they
 // are cut off.
 func (w *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	conn, buffered, err := w.hijack()
-	if err != nil {
-		return nil, nil, err
-	}
-	buffered.Writer.Reset(conn)
-	return conn, buffered, nil
-}
-
-func (w *timedWriter) hijack() (*boundedConn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.rc.Hijack()
 	if err != nil {
 		return nil, nil, err
 	}
 	w.conn, w.hijacked = nil, true
-	return &boundedConn{Conn: conn, limit: w.limit, cut: w.cut}, buffered, nil
+	bounded := &boundedConn{Conn: conn, limit: w.limit, cut: w.cut}
+	buffered.Writer.Reset(bounded)
+	return bounded, buffered, nil
 }
 
 // boundedConn is a hijacked connection. Each write to it has a deadline. Only one goroutine may write at a time.
 type boundedConn struct {
 	net.Conn
-	limit  time.Duration
-	cut    prometheus.Counter
-	armed  time.Time // when the deadline of writes was last set
-	failed error     // of a write that may be incomplete; all later writes return it
+	limit time.Duration
+	cut   prometheus.Counter
+	armed time.Time // when the deadline of writes was last set
 }
 
 // Write writes within the limit. A write that fails closes the connection.
 func (c *boundedConn) Write(p []byte) (n int, err error) {
-	if c.failed != nil {
-		return 0, c.failed
-	}
 	began := time.Now()
 	if began.Sub(c.armed) >= c.limit/slack {
 		c.armed = began
@@ -162,7 +148,6 @@ func (c *boundedConn) Write(p []byte) (n int, err error) {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.cut.Inc()
 		}
-		c.failed = err
 		_ = c.Close() // lost either way
 	}
 	return n, err

@@ -29,16 +29,15 @@ var ErrClientGone = errors.New("the client has gone")
 // headers go with the first bytes. While the client is slow, the request yields
 // its seat. The error of every method is [ErrClientGone] or that of a context.
 type Writer struct {
-	io       *IO
-	seat     *flow.Seat     // nil: the request holds none any more
-	res      *echo.Response // nil: detached
-	detached io.Writer      // takes the rest of a stream whose handler has returned
-	frames   *[]byte        // that Flush sends; nil: none
-	zip      *gzip.Writer
-	code     int
-	opened   bool // the headers are written
-	mayZip   bool // only answers to get and list are compressed, as in kube-apiserver
-	http1    bool // without a flush net/http writes the end after the seat is released
+	io     *IO
+	seat   *flow.Seat // nil: the request holds none any more
+	res    *echo.Response
+	frames *[]byte // that Flush sends; nil: none
+	zip    *gzip.Writer
+	code   int
+	opened bool // the headers are written
+	mayZip bool // only answers to get and list are compressed, as in kube-apiserver
+	http1  bool // without a flush net/http writes the end after the seat is released
 }
 
 // Writer begins the answer to a request.
@@ -130,10 +129,6 @@ func (w *Writer) flush() error {
 	if w.frames != nil {
 		frames = *w.frames
 	}
-	if w.detached != nil {
-		_, err := w.detached.Write(frames)
-		return err
-	}
 	if !w.opened {
 		w.opened = true
 		w.res.WriteHeader(w.code)
@@ -187,21 +182,5 @@ func (s *IO) compressor(w io.Writer) *gzip.Writer {
 	return z
 }
 
-// MayDetach prepares a stream for [Writer.Detach], before its headers are written.
-func (w *Writer) MayDetach(ctx context.Context) { httpserver.MayDetach(ctx, w.res.Writer) }
-
-// Detach has rest write the rest of a stream once the handler has returned, with
-// less memory than a handler has; see [httpserver.Detach]. From here on the stream
-// has no seat, because its request gives it back. Detach reports whether it will
-// call rest: else the handler goes on itself.
-func (w *Writer) Detach(ctx context.Context, gone context.CancelFunc, rest func()) bool {
-	w.seat = nil
-	ok := httpserver.Detach(ctx, w.res.Writer, gone, func(out io.Writer) {
-		w.detached = out
-		rest()
-	})
-	if ok {
-		w.res = nil
-	}
-	return ok
-}
+// Leave is for a stream that goes on without a seat, because its request gives it back.
+func (w *Writer) Leave() { w.seat = nil }

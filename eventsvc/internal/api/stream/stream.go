@@ -46,8 +46,6 @@ type Stream struct {
 	room      *flow.Room // of frames and of what the store has read for them
 	bookmarks bool
 	ctx       context.Context // ends when the watch has to
-	cancel    context.CancelFunc
-	attached  func() bool // stops the end of the request from ending ctx
 	changes   store.Watcher
 	atEnd     []func()
 }
@@ -101,7 +99,6 @@ func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery,
 	}
 	s.atEnd = append(s.atEnd, s.changes.Close)
 	// 3. The headers, before there is any event.
-	s.out.MayDetach(ctx)
 	if err := s.out.Next(ctx); err != nil {
 		return nil, s.end(err)
 	}
@@ -122,8 +119,7 @@ func (s *Stream) admit(c echo.Context, o metav1.ListOptions) error {
 	if !ok {
 		return apierrors.NewUnauthorized("Unauthorized")
 	}
-	limit := s.streams.limit(caller, options.WatchTime(o))
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(req.Context()), limit)
+	ctx, cancel := context.WithTimeout(req.Context(), s.streams.limit(caller, options.WatchTime(o)))
 	w := &watch{caller: caller, namespace: c.Param("namespace"), end: cancel}
 	done, err := s.streams.add(access.Client(req), w)
 	if err != nil {
@@ -133,24 +129,15 @@ func (s *Stream) admit(c echo.Context, o metav1.ListOptions) error {
 	if !s.streams.allowed(w) { // the policy has changed between the decision and the count
 		cancel()
 	}
-	attached := context.AfterFunc(req.Context(), cancel)
-	s.ctx, s.cancel, s.attached = ctx, cancel, attached
-	s.atEnd = append(s.atEnd, func() { attached(); done(); cancel() })
+	s.ctx = ctx
+	s.atEnd = append(s.atEnd, func() { done(); cancel() })
 	return nil
 }
 
-// follow writes what happens until the stream ends, or hands that over to a goroutine
-// that needs less memory than a handler.
+// follow writes what happens until the stream ends.
 func (s *Stream) follow() {
-	if s.out.Detach(s.ctx, s.cancel, s.toEnd) {
-		s.attached()
-	} else {
-		s.toEnd()
-	}
-}
-
-func (s *Stream) toEnd() {
 	defer s.close()
+	s.out.Leave()
 	_ = s.end(s.deliver(s.ctx))
 }
 
