@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	// tests: checks histories for linearizability
 	github.com/anishathalye/porcupine v1.3.1
-	// watches over WebSockets, without dependencies of its own
+	// tails of Loki's API over WebSockets, without dependencies of its own
 	github.com/coder/websocket v1.8.15
 	// OpenAPI documents in protobuf, as kubectl reads them
 	github.com/google/gnostic-models v0.7.1

@@ -13,8 +13,6 @@ require (
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	// readable differences
 	github.com/google/go-cmp v0.7.0
-	// conformance: a WebSocket client, the one that client-go uses
-	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674
 	// powercut: a file system below the services that forgets what was not synced
 	github.com/hanwen/go-fuse/v2 v2.12.1
 	// bench: what the database can do without a service
@@ -128,6 +126,7 @@ require (
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/googleapis/enterprise-certificate-proxy v0.3.23 // indirect
 	github.com/googleapis/gax-go/v2 v2.26.2 // indirect
+	github.com/gorilla/websocket v1.5.4-0.20250319132907-e064f32e3674 // indirect
 	github.com/grafana/regexp v0.0.0-20250905093917-f7b3be9d1853 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect

@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"context"
 	"os/exec"
 	"testing"
 )
@@ -19,4 +20,19 @@ func TestPython(t *testing.T) {
 		t.Logf("%s", out)
 		s.restart(t)
 	}
+}
+
+// pythonWith finds an interpreter that has a module. Another one may come first
+// on PATH than the one that Debian's packages are for.
+func pythonWith(t *testing.T, module, pkg string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, name := range []string{"python3", "/usr/bin/python3"} {
+		if exec.CommandContext(ctx, name, "-c", "import "+module).Run() == nil {
+			return name
+		}
+	}
+	missing(t, "the Python module "+module, "apt-get install "+pkg)
+	return ""
 }

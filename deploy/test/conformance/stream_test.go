@@ -42,14 +42,19 @@ func (s *server) watch(t *testing.T, path string) *stream {
 
 func (s *server) watchAs(t *testing.T, path, accept string) *stream {
 	t.Helper()
-	res, err := s.plain.Do(s.request(t, call{method: "GET", path: path, accept: accept}))
+	return s.watchBy(t, call{method: "GET", path: path, accept: accept})
+}
+
+func (s *server) watchBy(t *testing.T, c call) *stream {
+	t.Helper()
+	res, err := s.plain.Do(s.request(t, c))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { res.Body.Close() })
 	if res.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(res.Body)
-		t.Fatalf("watch %s: %s: %s", path, res.Status, body)
+		t.Fatalf("watch %s: %s: %s", c.path, res.Status, body)
 	}
 	w := &stream{res: res, changes: make(chan change), ended: make(chan error, 1)}
 	go w.read(t.Context().Done())

@@ -205,3 +205,13 @@ func TestWatchChanges(t *testing.T) {
 		w.want(t, "ADDED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "MODIFIED a", "ADDED b", "DELETED b", "DELETED a")
 	})
 }
+
+// TestUpgradeIsIgnored: whoever asks for a watch over a WebSocket gets the watch like any other.
+func TestUpgradeIsIgnored(t *testing.T) {
+	t.Parallel()
+	s, ns := start(t), namespace(t)
+	s.create(t, ns, "a")
+	s.watchBy(t, call{method: "GET", path: in(eventsV1, ns) + "?watch=true", header: map[string]string{
+		"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+	}}).want(t, "ADDED a")
+}

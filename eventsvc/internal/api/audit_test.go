@@ -221,3 +221,20 @@ func TestBombs(t *testing.T) {
 		t.Error("browsers may guess the type of an answer")
 	}
 }
+
+// sum is what the series of a metric come to.
+func sum(t *testing.T, reg *prometheus.Registry, name string) (total float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() == name {
+			for _, m := range family.GetMetric() {
+				total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return total
+}

@@ -154,7 +154,7 @@ const queriesFolder = "/query"
 func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arrivals) error {
 	e := s.echo
 	e.HTTPErrorHandler = s.io.Fail
-	e.Use(once(prepare, withConsole(c.Console), stream.SocketToken, loki.BasicToken, bearer.Middleware(c.Verify, public, s.guard.Refuse),
+	e.Use(once(prepare, withConsole(c.Console), loki.BasicToken, bearer.Middleware(c.Verify, public, s.guard.Refuse),
 		access.NoImpersonation, s.strict))
 
 	ns := namespaces.New(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)

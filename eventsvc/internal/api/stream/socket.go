@@ -3,6 +3,9 @@ package stream
 import (
 	"context"
 	"math"
+	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/coder/websocket"
 	"github.com/labstack/echo/v4"
@@ -18,8 +21,7 @@ import (
 // change.
 const maxTails = 10
 
-// Socket is a WebSocket for a tail, with messages of another API than that of watches. It
-// counts as a watch, has a limit besides, and ends like a watch: some time after its token,
+// Socket is a WebSocket for a tail of Loki's API. It counts as a watch, has a limit besides, and ends like a watch: some time after its token,
 // when it is no longer allowed, and when the server stops.
 type Socket struct {
 	ctx    context.Context
@@ -66,11 +68,15 @@ func (s *Socket) Context() context.Context { return s.ctx }
 // nothing can be sent.
 func (s *Socket) Accept() error {
 	res := s.c.Response()
-	conn, err := accept(res, res.Writer, s.c.Request())
+	conn, err := websocket.Accept(res.Writer, s.c.Request(), &websocket.AcceptOptions{
+		InsecureSkipVerify: true, // any page may ask: the token shows the caller, and there are no cookies
+	})
 	res.Committed = true
 	if err != nil {
+		res.Status = http.StatusBadRequest
 		return httpio.ErrClientGone
 	}
+	res.Status = http.StatusSwitchingProtocols
 	s.conn = conn
 	left := conn.CloseRead(context.Background()) // what the client sends means nothing; the end of s.ctx must leave time for a close
 	context.AfterFunc(left, s.cancel)
@@ -94,4 +100,17 @@ func (s *Socket) Close(reason string) {
 		_ = s.conn.Close(websocket.StatusNormalClosure, reason) // a client that is gone needs none
 	}
 	s.end()
+}
+
+// wantsWebSocket reports whether a request asks for an upgrade (RFC 6455 section 4.1).
+func wantsWebSocket(r *http.Request) bool {
+	return strings.EqualFold(r.Header.Get("Upgrade"), "websocket") &&
+		slices.ContainsFunc(r.Header["Connection"], func(value string) bool {
+			for option := range strings.SplitSeq(value, ",") {
+				if strings.EqualFold(strings.TrimSpace(option), "upgrade") {
+					return true
+				}
+			}
+			return false
+		})
 }

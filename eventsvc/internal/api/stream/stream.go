@@ -55,11 +55,10 @@ type Stream struct {
 // stream ends. The handler calls follow when it holds nothing else: a watch waits
 // nearly all the time, and thousands wait on stacks as large as what they hold.
 func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery, f codec.Format, frames *codec.Frames, source Source) (follow func(), err error) {
-	end := t.upgradable(c, f)
 	room := t.Guard.Room(access.Client(c.Request()))
 	s := &Stream{
 		room: room, Frames: frames, streams: t, source: source, bookmarks: o.AllowWatchBookmarks,
-		out: t.IO.Writer(c, http.StatusOK, f.ContentType(true)), atEnd: []func(){end, room.Free},
+		out: t.IO.Writer(c, http.StatusOK, f.ContentType(true)), atEnd: []func(){room.Free},
 	}
 	defer func() {
 		if follow == nil {
