@@ -50,23 +50,32 @@ func Middleware(
 ) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			r := c.Request()
-			if public != nil && public(r) {
+			if public != nil && public(c.Request()) {
 				return next(c)
 			}
-			token, err := Token(r)
-			var caller *Caller
-			if err == nil {
-				caller, err = verify(r.Context(), token)
-			}
-			if err != nil {
-				if challenge := Challenge(err); challenge != "" {
-					c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge)
-				}
+			if err := Authenticate(c, verify); err != nil {
 				return refuse(c, err)
 			}
-			c.SetRequest(httpserver.WithValue(r, callerKey{}, caller))
 			return next(c)
 		}
 	}
+}
+
+// Authenticate verifies the token of a request, so that [FromContext] returns the caller. If verify does not accept it, it
+// sets WWW-Authenticate and returns the error of verify or an *[Error].
+func Authenticate(c echo.Context, verify func(ctx context.Context, token string) (*Caller, error)) error {
+	r := c.Request()
+	token, err := Token(r)
+	var caller *Caller
+	if err == nil {
+		caller, err = verify(r.Context(), token)
+	}
+	if err != nil {
+		if challenge := Challenge(err); challenge != "" {
+			c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge)
+		}
+		return err
+	}
+	c.SetRequest(httpserver.WithValue(r, callerKey{}, caller))
+	return nil
 }

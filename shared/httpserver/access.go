@@ -216,6 +216,7 @@ func (rec *recorder) answerPanic(panicked any, log *slog.Logger) {
 	clear(header) // the handler's headers were meant for another answer
 	header.Set(requestIDHeader, id)
 	header.Set("Cache-Control", "no-store")
+	header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	http.Error(rec, "internal error", http.StatusInternalServerError)
 }
 

@@ -3,34 +3,28 @@ package api
 import (
 	"net/http"
 
-	"github.com/labstack/echo/v4"
-
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/console"
 )
 
-// withConsole serves the console before any token is asked for, and leads browsers there
-// from /. It passes on everything else, and every request if there is no console.
-func withConsole(page http.Handler) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		if page == nil {
-			return next
-		}
-		return func(c echo.Context) error {
-			r, h := c.Request(), c.Response().Header()
-			switch {
-			case httpio.Under(r.URL.Path, console.Folder):
-				page.ServeHTTP(c.Response(), r)
-				return nil
-			case r.URL.Path == "/" && r.Method == http.MethodGet:
-				h.Set("Vary", "Accept")
-				if prefersPage(r) {
-					return c.Redirect(http.StatusFound, console.Folder+"/")
-				}
-			}
-			return next(c)
+// serveConsole serves the console, which needs no token, and leads browsers there from /. It
+// reports whether it has answered.
+func (s *Server) serveConsole(w http.ResponseWriter, r *http.Request) bool {
+	switch {
+	case httpio.Under(r.URL.Path, console.Folder):
+		prepare(w.Header())
+		s.console.ServeHTTP(w, r)
+		return true
+	case r.URL.Path == "/" && r.Method == http.MethodGet:
+		w.Header().Set("Vary", "Accept")
+		if prefersPage(r) {
+			prepare(w.Header())
+			w.Header().Set("Location", console.Folder+"/")
+			w.WriteHeader(http.StatusFound)
+			return true
 		}
 	}
+	return false
 }
 
 // prefersPage reports whether a client would rather have a page than the index of paths,

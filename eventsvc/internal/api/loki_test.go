@@ -348,7 +348,7 @@ func TestLokiErrors(t *testing.T) {
 			t.Errorf("%s: %s\n got %s\nwant %s", path, a.header.Get("Content-Type"), got, want)
 		}
 	}
-	equal(t, string(w.do("GET", "/loki/api/v1/nothing", "").must(404).body), "404 page not found\n")
+	equal(t, string(w.do("GET", "/loki/api/v1/nothing", "").must(404).body), "the server could not find the requested resource\n")
 	equal(t, string(w.do("DELETE", "/loki/api/v1/labels", "").must(405).body), "the server does not allow this method on the requested resource\n")
 	w.do("POST", "/loki/api/v1/labels", "query="+strings.Repeat("x", 70<<10), "Content-Type", "application/x-www-form-urlencoded").must(400)
 }

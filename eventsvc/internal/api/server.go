@@ -10,6 +10,9 @@
 //   - access: who may do what, and fair queueing; stream: watches
 //   - options: query parameters; httpio: bodies, answers, errors
 //
+// Every request passes [Server.serve]; what only some clients need belongs to their folder:
+// Loki's token in a password, the texts of its errors, and the console's files.
+//
 // A new group of routes is a package beside these, with a function Route that
 // [Server.routes] calls. It wraps its handlers in [access.Guard.Allow], reads through
 // the store that it is given, and answers with an [httpio.IO]; its handlers return
@@ -113,8 +116,11 @@ type Server struct {
 	io       *httpio.IO
 	guard    *access.Guard
 	streams  *stream.Streams
+	verify   func(ctx context.Context, token string) (*bearer.Caller, error)
 	maxQuery int
-	echo     *echo.Echo
+	echo     *echo.Echo   // of all paths but those of the next two
+	loki     *echo.Echo   // of those below [loki.Folder]
+	console  http.Handler // of those below [console.Folder]; nil: there is none
 }
 
 // New makes a server. An error means a mistake in the program, not in its settings.
@@ -128,8 +134,8 @@ func New(c Config) (*Server, error) {
 	}
 	c.Store, c.Timeline = access.Store(c.Store), access.Timeline(c.Timeline)
 	groups := discovery.Groups(c.Codec)
-	s := &Server{maxQuery: c.MaxQuery, echo: echo.New()}
-	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder), loki.Folder)
+	s := &Server{verify: c.Verify, maxQuery: c.MaxQuery, console: c.Console}
+	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder))
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
 	s.guard.Fresh = c.Fresh
 	s.streams = stream.New(stream.Config{
@@ -152,11 +158,13 @@ const queriesFolder = "/query"
 
 // routes is the table of everything that is served.
 func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arrivals) error {
+	s.echo = newRouter(s.serve, s.io.Fail)
+	s.loki = newRouter(func(c echo.Context) error {
+		loki.BasicToken(c.Request())
+		return s.serve(c)
+	}, s.io.FailInText)
 	e := s.echo
-	e.HTTPErrorHandler = s.io.Fail
-	e.Use(once(prepare, withConsole(c.Console), loki.BasicToken, bearer.Middleware(c.Verify, public, s.guard.Refuse),
-		access.NoImpersonation, s.strict))
-
+	e.GET("/", discovery.Index(e, s.loki))
 	ns := namespaces.New(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
 	admit := func(ctx context.Context, namespace string) error {
 		if len(c.Namespaces) == 0 {
@@ -172,7 +180,7 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 	ns.Route(e, s.guard)
 	events.Route(e, both, event.EventsV1, "/apis/"+c.Codec.Group.GroupVersion(event.EventsV1).String())
 	review.Route(e, c.Codec, s.io, s.guard, groups)
-	loki.Route(e, loki.Config{Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, IO: s.io, Guard: s.guard, Streams: s.streams, Now: c.Now})
+	loki.Route(s.loki, loki.Config{Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, IO: s.io, Guard: s.guard, Streams: s.streams, Now: c.Now})
 	for _, path := range probes {
 		h := echo.WrapHandler(c.Probe(path))
 		e.GET(path, h)
@@ -209,7 +217,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		clone.URL = &u
 		r = &clone
 	}
-	s.echo.ServeHTTP(w, r)
+	switch {
+	case httpio.Under(r.URL.Path, loki.Folder):
+		s.loki.ServeHTTP(w, r)
+	case s.console != nil && s.serveConsole(w, r):
+	default:
+		s.echo.ServeHTTP(w, r)
+	}
 }
 
 // canonical returns a path of the API without the slash at its end, which has no meaning
@@ -234,14 +248,30 @@ func (s *Server) PolicyChanged() { s.streams.PolicyChanged() }
 // Run ends watches whose keys are withdrawn, until ctx ends, see [stream.Streams.Run].
 func (s *Server) Run(ctx context.Context) error { return s.streams.Run(ctx) }
 
-// once joins middleware to one that is made now, while echo would make it for every
-// request. It ends in the handler that the router has found.
-func once(all ...echo.MiddlewareFunc) echo.MiddlewareFunc {
-	h := func(c echo.Context) error { return c.Handler()(c) }
-	for _, m := range slices.Backward(all) {
-		h = m(h)
+// newRouter returns a router that passes every request to serve, also if it has found no route.
+func newRouter(serve echo.HandlerFunc, fail echo.HTTPErrorHandler) *echo.Echo {
+	e := echo.New()
+	e.HTTPErrorHandler = fail
+	e.Use(func(echo.HandlerFunc) echo.HandlerFunc { return serve })
+	return e
+}
+
+// serve passes a request to the handler that the router has found, if it has a good token
+// and may be served at all.
+func (s *Server) serve(c echo.Context) error {
+	prepare(c.Response().Header())
+	if !public(c.Request()) {
+		if err := bearer.Authenticate(c, s.verify); err != nil {
+			return s.guard.Refuse(c, err)
+		}
+		if err := access.NoImpersonation(c.Request()); err != nil {
+			return err
+		}
 	}
-	return func(echo.HandlerFunc) echo.HandlerFunc { return h }
+	if err := s.strict(c); err != nil {
+		return err
+	}
+	return c.Handler()(c)
 }
 
 // The values of headers that every answer has.
@@ -252,28 +282,22 @@ var (
 )
 
 // prepare sets the headers that every answer has.
-func prepare(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		h := c.Response().Header()
-		h["Cache-Control"] = noCache
-		h["X-Content-Type-Options"] = noSniff
-		h["Content-Security-Policy"] = noPage
-		return next(c)
-	}
+func prepare(h http.Header) {
+	h["Cache-Control"] = noCache
+	h["X-Content-Type-Options"] = noSniff
+	h["Content-Security-Policy"] = noPage
 }
 
 // strict refuses long queries, and requests that the router lets through: names with
 // slashes in them, namespaces without a name, and OPTIONS.
-func (s *Server) strict(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		switch {
-		case len(c.Request().URL.RawQuery) > s.maxQuery:
-			return httpio.Beyond("query", apierrors.NewBadRequest(fmt.Sprintf("the query has more than %d bytes: shorten the selectors", s.maxQuery)))
-		case strings.Contains(c.Param("name"), "/"), strings.Contains(c.Request().URL.Path, "//"):
-			return echo.ErrNotFound
-		case c.Request().Method == http.MethodOptions:
-			return echo.ErrMethodNotAllowed
-		}
-		return next(c)
+func (s *Server) strict(c echo.Context) error {
+	switch {
+	case len(c.Request().URL.RawQuery) > s.maxQuery:
+		return httpio.Beyond("query", apierrors.NewBadRequest(fmt.Sprintf("the query has more than %d bytes: shorten the selectors", s.maxQuery)))
+	case strings.Contains(c.Param("name"), "/"), strings.Contains(c.Request().URL.Path, "//"):
+		return echo.ErrNotFound
+	case c.Request().Method == http.MethodOptions:
+		return echo.ErrMethodNotAllowed
 	}
+	return nil
 }

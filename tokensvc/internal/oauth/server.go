@@ -14,7 +14,6 @@ import (
 	"slices"
 
 	"github.com/labstack/echo/v4"
-	"github.com/labstack/echo/v4/middleware"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/bearer"
@@ -98,7 +97,7 @@ func (s *Server) routes() *echo.Echo {
 	}
 	// The path is compared as the router does, which distinguishes %2F from a slash.
 	isPublic := func(r *http.Request) bool { return slices.Contains(public, echo.GetPath(r)) }
-	e.Use(harden, s.catchPanic(), bearer.Middleware(s.c.Verify, isPublic, refuseToken))
+	e.Use(harden, bearer.Middleware(s.c.Verify, isPublic, refuseToken))
 
 	e.Match([]string{http.MethodPost, http.MethodOptions}, pathToken, s.handleToken, s.cors())
 	e.Match(reading(), pathJWKS, s.handleJWKS)
@@ -120,15 +119,4 @@ func harden(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		return next(c)
 	}
-}
-
-// catchPanic turns a panic into an error, so that it is logged and answered in JSON like any other error.
-func (s *Server) catchPanic() echo.MiddlewareFunc {
-	return middleware.RecoverWithConfig(middleware.RecoverConfig{
-		StackSize: 64 << 10, DisableStackAll: true, DisableErrorHandler: true,
-		LogErrorFunc: func(_ echo.Context, err error, stack []byte) error {
-			s.c.Log.Error("panic while serving a request", "panic", err.Error(), "stack", string(stack))
-			return echo.ErrInternalServerError
-		},
-	})
 }

@@ -27,7 +27,6 @@ var Namespaces = schema.GroupResource{Resource: "namespaces"}
 // nothing. A write is refused, too, while the audit log cannot be written, if that is the
 // setting. The handler runs with a seat, see [Guard.Seated].
 func (g *Guard) Allow(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
-	next = g.Seated(v, next)
 	return func(c echo.Context) error {
 		if err := g.Authorize(c, of, v); err != nil {
 			return err
@@ -39,6 +38,11 @@ func (g *Guard) Allow(of schema.GroupResource, v policy.Verb, next echo.HandlerF
 					"reads and watches go on, writes will once the operator has mended it"))
 			}
 		}
+		seat, err := g.sit(c, v)
+		if err != nil {
+			return err
+		}
+		defer seat.Release()
 		return next(c)
 	}
 }

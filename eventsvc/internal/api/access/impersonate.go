@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -26,33 +25,30 @@ const (
 	noImpersonation = "impersonation is not supported here: leave out --as"
 )
 
-// NoImpersonation is middleware that refuses requests which ask to act as another user. A client that sends such
-// a header expects the rights of that user, so the request must not be served with the rights of its token.
+// NoImpersonation returns the answer to a request that asks to act as another user. A client that sends such a header
+// expects the rights of that user, so the request must not be served with the rights of its token.
 //
 // The answers are those of kube-apiserver to a caller without the right: 403 if there is a user, otherwise 400. It
 // differs for an empty user and for headers with the prefix that kube-apiserver does not know: kube-apiserver ignores
 // them if they are alone.
-func NoImpersonation(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		req := c.Request()
-		caller, ok := bearer.FromContext(req.Context())
-		if !ok || !impersonates(req.Header) {
-			return next(c)
-		}
-		ctx := req.Context()
-		httpserver.SetVerb(ctx, "impersonate")
-		httpserver.Annotate(ctx, slog.String("refused", "impersonation"))
-		user := req.Header.Get(authenticationv1.ImpersonateUserHeader)
-		of, namespace, name := impersonated(user)
-		audit.Decided(ctx, audit.Decision{
-			Verb: "impersonate", Resource: of.Resource, Namespace: namespace, Rule: noImpersonation,
-			Impersonate: &audit.Impersonate{User: httpserver.Shorten(user), Groups: len(req.Header[authenticationv1.ImpersonateGroupHeader])},
-		})
-		if user == "" {
-			return httpio.Beyond("impersonation", apierrors.NewBadRequest("requested "+wanted(req.Header)+" without impersonating a user name"))
-		}
-		return httpio.Beyond("impersonation", refusal(caller, of, "impersonate", namespace, name, noImpersonation))
+func NoImpersonation(req *http.Request) error {
+	caller, ok := bearer.FromContext(req.Context())
+	if !ok || !impersonates(req.Header) {
+		return nil
 	}
+	ctx := req.Context()
+	httpserver.SetVerb(ctx, "impersonate")
+	httpserver.Annotate(ctx, slog.String("refused", "impersonation"))
+	user := req.Header.Get(authenticationv1.ImpersonateUserHeader)
+	of, namespace, name := impersonated(user)
+	audit.Decided(ctx, audit.Decision{
+		Verb: "impersonate", Resource: of.Resource, Namespace: namespace, Rule: noImpersonation,
+		Impersonate: &audit.Impersonate{User: httpserver.Shorten(user), Groups: len(req.Header[authenticationv1.ImpersonateGroupHeader])},
+	})
+	if user == "" {
+		return httpio.Beyond("impersonation", apierrors.NewBadRequest("requested "+wanted(req.Header)+" without impersonating a user name"))
+	}
+	return httpio.Beyond("impersonation", refusal(caller, of, "impersonate", namespace, name, noImpersonation))
 }
 
 func impersonates(h http.Header) bool {

@@ -36,31 +36,39 @@ func levelOf(v policy.Verb) flow.Level {
 // the disk ([Store]), and the writer of answers while a client is slow
 // ([httpio.Writer]).
 func (g *Guard) Seated(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
-	level := levelOf(v)
 	return func(c echo.Context) error {
-		req := c.Request()
-		seat, err := g.enter(level, Client(req))
+		seat, err := g.sit(c, v)
 		if err != nil {
 			return err
 		}
 		defer seat.Release()
-		if v != policy.Create { // which the store checks when it writes
-			if err := g.freshen(c); err != nil {
-				return err
-			}
-		}
-		req = httpserver.WithValue(req, flow.Key{}, seat)
-		switch level {
-		case flow.Reads:
-			if err := seat.Acquire(req.Context()); err != nil {
-				return err
-			}
-		case flow.Writes:
-			req.Body = flow.NewReader(req.Context(), req.Body)
-		}
-		c.SetRequest(req)
 		return next(c)
 	}
+}
+
+// sit gives a request of a verb its seat. The caller must release it.
+func (g *Guard) sit(c echo.Context, v policy.Verb) (*flow.Seat, error) {
+	req, level := c.Request(), levelOf(v)
+	seat, err := g.enter(level, Client(req))
+	if err != nil {
+		return nil, err
+	}
+	if v != policy.Create { // which the store checks when it writes
+		err = g.freshen(c)
+	}
+	req = httpserver.WithValue(req, flow.Key{}, seat)
+	if level == flow.Writes {
+		req.Body = flow.NewReader(req.Context(), req.Body)
+	}
+	if err == nil && level == flow.Reads {
+		err = seat.Acquire(req.Context())
+	}
+	if err != nil {
+		seat.Release()
+		return nil, err
+	}
+	c.SetRequest(req)
+	return seat, nil
 }
 
 // freshen makes the store show every write that was acknowledged before the request. The header Age (RFC 9111, section 5.1)

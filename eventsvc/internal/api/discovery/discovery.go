@@ -38,9 +38,8 @@ func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, groups []Group, more map
 	return s.routeOpenAPI(e, groups, more)
 }
 
-// routeDocuments serves discovery, the index of paths and the version.
+// routeDocuments serves discovery and the version.
 func (s *server) routeDocuments(e *echo.Echo, groups []Group) {
-	e.GET("/", index(e))
 	e.GET("/version", serveVersion)
 	e.GET("/version/", serveVersion) // as the Python client asks for it
 	list := &metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
@@ -169,13 +168,15 @@ func aggregate(groups []Group) *discoveryv2.APIGroupDiscoveryList {
 	return list
 }
 
-// index lists the paths that can be read and have no parameters.
-func index(e *echo.Echo) echo.HandlerFunc {
+// Index lists the paths of routers that can be read and have no parameters.
+func Index(all ...*echo.Echo) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		var paths []string
-		for _, r := range e.Routes() {
-			if r.Method == http.MethodGet && !strings.ContainsAny(r.Path, ":*") && !strings.HasSuffix(r.Path, "/") {
-				paths = append(paths, r.Path)
+		for _, e := range all {
+			for _, r := range e.Routes() {
+				if r.Method == http.MethodGet && !strings.ContainsAny(r.Path, ":*") && !strings.HasSuffix(r.Path, "/") {
+					paths = append(paths, r.Path)
+				}
 			}
 		}
 		slices.Sort(paths)

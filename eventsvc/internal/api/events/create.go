@@ -40,10 +40,7 @@ func (r *Resource) create(c echo.Context) error {
 		return errOtherNamespace()
 	}
 	// 4. Managed fields, defaults, rules.
-	if err := r.trackNew(ev, in.options.Manager); err != nil {
-		return err
-	}
-	if err := r.prepareNew(in.ctx, ev, in.key.Namespace); err != nil {
+	if err := r.prepareNew(in, ev, true); err != nil {
 		return err
 	}
 	// 5. The store.
@@ -70,26 +67,23 @@ func errOtherNamespace() error {
 	return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 }
 
-// trackNew records who set the fields of a new event. It does nothing for an event that
-// is too large, because that costs much and prepareNew refuses the event.
-func (r *Resource) trackNew(ev *eventsv1.Event, manager string) error {
-	if event.CheckSize(ev, nil, r.Rules) != nil {
-		return nil
-	}
-	return r.Codec.Decoder.Fields.Update(r.view, nil, ev, manager)
-}
-
 // prepareNew makes an event that a client sent fit to be stored: by POST, or by PUT
-// or apply where there was none.
-func (r *Resource) prepareNew(ctx context.Context, ev *eventsv1.Event, namespace string) error {
-	if err := r.Admit(ctx, namespace); err != nil {
+// or apply where there was none. It records who set which fields if track is set.
+func (r *Resource) prepareNew(in *call[options.Write], ev *eventsv1.Event, track bool) error {
+	tooLarge := event.CheckSize(ev, nil, r.Rules)
+	if track && tooLarge == nil { // it costs much for labels and annotations without a limit
+		if err := r.Codec.Decoder.Fields.Update(r.view, nil, ev, in.options.Manager); err != nil {
+			return err
+		}
+	}
+	if err := r.Admit(in.ctx, in.key.Namespace); err != nil {
 		return err
 	}
-	if err := event.PrepareForCreate(ev, namespace, r.Now()); err != nil {
+	if err := event.PrepareForCreate(ev, in.key.Namespace, r.Now()); err != nil {
 		return err
 	}
-	if err := event.CheckSize(ev, nil, r.Rules); err != nil {
-		return err
+	if tooLarge != nil {
+		return tooLarge
 	}
 	if ev.Name == "" && ev.GenerateName != "" {
 		ev.Name = event.GenerateName(ev.GenerateName)

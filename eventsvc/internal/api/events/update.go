@@ -85,19 +85,17 @@ func otherUID(of schema.GroupResource, name string, sent, live *eventsv1.Event) 
 // there is none. It records who set which fields if track is set.
 func (r *Resource) prepare(in *call[options.Write], live, next *eventsv1.Event, track bool) error {
 	next.Namespace = in.key.Namespace
-	if live != nil {
-		if err := prepareNext(r.groupResource, next, live); err != nil || !track {
-			return err
-		}
-		return r.trackNext(live, next, in.options.Manager)
+	if live == nil {
+		next.ResourceVersion = "" // there is nothing that it could be a version of
+		return r.prepareNew(in, next, track)
 	}
-	next.ResourceVersion = "" // there is nothing that it could be a version of
-	if track {
-		if err := r.trackNew(next, in.options.Manager); err != nil {
-			return err
-		}
+	if err := prepareNext(r.groupResource, next, live); err != nil {
+		return err
 	}
-	return r.prepareNew(in.ctx, next, in.key.Namespace)
+	if err := event.CheckSize(next, live, r.Rules); err != nil || !track {
+		return err
+	}
+	return r.Codec.Decoder.Fields.Update(r.view, live, next, in.options.Manager)
 }
 
 // prepareNext makes what a client sent fit to follow the stored event. A
@@ -115,15 +113,6 @@ func prepareNext(resource schema.GroupResource, next, live *eventsv1.Event) erro
 	next.ResourceVersion = live.ResourceVersion
 	event.PrepareForUpdate(next, live)
 	return nil
-}
-
-// trackNext records who changed which fields, or returns the error for a version that is
-// too large.
-func (r *Resource) trackNext(live, next *eventsv1.Event, manager string) error {
-	if err := event.CheckSize(next, live, r.Rules); err != nil {
-		return err
-	}
-	return r.Codec.Decoder.Fields.Update(r.view, live, next, manager)
 }
 
 // change makes the next version of an event out of the stored one, nil if there is
@@ -176,9 +165,6 @@ func (r *Resource) decide(
 		return d, nil, err
 	}
 	if live != nil {
-		if err := event.CheckSize(next, live, r.Rules); err != nil {
-			return d, nil, err
-		}
 		if errs := event.ValidateUpdate(r.view, next, live); len(errs) > 0 {
 			return d, nil, event.Invalid(key.Name, errs)
 		}

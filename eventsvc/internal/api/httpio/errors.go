@@ -146,11 +146,33 @@ func generic(code int) *metav1.Status {
 	return &st
 }
 
-// Fail answers a request with an error, in the format that the client accepts;
-// where it accepts none, in indented JSON. Below some folders it is a text instead, see
-// [New]. It is echo's only error handler.
+// Fail answers a request with an error as a Status, in the format that the client accepts;
+// where it accepts none, in indented JSON. An unknown path outside of the folders of [New]
+// is answered as any web server does. It is the error handler of echo.
 func (s *IO) Fail(err error, c echo.Context) {
-	w, req := c.Response().Writer, c.Request()
+	s.fail(err, c, func(st *metav1.Status) error {
+		if s.plain(err, c.Request()) {
+			http.Error(c.Response().Writer, "404 page not found", http.StatusNotFound)
+			return nil
+		}
+		f, negotiation := codec.Negotiate(c.Request(), codec.ScopeOther)
+		if negotiation != nil {
+			f = codec.Format{Media: wire.JSON, Pretty: true}
+		}
+		return s.Status(c, int(st.Code), f, st)
+	})
+}
+
+// FailInText is Fail for clients that show the text of an error: it has the message alone.
+func (s *IO) FailInText(err error, c echo.Context) {
+	s.fail(err, c, func(st *metav1.Status) error {
+		return s.Writer(c, int(st.Code), "text/plain; charset=utf-8").Send([]byte(st.Message + "\n"))
+	})
+}
+
+// fail answers a request with the Status of an error, written by answer.
+func (s *IO) fail(err error, c echo.Context, answer func(*metav1.Status) error) {
+	req := c.Request()
 	if c.Response().Committed {
 		// Part of an answer is out. Cutting the connection is the only way
 		// to tell the client that this was not all of it.
@@ -159,33 +181,19 @@ func (s *IO) Fail(err error, c echo.Context) {
 	if errors.Is(err, ErrClientGone) || (errors.Is(err, context.Canceled) && req.Context().Err() != nil) {
 		return
 	}
-	if s.plain(err, req) {
-		http.Error(w, "404 page not found", http.StatusNotFound)
-		return
-	}
 	s.Count(err)
 	st := StatusOf(err)
-	f, negotiation := codec.Negotiate(req, codec.ScopeOther)
-	if negotiation != nil {
-		f = codec.Format{Media: wire.JSON, Pretty: true}
-	}
 	if st.Code == http.StatusInternalServerError {
 		s.log.ErrorContext(req.Context(), "request failed", "method", req.Method, "path", req.URL.Path, "error", err)
 	}
-	h := w.Header()
+	h := c.Response().Header()
 	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
 	}
 	if challenge := (interface{ Challenge() string })(nil); errors.As(err, &challenge) {
 		h.Set(echo.HeaderWWWAuthenticate, challenge.Challenge())
 	}
-	answer := func() error { return s.Status(c, int(st.Code), f, st) }
-	if slices.ContainsFunc(s.texts, func(folder string) bool { return Under(req.URL.Path, folder) }) {
-		answer = func() error {
-			return s.Writer(c, int(st.Code), "text/plain; charset=utf-8").Send([]byte(st.Message + "\n"))
-		}
-	}
-	if err := answer(); err != nil {
+	if err := answer(st); err != nil {
 		s.log.ErrorContext(req.Context(), "answer with an error", "error", err)
 	}
 }

@@ -51,7 +51,6 @@ type IO struct {
 	log     *slog.Logger
 	maxBody int
 	folders []string
-	texts   []string  // folders below which errors are texts
 	bodies  Pool      // for bodies that nearly reach the limit
 	frames  Pool      // for streams, whose buffers stay small
 	gzip    sync.Pool // *gzip.Writer
@@ -60,10 +59,10 @@ type IO struct {
 
 // New returns an IO for bodies of at most maxBody bytes. Below the paths in
 // folders a path that is not served is answered with a Status, elsewhere with
-// plain text as any web server does. Below those in texts every error is a text.
-func New(log *slog.Logger, maxBody int, folders []string, texts ...string) *IO {
+// plain text as any web server does.
+func New(log *slog.Logger, maxBody int, folders []string) *IO {
 	return &IO{
-		log: log, maxBody: maxBody, folders: folders, texts: texts, refused: newRefusals(),
+		log: log, maxBody: maxBody, folders: folders, refused: newRefusals(),
 		Buffers: Pool{Max: flow.FreeAnswer}, bodies: Pool{Max: 4 << 20}, frames: Pool{Max: flow.FreeAnswer},
 	}
 }

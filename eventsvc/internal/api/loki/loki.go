@@ -199,18 +199,14 @@ func tenant(h http.Header) (string, error) {
 	return all[0], nil
 }
 
-// BasicToken is middleware that takes a token from the password of Basic authentication,
-// because Grafana's data source for Loki offers a user and a password first. It must only
-// wrap requests to paths below [Folder]; elsewhere it does nothing.
-func BasicToken(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		r := c.Request()
-		if values := r.Header["Authorization"]; len(values) == 1 && httpio.Under(r.URL.Path, Folder) {
-			if _, password, ok := r.BasicAuth(); ok && password != "" {
-				r.Header["Authorization"] = []string{"Bearer " + password}
-			}
-		}
-		return next(c)
+// BasicToken makes the password of Basic authentication the token of a request, because
+// Grafana's data source for Loki offers a user and a password first.
+func BasicToken(r *http.Request) {
+	if len(r.Header["Authorization"]) != 1 {
+		return
+	}
+	if _, password, ok := r.BasicAuth(); ok && password != "" {
+		r.Header["Authorization"] = []string{"Bearer " + password}
 	}
 }
 
