@@ -55,7 +55,7 @@ func (c *canI) options() (policy.Options, error) {
 // policy returns the policy that the service would start with.
 func (c *canI) policy() (*policy.Policy, error) {
 	if c.PolicyFile == "" {
-		return policy.Open(), nil
+		return policy.AllowAll(), nil
 	}
 	o, err := c.options()
 	if err != nil {

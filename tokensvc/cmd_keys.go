@@ -33,7 +33,7 @@ type keyFolder struct {
 }
 
 func (f keyFolder) config() keyring.Config {
-	return keyring.Config{MaxAge: f.JwksMaxAge, Lifetime: f.TokenLifetime, Format: keyring.Format{Thumbprint: f.KeyID == "thumbprint"}}
+	return keyring.Config{MaxAge: f.JwksMaxAge, Lifetime: f.TokenLifetime, Format: keyring.TokenForm{Thumbprint: f.KeyID == "thumbprint"}}
 }
 
 type keysInspect struct {

@@ -102,7 +102,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 	}()
 	keys, err := keyring.New(keyring.Config{
 		Path: s.SigningKey, Rotation: s.KeyRotation, MaxAge: s.JwksMaxAge, Lifetime: s.TokenLifetime,
-		Format: keyring.Format{Type: s.TokenType, Thumbprint: s.KeyID == "thumbprint"}, Log: log, Registry: reg,
+		Format: keyring.TokenForm{Type: s.TokenType, Thumbprint: s.KeyID == "thumbprint"}, Log: log, Registry: reg,
 	})
 	if err != nil {
 		return fmt.Errorf("--signing-key: %w", err)

@@ -162,9 +162,9 @@ func TestPages(t *testing.T) {
 	equal(t, strings.Join(names, " "), "e00 e01 e02 e03 e04 e05 e06 e07 e08 e09")
 }
 
-// TestPagesOfOlderTokens goes on from a token as older programs made them, and from one that
+// TestPagesOfOtherTokens goes on from a token as kube-apiserver makes them, and from one that
 // follows an expired token: few events are counted.
-func TestPagesOfOlderTokens(t *testing.T) {
+func TestPagesOfOtherTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for i := range 10 {

@@ -22,6 +22,12 @@ func Decode(text []byte, into Object, strict bool) ([]error, error) {
 		Count            int32     `json:"count"`
 		LastObservedTime microTime `json:"lastObservedTime"`
 	}
+	series := func(s *EventSeries) *eventsv1.EventSeries {
+		if s == nil {
+			return nil
+		}
+		return &eventsv1.EventSeries{Count: s.Count, LastObservedTime: metav1.MicroTime(s.LastObservedTime)}
+	}
 	if core, ok := into.(*corev1.Event); ok {
 		type Event struct {
 			*corev1.Event
@@ -30,10 +36,7 @@ func Decode(text []byte, into Object, strict bool) ([]error, error) {
 		}
 		read := &Event{Event: core}
 		problems, err := decode(text, read, strict)
-		core.EventTime = metav1.MicroTime(read.EventTime)
-		if s := read.Series; s != nil {
-			core.Series = &corev1.EventSeries{Count: s.Count, LastObservedTime: metav1.MicroTime(s.LastObservedTime)}
-		}
+		core.EventTime, core.Series = metav1.MicroTime(read.EventTime), (*corev1.EventSeries)(series(read.Series))
 		return problems, err
 	}
 	ev := into.(*eventsv1.Event)
@@ -44,10 +47,7 @@ func Decode(text []byte, into Object, strict bool) ([]error, error) {
 	}
 	read := &Event{Event: ev}
 	problems, err := decode(text, read, strict)
-	ev.EventTime = metav1.MicroTime(read.EventTime)
-	if s := read.Series; s != nil {
-		ev.Series = &eventsv1.EventSeries{Count: s.Count, LastObservedTime: metav1.MicroTime(s.LastObservedTime)}
-	}
+	ev.EventTime, ev.Series = metav1.MicroTime(read.EventTime), series(read.Series)
 	return problems, err
 }
 

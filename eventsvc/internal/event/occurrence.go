@@ -156,7 +156,7 @@ func cutOccurrence(b []byte) (o Occurrence, rest []byte, ok bool) {
 }
 
 // Occurrence returns when and how often the event was observed. It reports false for
-// attributes that an older program has made.
+// attributes without an occurrence.
 func (a Attributes) Occurrence() (o Occurrence, ok bool) {
 	o, _, ok = cutOccurrence(a.behindLabels())
 	return o, ok

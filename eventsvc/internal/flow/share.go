@@ -9,7 +9,7 @@ import (
 const period = 50 * time.Millisecond
 
 // startPeriod starts a new period when the current one is over. Time that a flow
-// used beyond its share is carried over, and flows without any are forgotten.
+// used beyond its share is carried over, and flows that owe no time are dropped.
 func (s *Scheduler) startPeriod() {
 	gone := time.Since(s.since)
 	if gone < period {

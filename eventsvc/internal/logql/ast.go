@@ -57,7 +57,7 @@ type Stage interface {
 	process(e *Entry) bool
 	// needs calls use with the names of the labels that the stage depends on. It reports
 	// false if it depends on more than labels.
-	needs(use func(name string)) bool
+	needs() (labels []string, only bool)
 }
 
 type (
@@ -84,7 +84,7 @@ type (
 type condition interface {
 	String() string
 	holds(e *Entry) bool
-	names(use func(name string))
+	names() []string
 }
 
 type (

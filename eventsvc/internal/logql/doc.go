@@ -20,7 +20,7 @@
 // The empty selector {} is accepted, unlike in Loki: it selects every stream.
 //
 // [Log.Selects] and [Log.Process] evaluate a log query on one [Entry]. [Evaluate]
-// evaluates a metric over the [Series] that a [Source] has counted for its range
+// evaluates a metric over the [Series] that a [Counter] has counted for its range
 // aggregations, at a few points in time.
 //
 // The text of an expression ([Expr]'s String) parses to the same expression.

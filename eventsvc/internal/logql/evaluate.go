@@ -51,18 +51,18 @@ func (g *Grouping) Apply(labels []Label) []Label {
 	return left
 }
 
-// Source counts the lines of a range aggregation in the window of each point. It puts
+// Counter counts the lines of a range aggregation in the window of each point. It puts
 // series together by sum if a grouping is given; nil means that it must not. by without
 // labels is a grouping too.
-type Source func(a *RangeAggregation, by *Grouping) ([]*Series, error)
+type Counter func(a *RangeAggregation, by *Grouping) ([]*Series, error)
 
 // noLabels is the grouping of an aggregation without one: all series are one.
 var noLabels = &Grouping{}
 
 // Evaluate returns the series of a metric at n points, sorted by their labels. A number
 // is a series without labels.
-func Evaluate(m Metric, n int, count Source) ([]*Series, error) {
-	e := &evaluator{n: n, source: count}
+func Evaluate(m Metric, n int, count Counter) ([]*Series, error) {
+	e := &evaluator{n: n, count: count}
 	all, err := e.metric(m)
 	slices.SortFunc(all, func(a, b *Series) int { return compareLabels(a.Labels, b.Labels) })
 	return all, err
@@ -75,8 +75,8 @@ func compareLabels(a, b []Label) int {
 }
 
 type evaluator struct {
-	n      int
-	source Source // counts the events of a range aggregation
+	n     int
+	count Counter // counts the events of a range aggregation
 }
 
 func (e *evaluator) metric(m Metric) ([]*Series, error) {
@@ -86,7 +86,7 @@ func (e *evaluator) metric(m Metric) ([]*Series, error) {
 	case *Vector:
 		return []*Series{e.constant(m.Value)}, nil
 	case *RangeAggregation:
-		return e.source(m, nil)
+		return e.count(m, nil)
 	case *VectorAggregation:
 		return e.aggregate(m)
 	case *Binary:
@@ -103,12 +103,12 @@ func (e *evaluator) constant(v float64) *Series {
 	return s
 }
 
-// aggregate puts series together. A sum of counts is made by the source, which need not
+// aggregate puts series together. A sum of counts is made by the counter, which need not
 // keep the series apart.
 func (e *evaluator) aggregate(a *VectorAggregation) ([]*Series, error) {
 	by := cmp.Or(a.Grouping, noLabels)
 	if of, ok := a.Of.(*RangeAggregation); ok && a.Op == "sum" {
-		return e.source(of, by)
+		return e.count(of, by)
 	}
 	of, err := e.metric(a.Of)
 	if err != nil {

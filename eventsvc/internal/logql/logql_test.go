@@ -256,8 +256,7 @@ func TestNeeds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var names []string
-		only := l.Needs(func(name string) { names = append(names, name) })
+		names, only := l.Needs()
 		got := strings.Join(append([]string{map[bool]string{true: "true", false: "false"}[only]}, names...), " ")
 		if got != want {
 			t.Errorf("%s: got %s, want %s", pipeline, got, want)

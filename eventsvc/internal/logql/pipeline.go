@@ -137,14 +137,15 @@ func (l *Log) MatchesLine(turns *flow.Turns, line string) bool {
 	return true
 }
 
-// Needs calls use with the names of the labels that the pipeline depends on. It reports
-// false if it depends on lines or events as well.
-func (l *Log) Needs(use func(name string)) bool {
-	only := true
+// Needs returns the names of the labels that the pipeline depends on, and whether it depends
+// on nothing else: not on lines or events as well.
+func (l *Log) Needs() (labels []string, only bool) {
+	only = true
 	for _, s := range l.Stages {
-		only = s.needs(use) && only
+		names, alone := s.needs()
+		labels, only = append(labels, names...), only && alone
 	}
-	return only
+	return labels, only
 }
 
 // Keeps reports whether the pipeline says which labels are left.
@@ -180,7 +181,7 @@ func (f *lineFilter) matches(turns *flow.Turns, line string) bool {
 	return found == (f.op[0] == '|')
 }
 
-func (f *lineFilter) needs(func(string)) bool { return false }
+func (f *lineFilter) needs() (labels []string, only bool) { return nil, false }
 
 func (jsonStage) process(e *Entry) bool {
 	if e.Event == nil {
@@ -197,7 +198,7 @@ func (jsonStage) process(e *Entry) bool {
 	return true
 }
 
-func (jsonStage) needs(func(string)) bool { return false }
+func (jsonStage) needs() (labels []string, only bool) { return nil, false }
 
 // flatten makes labels of an object, in the order of its keys. Lists have none, as in
 // Loki.
@@ -263,7 +264,7 @@ func (logfmtStage) process(e *Entry) bool {
 	return true
 }
 
-func (logfmtStage) needs(func(string)) bool { return false }
+func (logfmtStage) needs() (labels []string, only bool) { return nil, false }
 
 // pair cuts the next key=value pair from a line. A word without a value has no key.
 func pair(line string) (key, value, rest string, ok bool) {
@@ -291,15 +292,12 @@ func pair(line string) (key, value, rest string, ok bool) {
 
 func (f *labelFilter) process(e *Entry) bool { return f.holds(e) }
 
-func (f *labelFilter) needs(use func(string)) bool {
-	f.names(use)
-	return true
-}
+func (f *labelFilter) needs() (labels []string, only bool) { return f.names(), true }
 
-func (c *textCondition) holds(e *Entry) bool      { return c.matches(e.Turns, e.Get(c.Name)) }
-func (c *textCondition) names(use func(string))   { use(c.Name) }
-func (c *joinedCondition) names(use func(string)) { c.left.names(use); c.right.names(use) }
-func (c *numberCondition) names(use func(string)) { use(c.name) }
+func (c *textCondition) holds(e *Entry) bool { return c.matches(e.Turns, e.Get(c.Name)) }
+func (c *textCondition) names() []string     { return []string{c.Name} }
+func (c *joinedCondition) names() []string   { return slices.Concat(c.left.names(), c.right.names()) }
+func (c *numberCondition) names() []string   { return []string{c.name} }
 
 func (c *joinedCondition) holds(e *Entry) bool {
 	if c.op == "or" {
@@ -362,11 +360,11 @@ func (s *selection) process(e *Entry) bool {
 }
 
 // needs names the labels of keep only: what is dropped need not be known.
-func (s *selection) needs(use func(string)) bool {
+func (s *selection) needs() (labels []string, only bool) {
 	for i := range s.matchers {
 		if s.keep {
-			use(s.matchers[i].Name)
+			labels = append(labels, s.matchers[i].Name)
 		}
 	}
-	return true
+	return labels, true
 }

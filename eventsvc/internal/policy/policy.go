@@ -101,9 +101,9 @@ func (n namespaces) match(namespace string) bool {
 	return false
 }
 
-// Open returns the policy that is in force without a file: every authenticated caller
+// AllowAll returns the policy that is in force without a file: every authenticated caller
 // may do everything.
-func Open() *Policy { return &Policy{open: true} }
+func AllowAll() *Policy { return &Policy{open: true} }
 
 // openRule is the rule of the open policy.
 const openRule = "there is no policy file: every authenticated caller may do everything"

@@ -138,7 +138,7 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 		object = regarding(v.Attributes)
 	}
 	o, ok := v.Attributes.Occurrence()
-	if !ok { // of an older program
+	if !ok { // the version was stored without
 		o = event.Occurrence{Time: at.Time, Count: 1, New: 1, Counted: 1}
 	}
 	last := store.Occurred{

@@ -107,7 +107,7 @@ func readFiles(path string) ([]file, string, error) {
 }
 
 // parseFiles parses the keys of the files. It refuses a set of files that does not determine which key signs.
-func parseFiles(files []file, f Format) ([]*key, error) {
+func parseFiles(files []file, f TokenForm) ([]*key, error) {
 	var keys []*key
 	byID := map[string]string{}
 	starts := map[time.Time]string{}
@@ -137,7 +137,7 @@ func parseFiles(files []file, f Format) ([]*key, error) {
 	return keys, nil
 }
 
-func parseFile(in file, f Format) ([]*key, error) {
+func parseFile(in file, f TokenForm) ([]*key, error) {
 	var from time.Time
 	if stamp := fileTime.FindString(filepath.Base(in.path)); stamp != "" {
 		var err error

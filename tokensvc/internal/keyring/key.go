@@ -32,7 +32,7 @@ type key struct {
 }
 
 // newKey returns a key with everything that is the same in all its tokens.
-func newKey(private *rsa.PrivateKey, public *rsa.PublicKey, from time.Time, f Format) (*key, error) {
+func newKey(private *rsa.PrivateKey, public *rsa.PublicKey, from time.Time, f TokenForm) (*key, error) {
 	if bits := public.N.BitLen(); bits < minBits {
 		return nil, fmt.Errorf("RSA key has %d bits; RS256 needs at least %d (RFC 7518 section 3.3)", bits, minBits)
 	}

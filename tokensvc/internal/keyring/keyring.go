@@ -22,8 +22,8 @@ import (
 // ClockSkew is by how much the clocks of verifiers may differ from the clock of this service.
 const ClockSkew = time.Minute
 
-// Format says how tokens name their key.
-type Format struct {
+// TokenForm says how tokens name their key.
+type TokenForm struct {
 	Type       string // "typ" of the token header; empty: none
 	Thumbprint bool   // kid is the RFC 7638 thumbprint instead of a UUID
 }
@@ -34,7 +34,7 @@ type Config struct {
 	Rotation time.Duration // time after which a new key signs, if keys are made in memory; 0: never
 	MaxAge   time.Duration // for which verifiers may cache the published keys
 	Lifetime time.Duration // of the tokens that are signed
-	Format   Format
+	Format   TokenForm
 	Log      *slog.Logger
 	Registry prometheus.Registerer
 	Now      func() time.Time

@@ -108,11 +108,11 @@ func sign(t testing.TB, r *keyring.Keyring) (token, kid string) {
 func TestSign(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		format keyring.Format
+		format keyring.TokenForm
 		header string
 	}{
-		{keyring.Format{}, `^{"kid":"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}","alg":"RS256"}$`},
-		{keyring.Format{Type: "at+jwt", Thumbprint: true}, `^{"kid":"[A-Za-z0-9_-]{43}","alg":"RS256","typ":"at\+jwt"}$`},
+		{keyring.TokenForm{}, `^{"kid":"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}","alg":"RS256"}$`},
+		{keyring.TokenForm{Type: "at+jwt", Thumbprint: true}, `^{"kid":"[A-Za-z0-9_-]{43}","alg":"RS256","typ":"at\+jwt"}$`},
 	} {
 		r := newRing(t, keyring.Config{Format: tc.format})
 		token, kid := sign(t, r)

@@ -128,7 +128,7 @@ func (s seatedStore) Update(ctx context.Context, key store.Key, expect store.Exp
 		defer seat.Yield() // the disk comes next
 		return decide(current)
 	})
-	_ = seat.Acquire(ctx) // what was written is answered, with a seat or without
+	_ = seat.Acquire(ctx) // ctx may have ended: what was written is answered all the same
 	return result, err
 }
 
@@ -137,7 +137,7 @@ func (s seatedStore) DeleteMany(ctx context.Context, seen []store.Seen) (n int, 
 	seat := flow.FromContext(ctx)
 	seat.Yield()
 	n, changed, err = s.Store.DeleteMany(ctx, seen)
-	_ = seat.Acquire(ctx) // what was deleted is answered, with a seat or without
+	_ = seat.Acquire(ctx) // likewise
 	return n, changed, err
 }
 
@@ -207,7 +207,7 @@ func Beside(ctx context.Context, work func(context.Context) error) (wait func() 
 		seat := flow.FromContext(ctx)
 		seat.Yield()
 		err := <-done
-		_ = seat.Acquire(ctx) // what was done is answered, with a seat or without
+		_ = seat.Acquire(ctx) // likewise
 		return err
 	}
 }

@@ -5,9 +5,10 @@
 //
 // # Contract
 //
-// Every verb begins with the same preamble ([begin]; of lists and watches it is
-// [stream.Streams.ListOrWatch]) and then shows its own phases, numbered. Errors
-// surface in kube-apiserver's order, because clients see only the first.
+// Every verb shows its phases, numbered. Those that read format, body, options and
+// deadline share [begin]; a create asks the create rates before it, and lists and watches
+// begin in [stream.Streams.ListOrWatch] instead. Errors surface in kube-apiserver's order,
+// because clients see only the first.
 //
 // # Errors
 //
@@ -91,7 +92,7 @@ func Route(e *echo.Echo, c Config, v event.View, path string) {
 	e.GET(path+"/watch/namespaces/:namespace/events/:name", watchOnly)
 }
 
-// call is a request to a verb, after the preamble.
+// call is a request to a verb, after [begin].
 type call[Options any] struct {
 	ctx     context.Context // ends when the request has taken too long
 	key     store.Key       // that the path names
@@ -101,7 +102,7 @@ type call[Options any] struct {
 	end     func()
 }
 
-// begin is the preamble of every verb. The caller calls end.
+// begin reads what every verb but lists and watches needs. The caller calls end.
 func begin[Options any](
 	r *Resource, c echo.Context, scope codec.Scope, parse func(req *http.Request, q url.Values, body []byte) (Options, error),
 ) (*call[Options], error) {

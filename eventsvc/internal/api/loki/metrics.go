@@ -2,6 +2,7 @@ package loki
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -169,14 +170,8 @@ func (c *counter) result() []*logql.Series {
 // their series.
 func byStream(l *logql.Log, named map[string]bool) bool {
 	ofEntry := func(name string) bool { return name != detectedLevel && slices.Contains(metadataNames, name) }
-	entries := false
-	if only := l.Needs(func(name string) { entries = entries || ofEntry(name) }); !only {
-		return false
-	}
-	for name := range named {
-		entries = entries || ofEntry(name)
-	}
-	return !entries
+	labels, only := l.Needs()
+	return only && !slices.ContainsFunc(slices.AppendSeq(labels, maps.Keys(named)), ofEntry)
 }
 
 // countOccurrences runs the pipeline once for each stream.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/maphash"
 	"iter"
+	"slices"
 	"strconv"
 	"time"
 
@@ -208,8 +209,8 @@ type reader struct {
 }
 
 func (a *API) reader(turns *flow.Turns, l *logql.Log, complete bool) *reader {
-	whole := l.Parses() || l.Keeps() || l.Drops("action") || l.Drops("host")
-	l.Needs(func(name string) { whole = whole || name == "action" || name == "host" })
+	labels, _ := l.Needs()
+	whole := l.Parses() || l.Keeps() || l.Drops("action") || l.Drops("host") || slices.Contains(labels, "action") || slices.Contains(labels, "host")
 	return &reader{codec: a.Codec, turns: turns, log: l, whole: whole, complete: complete}
 }
 

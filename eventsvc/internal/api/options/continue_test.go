@@ -11,8 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// TestContinueForms: tokens without a number of remaining items, which kube-apiserver and
-// older programs make, are read; and one that an older program reads has nothing else new.
+// TestContinueForms: tokens without a number of remaining items, as kube-apiserver makes
+// them, are read.
 func TestContinueForms(t *testing.T) {
 	t.Parallel()
 	after := store.Key{Namespace: "shop", Name: "web"}

@@ -41,9 +41,8 @@ func (t *Tracker) trackCreate(v event.View, ev *eventsv1.Event, manager string) 
 	return true
 }
 
-// trackPlain records a change of a plain event by the manager that owns every
-// field of it, and so owns every field afterwards. It returns false, and records
-// nothing, if that is not the case.
+// trackPlain records a change of a plain event by the manager that owns all of its fields:
+// it owns all of them afterwards too. Otherwise it records nothing and returns false.
 func (t *Tracker) trackPlain(v event.View, live, next *eventsv1.Event, manager string) bool {
 	if len(live.ManagedFields) != 1 || !isPlain(live) || !isPlain(next) || !sameEntries(live, next) {
 		return false
