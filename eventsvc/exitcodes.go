@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"tidings.example/eventsvc/internal/ctl"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/cli"
 )
 
@@ -16,10 +17,13 @@ Exit codes: 0 done, 1 failed, 2 wrong settings, 3 done but something is damaged 
 var errFindings = errors.New("not everything is well")
 
 // exitCode returns 3 for errFindings, and for an awaited event that did not come in
-// time.
+// time. It returns 4 if a file of the store could not be written.
 func exitCode(err error) int {
 	if errors.Is(err, errFindings) || errors.Is(err, ctl.ErrTimedOut) {
 		return 3
+	}
+	if errors.Is(err, store.ErrUnwritable) {
+		return 4
 	}
 	return cli.ExitCode(err)
 }

@@ -23,12 +23,15 @@ import (
 // before it and after a scrape interval of it.
 var faults = map[string]func(t *testing.T) (before, after scrape){
 	"ServiceDown": func(t *testing.T) (before, after scrape) {
-		_, events, _ := startBoth(t)
+		_, events, token := startBoth(t)
+		events.create(t, token, "first", http.StatusCreated)
 		before = events.scraped(t)
-		if err := events.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		events.disk(t, "error=EIO")
+		events.create(t, token, "second", http.StatusServiceUnavailable)
 		_ = events.cmd.Wait()
+		if code := events.cmd.ProcessState.ExitCode(); code != 4 || !strings.Contains(events.log.String(), "input/output error") {
+			t.Errorf("exit code %d, want 4 and the error of the disk:\n%s", code, events.log)
+		}
 		return before, events.scraped(t)
 	},
 	"ServerErrors":             withoutIssuer,
@@ -136,23 +139,6 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 	},
 	"StoreFull":      func(t *testing.T) (before, after scrape) { return onSmallDisk(t, "50m") },
 	"DiskNearlyFull": func(t *testing.T) (before, after scrape) { return onSmallDisk(t, "200m") },
-	"StoreFailed": func(t *testing.T) (before, after scrape) {
-		_, events, token := startBoth(t)
-		events.create(t, token, "first", http.StatusCreated)
-		before = events.scraped(t)
-		events.disk(t, "error=EIO")
-		events.create(t, token, "second", http.StatusServiceUnavailable)
-		return before, events.scrapedOnce(t, "it has failed", func(now scrape) bool { return now.sum("store_failed{") == 1 })
-	},
-	"StoreFileFailed": func(t *testing.T) (before, after scrape) {
-		_, events, token := startBoth(t)
-		events.create(t, token, "first", http.StatusCreated)
-		before = events.scraped(t)
-		mend := events.disk(t, "error=EIO")
-		events.create(t, token, "second", http.StatusServiceUnavailable)
-		mend()
-		return before, events.scrapedOnce(t, "it goes on elsewhere", func(now scrape) bool { return now.sum("store_failed_files_total") > 0 })
-	},
 	"SlowCommits": func(t *testing.T) (before, after scrape) {
 		_, events, token := startBoth(t)
 		events.create(t, token, "first", http.StatusCreated)

@@ -56,8 +56,6 @@ var cases = map[string]struct{ bad, good string }{
 	},
 	"RequestsRefused": {`eventsvc_requests_refused_total{job="eventsvc",limit="requests"} 0+15x300`, `eventsvc_requests_refused_total{job="eventsvc",limit="requests"} 0+1x300`},
 	"WatchersBehind":  {`store_watch_lag_revisions{job="eventsvc"} 5000x300`, `store_watch_lag_revisions{job="eventsvc"} 50x300`},
-	"StoreFailed":     {`store_failed{job="eventsvc"} 1x300`, `store_failed{job="eventsvc"} 0x300`},
-	"StoreFileFailed": {`store_failed_files_total{job="eventsvc"} 0+1x300`, `store_failed_files_total{job="eventsvc"} 0x300`},
 	"StoreFull":       {`store_full{job="eventsvc"} 1x300`, `store_full{job="eventsvc"} 0x300`},
 	"DiskNearlyFull":  {`store_disk_free_bytes{job="eventsvc"} 1e8x300`, `store_disk_free_bytes{job="eventsvc"} 1e9x300`},
 	"SlowCommits": {

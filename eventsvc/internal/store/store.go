@@ -291,10 +291,9 @@ var (
 	// ErrFull: the disk has too little room left, or the store takes more than its limit.
 	// Nothing was written.
 	ErrFull = errors.New("store: no space left for writes")
-	// ErrUnwritable: a file could not be written, and the engine is about to replace it. No
-	// reader sees the write, unless the process is killed before that: then it may be there
-	// after the restart. The caller may try again.
-	ErrUnwritable = errors.New("store: the files cannot be written")
+	// ErrUnwritable: a file could not be written. The store takes no more writes until the
+	// process has started again. No reader sees the write before that; it may be there afterwards.
+	ErrUnwritable = errors.New("store: a file could not be written")
 	// ErrUnavailable: the database of the store does not answer. Nothing was written; try again.
 	ErrUnavailable = errors.New("store: the database does not answer")
 	// ErrInUse: another process has the files open. It comes as a [*FileError].

@@ -107,8 +107,8 @@ func StatusOf(err error) *metav1.Status {
 		return StatusOf(apierrors.NewServiceUnavailable("no space left to store events: reads, watches and deletes go on, " +
 			"writes will once retention, deletes or the operator have made room"))
 	case errors.Is(err, store.ErrUnwritable):
-		return StatusOf(apierrors.NewServiceUnavailable("events cannot be written to the disk at present: reads and watches go on, " +
-			"writes will once the server has moved to new files, which it keeps trying"))
+		return StatusOf(apierrors.NewServiceUnavailable("events cannot be written, because the disk has failed: the server stops; " +
+			"once it has started again it has every event that was acknowledged"))
 	case errors.Is(err, store.ErrClosed):
 		return StatusOf(apierrors.NewServiceUnavailable("the server is shutting down"))
 	case errors.Is(err, context.DeadlineExceeded):

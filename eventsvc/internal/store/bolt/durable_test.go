@@ -153,7 +153,7 @@ func TestNamesAreSynced(t *testing.T) {
 		for _, tt := range []struct{ when, rolled, ready string }{
 			{"2000", "rolled: <nil>", "ready: <nil>"},
 			{"1", "input/output error", "ready: <nil>"},                               // the removal is synced, and the old one goes on
-			{"1+", "input/output error", "ready: store: the files cannot be written"}, // that fails too: the new one may come back, and hide what is written
+			{"1+", "input/output error", "ready: store: a file could not be written"}, // that fails too: the new one may come back, and hide what is written
 		} {
 			dir := filepath.Join(t.TempDir(), "store")
 			calls, printed := trace(t, "roll", dir, "-P", dir+moved, "-e", "inject=fsync:error=EIO:when="+tt.when)

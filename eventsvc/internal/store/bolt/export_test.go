@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
@@ -39,13 +40,20 @@ func (db *DB) Seal() error {
 	return db.committer.Queue.Do(context.Background(), db.committer.Writer.Rotate)
 }
 
+// Fail has a file fail.
+func (db *DB) Fail() { _ = db.committer.Writer.Health.Fail(db.log.Head().Path, syscall.EIO) }
+
 // FailAfterCommit brings a record to the disk as a commit does of which then
 // the sync fails: it is in the file, and its writer is told otherwise.
 func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 	err := db.committer.Queue.Do(context.Background(), func() error {
 		w := db.committer.Writer
 		w.Last++
-		e := seglog.Entry{Revision: w.Last, Kind: seglog.Modified, Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.committer.Clock.Now()}
+		before, _, err := db.index.Newest(key.String())
+		if err != nil {
+			return err
+		}
+		e := seglog.Entry{Revision: w.Last, Kind: seglog.Modified, Previous: before.Revision(), Key: []byte(key.String()), NamespaceLen: len(key.Namespace), Value: value, Time: db.committer.Clock.Now()}
 		record := seglog.AppendEntry(nil, &e)
 		frame := wal.NewFrame(1, int64(len(record)))
 		frame.Append(e.Revision, func(dst []byte) []byte { return append(dst, record...) })
@@ -58,7 +66,7 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 			return err
 		}
 		err = errors.Join(log.Append(frame, db.Revision()), log.Close())
-		failed = w.Health.Fail(errors.New("input/output error"))
+		failed = w.Health.Fail(filepath.Join(db.o.Dir, wal.FileName), syscall.EIO)
 		return err
 	})
 	return errors.Join(failed, err)

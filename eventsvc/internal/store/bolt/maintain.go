@@ -10,14 +10,17 @@ import (
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
-// Run keeps the store within its limits until ctx ends or the store closes. Failures are
-// logged and tried again.
+// Run keeps the store within its limits until ctx ends or the store closes. Failures are logged
+// and tried again, but for that of a file that could not be written ([store.ErrUnwritable]): it
+// ends Run, and nothing but a start mends it.
 func (db *DB) Run(ctx context.Context) error {
+	health := db.committer.Writer.Health
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(db.life.ctx, cancel)()
+	defer health.OnFailure(cancel)()
 	db.maintenance.Run(ctx)
-	return nil
+	return health.Failed()
 }
 
 // Maintain does one round of what Run does.

@@ -46,9 +46,11 @@ func (db *DB) recover() (err error) {
 	db.read = newReader(readerSource{
 		IndexedLog: source, Closed: db.life.closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
 	})
+	health := commit.NewHealth(o.Log)
+	db.index.Unwritable = func(cause error) { _ = health.Fail(db.index.Path(), cause) }
 	w, err := commit.OpenWriter(commit.WriterConfig{
 		Dir: o.Dir, StoreID: db.index.StoreID, SegmentBytes: o.SegmentBytes, Records: db.log,
-		Rotated: db.usage.Measure, Unwritable: hurry, Log: o.Log,
+		Health: health, Rotated: db.usage.Measure, Log: o.Log,
 	})
 	if err != nil {
 		return err

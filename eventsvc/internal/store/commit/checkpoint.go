@@ -62,7 +62,7 @@ func (w *Writer) EndCheckpoint(c Checkpoint) error {
 	case head.Refused(c.Err, pending):
 		return nil
 	}
-	return w.Health.Fail(c.Err)
+	return w.Health.Fail(head.Path, c.Err)
 }
 
 // Checkpoint brings all records of the write-ahead log into the head.
@@ -83,7 +83,7 @@ func (w *Writer) checkpoint(more []wal.Record) error {
 	if err := w.write(head, all); err != nil && head.Refused(err, all) {
 		return err
 	} else if err != nil {
-		return w.Health.Fail(err)
+		return w.Health.Fail(head.Path, err)
 	}
 	head.AddBytes(wal.Bytes(more))
 	w.Records.SetPending(nil)
@@ -99,5 +99,5 @@ func (w *Writer) Carry(s *seglog.Segment, since time.Time) (damaged bool, err er
 		return false, err
 	}
 	damaged, err = w.Records.Carry(s, since)
-	return damaged, w.Health.orFail(err)
+	return damaged, w.orFail(err)
 }

@@ -92,7 +92,7 @@ func (c *Committer) Run() {
 // commit stores a write and those that wait behind it, and answers them.
 func (c *Committer) commit(first *Write) {
 	c.batch = c.Queue.collect(c.batch[:0], first)
-	c.Merger.makeRoom(c.Stop)
+	c.Merger.makeRoom(c.Stop, c.Writer.Health.Done())
 	c.Writer.RotateIfFull()
 	start := time.Now()
 	err := c.Writer.Health.Failed()

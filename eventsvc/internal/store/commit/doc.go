@@ -40,8 +40,8 @@
 // and the next one may succeed. Every other failure, and every one of the write-ahead log, may
 // have left the batch on the disk in part. Another sync would not tell: the kernel drops pages
 // that it could not write, and reports the error once. From then on every write is refused with
-// [store.ErrUnwritable], until [Writer.Failover] has copied what was acknowledged to new files.
-// The revisions of the batch that failed are never used again.
+// [store.ErrUnwritable], and the process stops ([Health]). The next start finds what was
+// acknowledged, and the batch that failed whole or not at all.
 //
 // # Concurrency
 //

@@ -1,69 +1,47 @@
 package commit
 
 import (
+	"context"
 	"fmt"
-	"sync/atomic"
-
-	"github.com/prometheus/client_golang/prometheus"
+	"log/slog"
+	"sync"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/disk"
 )
 
-// health knows whether the files can be written. It is safe for concurrent use.
-type health struct {
-	config   WriterConfig
-	failure  atomic.Pointer[error] // why nothing can be written until failover
-	failures prometheus.Counter
+// Health knows whether the files of a store can be written. After a failure nothing is written any
+// more, and the process is to stop: the kernel drops pages that it could not write, and reports the
+// error once, so that another sync would acknowledge what is not on the disk. The next start reads
+// what is there. It is safe for concurrent use.
+type Health struct {
+	log    *slog.Logger
+	once   sync.Once
+	failed context.Context // ends with the failure, which is its cause
+	end    context.CancelCauseFunc
 }
 
-func newHealth(c WriterConfig) *health {
-	return &health{config: c, failures: prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "store_failed_files_total", Help: "Failures of a log file that refused all writes until its content was copied to a new file.",
-	})}
+// NewHealth returns the health of files that can be written.
+func NewHealth(log *slog.Logger) *Health {
+	h := &Health{log: log}
+	h.failed, h.end = context.WithCancelCause(context.Background())
+	return h
 }
 
-func (h *health) collectors() []prometheus.Collector {
-	return []prometheus.Collector{h.failures,
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "store_failed", Help: "1 while nothing can be written, because the disk fails."}, func() float64 {
-			if h.Failed() != nil {
-				return 1
-			}
-			return 0
-		}),
-	}
-}
+// Done is closed by the failure.
+func (h *Health) Done() <-chan struct{} { return h.failed.Done() }
+
+// OnFailure has f called after the failure, unless it was stopped before.
+func (h *Health) OnFailure(f func()) (stop func() bool) { return context.AfterFunc(h.failed, f) }
 
 // Failed returns why nothing can be written, nil if it can.
-func (h *health) Failed() error {
-	if p := h.failure.Load(); p != nil {
-		return *p
-	}
-	return nil
-}
+func (h *Health) Failed() error { return context.Cause(h.failed) }
 
-// Fail refuses all writes from now on, because nobody knows what of a write is on the disk.
-// It returns the error for the writers.
-func (h *health) Fail(cause error) error {
-	if err := h.Failed(); err != nil {
-		return err
-	}
-	failure := fmt.Errorf("%w: %w", store.ErrUnwritable, cause)
-	h.failure.Store(&failure)
-	h.failures.Inc()
-	h.config.Log.Error("a log file could not be written; what was acknowledged is now copied to another", "file", h.config.Records.Head().Path, "error", cause)
-	h.config.Unwritable()
-	return failure
+// Fail refuses all writes from now on, because nobody knows what of a write to a file is on the
+// disk. It returns the error for the writers.
+func (h *Health) Fail(path string, cause error) error {
+	h.once.Do(func() {
+		h.log.Error("a file of the store could not be written; the process stops, and the next start reads what was acknowledged", "file", path, "error", cause)
+		h.end(fmt.Errorf("%w: %s: %w", store.ErrUnwritable, path, cause))
+	})
+	return h.Failed()
 }
-
-// orFail returns the error of a commit to the head. Unless the disk is full, the
-// head has failed.
-func (h *health) orFail(err error) error {
-	if err != nil && !disk.IsFull(err) {
-		return h.Fail(err)
-	}
-	return err
-}
-
-// recovered accepts writes again.
-func (h *health) recovered() { h.failure.Store(nil) }

@@ -1,6 +1,7 @@
 package commit
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 
@@ -16,7 +17,7 @@ type Merger struct {
 	Records  *seglog.Log
 	Usage    *usage.Usage
 	MaxKeys  int    // of a memtable, before it is merged
-	Unmerged func() // called when the file cannot be written; must not wait
+	Unmerged func() // called when the file cannot be written, as on a full disk; must not wait
 	Log      *slog.Logger
 
 	frozen chan struct{} // told when a memtable was frozen
@@ -29,7 +30,7 @@ func NewMerger(m Merger) *Merger {
 	return &m
 }
 
-// Run merges memtables until stop is closed.
+// Run merges memtables until stop is closed, or the file must not be written any more.
 func (m *Merger) Run(stop <-chan struct{}) {
 	for {
 		select {
@@ -37,7 +38,10 @@ func (m *Merger) Run(stop <-chan struct{}) {
 		case <-stop:
 			return
 		}
-		for m.merge() != nil {
+		for err := m.merge(); err != nil; err = m.merge() {
+			if errors.Is(err, index.ErrFailed) {
+				return
+			}
 			select {
 			case <-time.After(time.Second):
 			case <-stop:
@@ -61,14 +65,17 @@ func (m *Merger) MergeAll() error {
 func (m *Merger) Full() bool { return m.Index.Size() >= m.MaxKeys }
 
 // makeRoom freezes a memtable that has grown to its limit. While the one before it is
-// still being merged it may grow on, to four times the limit; then writes wait.
-func (m *Merger) makeRoom(stop <-chan struct{}) {
+// still being merged it may grow on, to four times the limit; then writes wait, unless they are
+// refused because the files have failed.
+func (m *Merger) makeRoom(stop, failed <-chan struct{}) {
 	for m.Full() && !m.freeze() {
 		if m.Index.Size() < 4*m.MaxKeys {
 			return
 		}
 		select {
 		case <-m.merged:
+		case <-failed:
+			return
 		case <-stop:
 			return
 		}

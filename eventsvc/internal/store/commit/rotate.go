@@ -44,7 +44,7 @@ func (w *Writer) rotate(compactRevision uint64) error {
 		return err
 	}
 	head := w.Records.Head()
-	if err := w.Health.orFail(head.Seal(w.Last)); err != nil {
+	if err := w.orFail(head.Seal(w.Last)); err != nil {
 		return err
 	}
 	next, err := w.nextHead(compactRevision)
@@ -76,7 +76,7 @@ func (w *Writer) nextHead(compactRevision uint64) (*seglog.Segment, error) {
 	// to the present one from now on.
 	if there := errors.Join(disk.Remove(seglog.SegmentPath(w.Dir, base)), safefile.Sync(w.Dir)); there != nil {
 		err = errors.Join(err, there)
-		_ = w.Health.Fail(err)
+		_ = w.Health.Fail(seglog.SegmentPath(w.Dir, base), err)
 	}
 	return nil, err
 }
@@ -90,7 +90,7 @@ func (w *Writer) MoveCompactRevision(revision uint64) error {
 	if revision <= w.Records.CompactRevision() {
 		return nil
 	}
-	if err := w.Health.orFail(w.Records.Head().SaveCompactRevision(revision)); err != nil {
+	if err := w.orFail(w.Records.Head().SaveCompactRevision(revision)); err != nil {
 		return fmt.Errorf("store: moving the compact revision: %w", err)
 	}
 	w.Records.SetCompactRevision(revision)

@@ -25,8 +25,8 @@ type WriterConfig struct {
 	StoreID      string
 	SegmentBytes int64 // the head is rotated at this size
 	Records      *seglog.Log
+	Health       *Health
 	Rotated      func() // called when files were replaced
-	Unwritable   func() // called when a file cannot be written any more; must not wait
 	Log          *slog.Logger
 }
 
@@ -37,7 +37,6 @@ type Writer struct {
 	Last uint64
 
 	WriterConfig
-	Health        *health
 	wal           *wal.Log // nil if there was no room for one
 	rotateAt      int64    // size of the head at which to try again to rotate
 	checkpointing bool     // a checkpoint was begun and not ended
@@ -48,7 +47,7 @@ type Writer struct {
 // OpenWriter opens the write-ahead log if the head was used with one, and adds its records to the
 // pending ones of the log. Last is then the last revision that is there.
 func OpenWriter(c WriterConfig) (*Writer, error) {
-	w := &Writer{WriterConfig: c, Health: newHealth(c), checkpointed: make(chan Checkpoint, 1)}
+	w := &Writer{WriterConfig: c, checkpointed: make(chan Checkpoint, 1)}
 	w.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "store_checkpoint_seconds", Help: "Time of one checkpoint, which copies the records of the write-ahead log into the segments.", Buckets: prometheus.ExponentialBuckets(0.001, 2, 14),
 	})
@@ -92,14 +91,13 @@ func (w *Writer) Start() (err error) {
 
 // Collectors returns the metrics of the writer.
 func (w *Writer) Collectors() []prometheus.Collector {
-	return append(w.Health.collectors(), w.seconds)
+	return []prometheus.Collector{w.seconds}
 }
 
 // Append makes the records of a frame durable: in the write-ahead log or, if there is none
 // or they are too many for it, in the head together with all that the log holds. If the
 // disk is full, nothing was written ([store.ErrFull]). Any other failure, and every failure
-// of the write-ahead log itself, refuses all writes from then on ([store.ErrUnwritable])
-// until [Writer.Failover].
+// of the write-ahead log itself, refuses all writes from then on ([store.ErrUnwritable]).
 func (w *Writer) Append(frame *wal.Frame) error {
 	err := w.append(frame)
 	switch failure := w.Health.Failed(); {
@@ -111,7 +109,19 @@ func (w *Writer) Append(frame *wal.Frame) error {
 		// The transaction that failed was rolled back: it has added nothing to the head.
 		return fmt.Errorf("%w: %w", store.ErrFull, err)
 	}
-	return w.Health.Fail(err)
+	path := w.Records.Head().Path
+	if errors.Is(err, wal.ErrAppend) {
+		path = walPath(w.Dir)
+	}
+	return w.Health.Fail(path, err)
+}
+
+// orFail returns the error of a commit to the head. Unless the disk is full, the head has failed.
+func (w *Writer) orFail(err error) error {
+	if err != nil && !disk.IsFull(err) {
+		return w.Health.Fail(w.Records.Head().Path, err)
+	}
+	return err
 }
 
 func (w *Writer) append(frame *wal.Frame) error {

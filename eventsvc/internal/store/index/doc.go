@@ -17,8 +17,8 @@
 //
 // A file that cannot be used is a [*store.FileError]; removing it loses nothing. A
 // damaged entry is a [*store.CorruptError]. After a write that failed for another
-// reason than room, nothing is written to the file until Rewrite has replaced it (failover), and
-// [Index.Failed] reports that. Reads go on meanwhile.
+// reason than room nothing is written to the file any more ([ErrFailed]), and Unwritable is
+// called. Reads go on.
 //
 // # Concurrency
 //

@@ -22,7 +22,8 @@ import (
 // An Index finds the newest version of every event by its key, and versions by their
 // attributes.
 type Index struct {
-	StoreID string // equal in all files of a store; never changes
+	StoreID    string      // equal in all files of a store; never changes
+	Unwritable func(error) // called when the file could not be written for another reason than room; set before use, or nil
 
 	path    string
 	file    atomic.Pointer[bbolt.DB]
@@ -37,7 +38,8 @@ type Index struct {
 // into the file, or nil.
 type tables struct{ active, frozen *memtable }
 
-var errFailed = errors.New("the file could not be written before; it is being replaced")
+// ErrFailed reports that the file could not be written, now or before.
+var ErrFailed = errors.New("the file could not be written")
 
 // be is the byte order of everything on disk.
 var be = binary.BigEndian
@@ -103,9 +105,6 @@ func (x *Index) Path() string { return x.path }
 // Merged returns the revision up to which the file has everything that was put.
 func (x *Index) Merged() uint64 { return x.merged.Load() }
 
-// Failed reports that the file cannot be written until [Index.Rewrite] has replaced it.
-func (x *Index) Failed() bool { return x.failed.Load() }
-
 // Stats returns what bbolt counts of the file.
 func (x *Index) Stats() bbolt.Stats { return x.file.Load().Stats() }
 
@@ -127,13 +126,17 @@ func (x *Index) view(f func(*bbolt.Tx) error) error {
 // written to it any more: a sync that is repeated does not tell what was lost.
 func (x *Index) update(f func(*bbolt.Tx) error) error {
 	if x.failed.Load() {
-		return errFailed
+		return ErrFailed
 	}
 	err := boltfile.Guard(func() error { return x.file.Load().Update(f) })
-	if err != nil && !disk.IsFull(err) {
-		x.failed.Store(true)
+	if err == nil || disk.IsFull(err) {
+		return err
 	}
-	return err
+	x.failed.Store(true)
+	if x.Unwritable != nil {
+		x.Unwritable(err)
+	}
+	return fmt.Errorf("%w: %w", ErrFailed, err)
 }
 
 // A View is the index at one moment, and what was put since. It is good only within

@@ -30,8 +30,7 @@ func (x *Index) NeedsRewrite(events int64) bool {
 }
 
 // Rewrite copies the index to a new file, without empty pages and without the terms of
-// versions that are gone, and takes that file into use, also after the present one could
-// not be written. held returns the revisions up to a given one that the log has. The terms of
+// versions that are gone, and takes that file into use. held returns the revisions up to a given one that the log has. The terms of
 // the new file are packed. Merges wait meanwhile; reads and Put do not.
 func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, error)) error {
 	x.merging.Lock()
@@ -69,7 +68,6 @@ func (x *Index) replace(path string) error {
 		return errors.Join(err, db.Close())
 	}
 	old := x.file.Swap(db)
-	x.failed.Store(false)
 	return errors.Join(old.Close(), safefile.Sync(filepath.Dir(x.path)))
 }
 

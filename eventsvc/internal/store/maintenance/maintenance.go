@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math"
 	"sync"
@@ -150,9 +149,6 @@ func (m *Maintenance) awaitRound(ctx context.Context) bool {
 // own, brings back the disk space of both, and compresses what has become old.
 func (m *Maintenance) Round(ctx context.Context) error {
 	defer m.Pause()()
-	if err := m.failover(ctx); err != nil {
-		return err
-	}
 	began := time.Since(m.opened)
 	defer m.Usage.Measure()
 	// Segments of any age are compressed before events have to go for lack of room.
@@ -186,21 +182,6 @@ func (m *Maintenance) Compact(ctx context.Context, compress bool, progress store
 	}
 	defer m.Pause()()
 	return m.compaction.all(ctx, compress, progress)
-}
-
-// failover brings writing back after a failure, if the disk lets it. The index is first,
-// because the committer may be waiting for a merge.
-func (m *Maintenance) failover(ctx context.Context) error {
-	if m.Records.Index.Failed() {
-		if err := m.compaction.rewriteIndex(ctx); err != nil {
-			return fmt.Errorf("store: the index cannot be written, and not be copied to another file: %w", err)
-		}
-		m.Log.Warn("the index is written again, to a new file")
-	}
-	if m.Writer.Health.Failed() == nil {
-		return nil
-	}
-	return m.Do(ctx, m.Writer.Failover)
 }
 
 // clearSome deletes some events that are past their time, and then brings back the room

@@ -4,14 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/wal"
 )
 
 // copyBytes is about how many bytes of records are copied in one transaction.
@@ -239,80 +237,4 @@ func (c *copier) copyObserved(to *bbolt.DB) error {
 				note(tx, metaCarried, noted(from, metaCarried)))
 		})
 	})
-}
-
-// CopyAcknowledged copies the published records of the head, and the pending ones, to a
-// sealed file that ends with a revision. It verifies each, and that none is missing.
-func (l *Log) CopyAcknowledged(path string, end uint64) error {
-	head := l.Head()
-	return head.writeAgain(path, false, func(to *bbolt.DB) error {
-		last, pending, copied := l.published(), l.Pending(), int64(0)
-		err := head.view(func(from *bbolt.Tx) error {
-			pending = wal.After(pending, recordsIn(head, from).Last(0)) // the head has the others, of a checkpoint that was reported as failed
-			keep := func(k, v []byte) ([]byte, []byte, error) {
-				revision, err := revisionOf(k)
-				if err != nil {
-					return nil, nil, err
-				}
-				if revision > last {
-					return nil, nil, nil
-				}
-				copied += int64(len(v))
-				_, err = ParseEntry(revision, v)
-				return k, v, err
-			}
-			ctx := context.Background() // bounded by the size of one file
-			return errors.Join(boltfile.CopyBucket(ctx, from, to, bucketLog, keep), copyPublished(ctx, from, to, last))
-		})
-		if err != nil {
-			return err
-		}
-		for _, p := range pending {
-			_, damage := ParseEntry(p.Revision, p.Data)
-			err = errors.Join(err, damage)
-		}
-		seen := addAll(newCollection(), pending)
-		err = errors.Join(err, to.Update(func(tx *bbolt.Tx) error { return putRecords(tx, seriesNumbersOf(tx), pending, seen) }))
-		if copied += wal.Bytes(pending); err == nil && copied != head.Bytes() {
-			err = fmt.Errorf("%d bytes of records were acknowledged, but %d are in the file", head.Bytes(), copied)
-		}
-		if err != nil {
-			return err
-		}
-		return to.Update(func(tx *bbolt.Tx) error {
-			return errors.Join(
-				setMeta(tx, metaEnd, end),
-				setMeta(tx, metaBytes, uint64(copied)),
-				setMeta(tx, metaCompact, l.CompactRevision()))
-		})
-	})
-}
-
-// copyPublished copies the index by time of a head, without what records report that were
-// not published.
-func copyPublished(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, last uint64) error {
-	until := func(k, v []byte) ([]byte, []byte, error) {
-		run, err := parseRun(k, v)
-		if err != nil || run.Last <= last {
-			return k, v, err
-		}
-		var entries []runEntry
-		err = run.Each(allSeries, func(e runEntry) {
-			if e.Revision <= last {
-				entries = append(entries, e)
-			}
-		})
-		if err != nil || len(entries) == 0 {
-			return nil, nil, err
-		}
-		k = runKey(run.Minute, lastOf(entries))
-		return k, appendRun(nil, k, entries), nil
-	}
-	return errors.Join(
-		boltfile.CopyBucket(ctx, from, to, bucketSeries, nil),
-		boltfile.CopyBucket(ctx, from, to, bucketRuns, until),
-		to.Update(func(tx *bbolt.Tx) error {
-			return errors.Join(
-				note(tx, metaCarried, noted(from, metaCarried)))
-		}))
 }

@@ -10,10 +10,8 @@
 // [Log.View] calls a function with a [Reader], which finds records by revision
 // ([Reader.Get]), follows the versions of an event ([Reader.At]) and goes over the log
 // ([Reader.Scan]). [Segment.Seal], [Log.NewHead] and [Log.Add] rotate the head.
-// [Log.Rewrite] copies what its caller needs of a sealed segment, compressed or not, and
-// [Log.CopyAcknowledged] all that was published of a head that failed, for failover; the
-// caller renames the copies, opens them and swaps them in ([Log.Replace],
-// [Log.ReplaceHead]).
+// [Log.Rewrite] copies what its caller needs of a sealed segment, compressed or not; the caller
+// renames the copy, opens it and swaps it in ([Log.Replace]).
 //
 // Each segment is indexed by time (files time*.go): when and how often its records were
 // observed. [Reader.Occurrences] counts that, and [Moments] goes over the records in

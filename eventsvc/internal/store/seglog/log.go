@@ -91,13 +91,6 @@ func (l *Log) Replace(s *Segment) {
 	l.setSegments(ss)
 }
 
-// ReplaceHead puts two segments in the place of the head, which the caller closes: one
-// with its base, and a new head.
-func (l *Log) ReplaceHead(sealed, head *Segment) {
-	ss := l.Segments()
-	l.setSegments(append(slices.Clip(ss[:len(ss)-1]), sealed, head))
-}
-
 // RemoveFirst removes the oldest segment, which the caller closes.
 func (l *Log) RemoveFirst() { l.setSegments(l.Segments()[1:]) }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -62,47 +61,6 @@ func TestCheckpointTwice(t *testing.T) {
 	delete(want, 70)
 	if diff := cmp.Diff(want, countedIn(t, l, 5)); diff != "" {
 		t.Errorf("at revision 5: %s", diff)
-	}
-}
-
-// TestCopyOfWhatIsPublished: after failover nothing is counted that was in the head without
-// having been published, and what was pending is.
-func TestCopyOfWhatIsPublished(t *testing.T) {
-	t.Parallel()
-	l := newLog(t)
-	l.published = func() uint64 { return 6 }
-	head := l.Head()
-	if err := l.Checkpoint(head, []wal.Record{observedRecord(2, 10), observedRecord(4, 10)}); err != nil {
-		t.Fatal(err)
-	}
-	pending := []wal.Record{observedRecord(5, 10), observedRecord(6, 300)}
-	l.SetPending(pending)
-	if err := l.Checkpoint(head, append(pending, observedRecord(7, 10), observedRecord(8, 500))); err != nil { // seen as failed
-		t.Fatal(err)
-	}
-	head.AddBytes(int64(len(observedRecord(2, 10).Data)+len(observedRecord(4, 10).Data)) + wal.Bytes(pending))
-	path := filepath.Join(filepath.Dir(head.Path), "copy.tmp")
-	if err := l.CopyAcknowledged(path, 9); err != nil {
-		t.Fatal(err)
-	}
-	sealed, err := OpenSegment(path, false, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := CheckObserved(sealed, func(format string, args ...any) { t.Errorf(format, args...) }); err != nil {
-		t.Error(err)
-	}
-	next, err := l.NewHead(10, "id", 1, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.ReplaceHead(sealed, next)
-	l.SetPending(nil)
-	if diff := cmp.Diff(map[int64]int64{10: 11, 300: 6}, countedIn(t, l, 100)); diff != "" {
-		t.Error(diff)
-	}
-	if err := head.Close(); err != nil {
-		t.Error(err)
 	}
 }
 

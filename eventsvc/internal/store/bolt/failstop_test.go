@@ -1,0 +1,145 @@
+package bolt_test
+
+import (
+	"errors"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// syncBuffer collects what several goroutines write.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// A file that cannot be written stops the store: writes are refused, reads and watches go on until the process
+// ends, and Run returns why. That the log cannot be written is found when the write-ahead log is
+// checkpointed into it, and that the index cannot when something is merged. The next start has what
+// was acknowledged.
+func TestUnwritableFilesStopTheStore(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{wal.FileName, "log-00000000000000000002.db", "index.db"} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			o := bolt.Options{Dir: t.TempDir(), MemtableLimit: 50}
+			db := open(t, o)
+			create(t, db, 90, "value")
+			if err := db.Compact(t.Context(), false, nil); err != nil { // what is merged is not in the memtable
+				t.Fatal(err)
+			}
+			stopped := make(chan error, 1)
+			go func() { stopped <- db.Run(t.Context()) }()
+
+			breakFile(t, filepath.Join(o.Dir, file))
+			if file != wal.FileName {
+				if _, err := store.Create(t.Context(), db, key(1000), store.Draft{Value: []byte("taken")}); err != nil {
+					t.Errorf("the write-ahead log can be written: %v", err)
+				}
+			}
+			if strings.HasPrefix(file, "log") {
+				if err := db.Checkpoint(); !errors.Is(err, store.ErrUnwritable) {
+					t.Errorf("checkpointed into a file that cannot be written: %v", err)
+				}
+			}
+			for i := 0; file == "index.db" && db.Ready(t.Context()) == nil; i++ { // a merge finds out
+				if _, err := db.Update(t.Context(), key(i%90), store.Any, count0); err != nil && !errors.Is(err, store.ErrUnwritable) {
+					t.Fatal(err)
+				}
+			}
+			refuses(t, db)
+			if err := within(t, stopped); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), file) {
+				t.Errorf("the store has stopped with %v, want the file and why", err)
+			}
+			want := dump(t, db)
+			_ = db.Close() // cannot merge into an index that has failed
+			db = open(t, o)
+			defer closeDB(t, db)
+			check(t, db)
+			if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := store.Create(t.Context(), db, key(2000), store.Draft{Value: []byte("taken")}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// within receives from a channel.
+func within(t *testing.T, c <-chan error) error {
+	t.Helper()
+	select {
+	case err := <-c:
+		return err
+	case <-time.After(10 * time.Second):
+		stacks := make([]byte, 1<<20)
+		t.Fatalf("it goes on:\n%s", stacks[:runtime.Stack(stacks, true)])
+		return nil
+	}
+}
+
+// refuses wants writes refused, and what was there before as it was.
+func refuses(t *testing.T, db *bolt.DB) {
+	t.Helper()
+	before, revision := dump(t, db), db.Revision()
+	if _, err := store.Create(t.Context(), db, key(1001), store.Draft{Value: []byte("refused")}); !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("written to a file that cannot be: %v", err)
+	}
+	if _, err := db.Update(t.Context(), key(0), store.Any, remove); !errors.Is(err, store.ErrUnwritable) || db.Ready(t.Context()) == nil {
+		t.Errorf("and again: %v, ready: %v", err, db.Ready(t.Context()))
+	}
+	if diff := cmp.Diff(before, dump(t, db)); diff != "" || db.Revision() != revision {
+		t.Errorf("revision %d, was %d: %s", db.Revision(), revision, diff)
+	}
+}
+
+// A commit that has failed may be on the disk all the same. No reader sees it before the next
+// start; after that it is there whole, and its revision is not given to another write.
+func TestFailedCommitIsWholeOrAbsent(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir()}
+	db := open(t, o)
+	create(t, db, 20, "value")
+	want, revision := dump(t, db), db.Revision()
+	if err := db.FailAfterCommit(key(3), []byte("unknown")); !errors.Is(err, store.ErrUnwritable) {
+		t.Fatal(err)
+	}
+	refuses(t, db)
+	if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+		t.Error(diff)
+	}
+	closeDB(t, db)
+	db = open(t, o)
+	defer closeDB(t, db)
+	r, err := store.Read(t.Context(), db, key(3))
+	if err != nil || string(r.Value) != "unknown" || r.Revision != revision+1 {
+		t.Errorf("revision %d, %q, %v", r.Revision, r.Value, err)
+	}
+	next, err := db.Update(t.Context(), key(3), store.Any, count0)
+	if err != nil || next.Record.Revision != revision+2 {
+		t.Errorf("revision %d, %v", next.Record.Revision, err)
+	}
+	check(t, db)
+}
