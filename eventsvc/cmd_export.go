@@ -14,6 +14,8 @@ import (
 type export struct {
 	File        string `arg:"" help:"The file to write, which must not exist; - is standard output."`
 	After       uint64 `default:"0" placeholder:"REVISION" help:"Only events that were written after this revision, including deletions."`
+	At          uint64 `default:"0" placeholder:"REVISION" help:"The events as they were at this revision, as long as the history has it."`
+	Namespace   string `env:"-" short:"n" placeholder:"NAME" help:"Only events of this namespace."`
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	place
 	printer
@@ -26,6 +28,7 @@ revision. With --after and that revision, the next export has only the changes s
 
   eventsvc export events.ndjson
   eventsvc export - --after 5000 | eventsvc import - --apply-deletions --data-dir /srv/copy
+  eventsvc export before.ndjson --at 48210 --namespace shop
   eventsvc export - | jq -r 'select(.type == "ADDED") | .object.note'` + exitCodes
 }
 
@@ -34,13 +37,16 @@ func (e *export) Run(ctx context.Context, std stdio) error {
 	if e.File == "-" && e.JSON {
 		return cli.Usagef("--json would be mixed with the events on the output: name a file")
 	}
+	if e.After > 0 && (e.At > 0 || e.Namespace != "") {
+		return cli.Usagef("--after has no effect together with --at or --namespace: set it alone")
+	}
 	formats, err := codec.New(e.GroupDomain)
 	if err != nil {
 		return cli.Usagef("--group-domain: %w", err)
 	}
 	result := written{File: e.File, Events: new(int64)}
 	if err := e.save(std, "export", &result, formats, func(s admin.Store, begin admin.Begin) error {
-		return s.Export(ctx, e.After, begin)
+		return s.Export(ctx, admin.Exported{After: e.After, At: e.At, Namespace: e.Namespace}, begin)
 	}); err != nil || e.File == "-" {
 		return err
 	}

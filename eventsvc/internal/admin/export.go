@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,19 +23,21 @@ type exporter struct {
 }
 
 // Export implements [Store].
-func (l Local) Export(ctx context.Context, after uint64, begin Begin) error {
+func (l Local) Export(ctx context.Context, what Exported, begin Begin) error {
 	if _, err := l.DB.Fresh(ctx); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	x := &exporter{Local: l, frames: l.Codec.NewFrames(codec.Format{}, event.EventsV1), revision: l.DB.Revision()}
 	var err error
-	if after == 0 {
-		err = x.everything(ctx, begin)
+	if x.revision = cmp.Or(what.At, x.revision); what.After == 0 {
+		err = x.everything(ctx, what.Namespace, begin)
 	} else {
-		err = x.changes(ctx, after, begin)
+		err = x.changes(ctx, what.After, begin)
 	}
-	if _, ok := errors.AsType[*store.ExpiredError](err); ok {
+	if _, ok := errors.AsType[*store.ExpiredError](err); ok && what.At == 0 {
 		return fmt.Errorf("export: %w; export everything, without --after", err)
+	} else if ok {
+		return fmt.Errorf("export: %w; --history says how long old versions are kept: look for the events in a backup", err)
 	}
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -46,8 +49,8 @@ func (l Local) Export(ctx context.Context, after uint64, begin Begin) error {
 // be reading.
 const exportBytes = 256 << 10
 
-// everything writes the newest state.
-func (x *exporter) everything(ctx context.Context, begin Begin) error {
+// everything writes the state of the revision.
+func (x *exporter) everything(ctx context.Context, namespace string, begin Begin) error {
 	total := x.DB.Stats().Events
 	var failed error
 	visit := func(v *store.View) bool {
@@ -55,7 +58,7 @@ func (x *exporter) everything(ctx context.Context, begin Begin) error {
 		x.annotate(v.Attributes)
 		return failed == nil && len(x.buf) < exportBytes
 	}
-	for q := (store.Query{Revision: x.revision}); ; {
+	for q := (store.Query{Namespace: namespace, Revision: x.revision}); ; {
 		page, err := x.DB.List(ctx, q, visit)
 		if err := errors.Join(err, failed); err != nil {
 			return err

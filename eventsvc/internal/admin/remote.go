@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -116,8 +117,9 @@ func (r *Remote) Backup(ctx context.Context, begin Begin) error {
 }
 
 // Export implements [Store].
-func (r *Remote) Export(ctx context.Context, after uint64, begin Begin) error {
-	return r.copy(ctx, "export?after="+strconv.FormatUint(after, 10), headerLines, begin)
+func (r *Remote) Export(ctx context.Context, what Exported, begin Begin) error {
+	q := url.Values{"after": {strconv.FormatUint(what.After, 10)}, "at": {strconv.FormatUint(what.At, 10)}, "namespace": {what.Namespace}}
+	return r.copy(ctx, "export?"+q.Encode(), headerLines, begin)
 }
 
 // Check implements [Store].

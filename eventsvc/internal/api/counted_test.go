@@ -55,7 +55,7 @@ func remove(r *restored) { r.do("DELETE", restoredPath+"/e", "").must(200) }
 
 func export(r *restored) {
 	var out bytes.Buffer
-	if err := r.files().Export(r.t.Context(), 0, func(uint64, int64) io.Writer { return &out }); err != nil {
+	if err := r.files().Export(r.t.Context(), admin.Exported{}, func(uint64, int64) io.Writer { return &out }); err != nil {
 		r.t.Fatal(err)
 	}
 	r.exports = append(r.exports, out.String())

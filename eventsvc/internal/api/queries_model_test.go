@@ -208,7 +208,7 @@ func (h *history) add(ev *eventsv1.Event) {
 // export returns an export of everything.
 func (h *history) export() string {
 	var out bytes.Buffer
-	if err := h.admin().Export(h.w.t.Context(), 0, func(uint64, int64) io.Writer { return &out }); err != nil {
+	if err := h.admin().Export(h.w.t.Context(), admin.Exported{}, func(uint64, int64) io.Writer { return &out }); err != nil {
 		h.w.t.Fatal(err)
 	}
 	return out.String()
