@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -97,7 +99,7 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return cli.Usagef("--group-domain: %w", err)
 	}
-	load, err := i.loader(std, "import")
+	load, err := i.loader(std, "import", formats)
 	if err != nil {
 		return err
 	}
@@ -140,13 +142,17 @@ type loader struct {
 }
 
 // loader returns what stores the events of files, with what is done called so in its progress.
-func (r *reading) loader(std stdio, what string) (*loader, error) {
+func (r *reading) loader(std stdio, what string, formats *codec.Codec) (*loader, error) {
 	labels, err := r.labels()
 	if err != nil {
 		return nil, err
 	}
+	decode := func(v event.View, text []byte) (*eventsv1.Event, error) {
+		ev, _, err := formats.Decoder.DecodeEvent(v, "application/json", text, metav1.FieldValidationStrict)
+		return ev, err
+	}
 	tell, done := tellFiles(std, what)
-	return &loader{Options: dump.Options{Labels: labels, Time: r.Time, Progress: tell, Stdin: os.Stdin}, strict: r.Strict, done: done}, nil
+	return &loader{Options: dump.Options{Labels: labels, Time: r.Time, Decode: decode, Progress: tell, Stdin: os.Stdin}, strict: r.Strict, done: done}, nil
 }
 
 // tellFiles shows the progress on a line of the terminal or, elsewhere, as a line for each 10 seconds.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -166,4 +167,45 @@ func TestImportRoundTrip(t *testing.T) {
 	if a != b || strings.HasPrefix(a, "0 ") {
 		t.Errorf("the digests are %q and %q", a, b)
 	}
+}
+
+// TestUndo: the events that were deleted by mistake come back from an export of an earlier revision, with their uids, while
+// a watch goes on and sees them.
+func TestUndo(t *testing.T) {
+	t.Parallel()
+	i, dir := newIssuer(t), t.TempDir()
+	p := start(t, dir, i)
+	here := []string{"--data-dir=" + dir, "--listen-admin=" + p.addrs["--listen-admin"]}
+	for n := range 5 {
+		p.do("POST", eventsPath, newEvent(fmt.Sprint("e", n)))
+	}
+	before := p.items(0)
+	_, list := p.do("GET", eventsPath, "")
+	revision := list["metadata"].(map[string]any)["resourceVersion"].(string)
+	p.do("DELETE", eventsPath+"/e1", "")
+	p.do("DELETE", eventsPath+"/e2", "")
+	p.do("PATCH", eventsPath+"/e3", `{"metadata":{"labels":{"since":"then"}}}`)
+	file := filepath.Join(t.TempDir(), "before.ndjson")
+	command(t, 0, append([]string{"export", file, "--at", revision, "--namespace", "default"}, here...)...)
+	said := command(t, 0, append([]string{"import", file}, here...)...)
+	if !strings.HasPrefix(said, "2 created, 0 changed, 0 deleted, 3 unchanged, 0 left out\n") {
+		t.Error(said)
+	}
+	uids := func(items []any) (all []string) {
+		for _, item := range items {
+			meta := item.(map[string]any)["metadata"].(map[string]any)
+			all = append(all, fmt.Sprint(meta["name"], meta["uid"]))
+		}
+		return all
+	}
+	if diff := cmp.Diff(uids(before), uids(p.items(0))); diff != "" {
+		t.Error(diff)
+	}
+	if n, err := strconv.ParseUint(revision, 10, 64); err != nil || len(p.items(n)) != 5 { // still held: nothing was compacted
+		t.Errorf("%v, %d events", err, len(p.items(n)))
+	}
+	if said := command(t, 1, append([]string{"export", "-", "--at", "99999"}, here...)...); !strings.Contains(said, "yet to come") {
+		t.Error(said)
+	}
+	command(t, 2, append([]string{"export", "-", "--after=1", "--at=2"}, here...)...)
 }

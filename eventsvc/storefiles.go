@@ -29,6 +29,7 @@ type storeCommands struct {
 	Usage   usageC  `cmd:"" help:"Show what takes the room, who writes most, and how old events get."`
 	Export  export  `cmd:"" help:"Write events as JSON, one a line: all of them, or the changes since a revision."`
 	Import  importC `cmd:"" help:"Store the events of any file: exports, lists of kubectl, watches, logs, support bundles."`
+	Open    openC   `cmd:"" help:"Show the events of files on this machine: console, kubectl and both APIs, in one command."`
 	Digest  digestC `cmd:"" help:"Print a checksum of all events, to compare two stores."`
 }
 

@@ -57,6 +57,10 @@ type Config struct {
 	EventsPath string `json:"eventsPath"` // of the group of events, such as /apis/events.k8s.io/v1
 	Issuer     string `json:"issuer"`     // of the tokens that are accepted
 	TokenURL   string `json:"tokenURL"`   // where a client id and secret become a token; empty: nowhere
+
+	// From and To are the range that the page begins with, as its address has them; empty: the last day.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
 }
 
 //go:embed static

@@ -26,7 +26,7 @@ var errNoTime = errors.New("it has no time at all: give one with --time")
 
 // item decodes an event, and completes what a server would have set. Notes say what it had that is not kept.
 func (f *found) item(o *Options) (it Item, notes []string, err error) {
-	ev, notes, err := f.decode()
+	ev, notes, err := f.decode(o)
 	if err != nil {
 		return it, notes, fmt.Errorf("it cannot be read as an event: %w; mend it in the file", err)
 	}
@@ -104,9 +104,14 @@ func madeName(ev *eventsv1.Event) string {
 }
 
 // decode reads the event in the names of its version.
-func (f *found) decode() (ev *eventsv1.Event, notes []string, err error) {
+func (f *found) decode(o *Options) (ev *eventsv1.Event, notes []string, err error) {
 	if f.old {
 		return f.decodeOld()
+	}
+	if o.Decode != nil {
+		if ev, err := o.Decode(f.view, f.raw); err == nil {
+			return ev, nil, nil
+		}
 	}
 	obj := event.NewObject(f.view)
 	unknown, err := event.Decode(f.raw, obj, true)

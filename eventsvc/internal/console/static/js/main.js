@@ -1,6 +1,7 @@
 // The beginning: reads the configuration, and draws the page whenever something changed.
 
 import { App } from "./app.js";
+import { begin, tokenIn } from "./lib/address.js";
 import { render } from "./lib/dom.js";
 import { keyboard } from "./parts/keys.js";
 import { Frame } from "./parts/frame.js";
@@ -17,6 +18,8 @@ const host = /** @type {HTMLElement} */ (document.getElementById("app"));
 async function main() {
   dress();
   const config = await (await fetch("config.json")).json();
+  if (config.from) begin(config.from, config.to);
+  const token = tokenIn(location.hash);
   /** @type {Frame} */
   let frame;
   const app = new App(config, () => render(host, frame.draw()));
@@ -24,6 +27,10 @@ async function main() {
     overview: () => new Overview(app), events: () => new Events(app), live: () => new Live(app),
     groups: () => new Groups(app), changes: () => new Changes(app), object: () => new ObjectView(app),
   });
+  if (token) {
+    app.session.useToken(token);
+    history.replaceState(null, "", app.href({})); // nobody copies it with the address
+  }
   keyboard(app, frame);
   host.replaceChildren(); // what the page shows until its scripts are there
   app.redraw();

@@ -26,6 +26,22 @@ const defaults = {
   kind: "", ns: "", name: "", uid: "", at: "now", window: "15m", other: "",
 };
 
+/**
+ * Sets the range of time that a page without one in its address shows.
+ * @param {string} from @param {string} to
+ */
+export function begin(from, to) {
+  Object.assign(defaults, { from, to, at: to });
+}
+
+/**
+ * The token in a fragment, "" if there is none. Whoever opened a dump gets it with the address.
+ * @param {string} fragment
+ */
+export function tokenIn(fragment) {
+  return new URLSearchParams(fragment.split("?", 2)[1] ?? "").get("token") ?? "";
+}
+
 /** @param {string} fragment @returns {State} */
 export function read(fragment) {
   const [path, query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
