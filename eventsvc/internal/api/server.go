@@ -3,12 +3,12 @@
 //
 // It joins packages that do not know each other's work:
 //
-//   - events: the verbs of events, one file each; namespaces: the read-only namespaces
+//   - events: the verbs of events, one file each
 //   - queries: what happened, over time
-//   - review: what a caller may do; discovery: what the server is
+//   - discovery: what the server is, what a caller may do, and the read-only namespaces
 //   - loki: the part of Loki's API that reads
 //   - access: who may do what, and fair queueing; stream: watches
-//   - options: query parameters; httpio: bodies, answers, errors
+//   - httpio: query parameters, bodies, answers, errors
 //
 // Every request passes [Server.serve]; what only some clients need belongs to their folder:
 // Loki's token in a password, the texts of its errors, and the console's files.
@@ -44,9 +44,7 @@ import (
 	"tidings.example/eventsvc/internal/api/events"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/loki"
-	"tidings.example/eventsvc/internal/api/namespaces"
 	"tidings.example/eventsvc/internal/api/queries"
-	"tidings.example/eventsvc/internal/api/review"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/codec"
@@ -165,7 +163,7 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 	}, s.io.FailInText)
 	e := s.echo
 	e.GET("/", discovery.Index(e, s.loki))
-	ns := namespaces.New(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
+	ns := discovery.NewNamespaces(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
 	admit := func(ctx context.Context, namespace string) error {
 		if len(c.Namespaces) == 0 {
 			return nil
@@ -179,7 +177,7 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 	events.Route(e, both, event.CoreV1, "/api/v1")
 	ns.Route(e, s.guard)
 	events.Route(e, both, event.EventsV1, "/apis/"+c.Codec.Group.GroupVersion(event.EventsV1).String())
-	review.Route(e, c.Codec, s.io, s.guard, groups)
+	discovery.RouteReviews(e, c.Codec, s.io, s.guard, groups)
 	loki.Route(s.loki, loki.Config{Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, IO: s.io, Guard: s.guard, Streams: s.streams, Now: c.Now})
 	for _, path := range probes {
 		h := echo.WrapHandler(c.Probe(path))

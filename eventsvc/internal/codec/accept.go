@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 )
 
 // clause is one alternative of an Accept header, RFC 9110 section 12.5.1.
@@ -78,7 +78,7 @@ func (c *clause) accepts(mediaType string) bool {
 
 // format returns the format that the clause asks for in a medium, and false if the
 // scope does not have it. Unknown parameters are ignored.
-func (c *clause) format(media wire.Media, s Scope) (Format, bool) {
+func (c *clause) format(media request.Media, s Scope) (Format, bool) {
 	f := Format{Media: media, Pretty: c.params["pretty"] == "1"}
 	if stream := c.params["stream"]; stream != "" && stream != "watch" {
 		return f, false
@@ -96,7 +96,7 @@ func (c *clause) format(media wire.Media, s Scope) (Format, bool) {
 	switch kind {
 	case "Table":
 		f.As, f.TableVersion = Table, version
-		return f, media != wire.Protobuf && (version == metaVersion || version == "v1beta1")
+		return f, media != request.Protobuf && (version == metaVersion || version == "v1beta1")
 	case partialKind, partialKind + "List":
 		f.As = Partial
 		return f, version == metaVersion

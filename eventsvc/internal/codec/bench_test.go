@@ -5,7 +5,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/codectest"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
@@ -32,7 +32,7 @@ func BenchmarkEvent(b *testing.B) {
 }
 
 var benchFormats = map[string]codec.Format{
-	"JSON": {}, "Protobuf": {Media: wire.Protobuf}, "Table": {As: codec.Table, TableVersion: "v1"},
+	"JSON": {}, "Protobuf": {Media: request.Protobuf}, "Table": {As: codec.Table, TableVersion: "v1"},
 }
 
 func BenchmarkObject(b *testing.B) {

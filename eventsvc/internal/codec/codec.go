@@ -37,3 +37,10 @@ func New(groupDomain string) (*Codec, error) {
 		ownGroup: []byte(group.APIVersion(event.EventsV1)),
 	}, nil
 }
+
+// The formats in which answers are sent, as those of the bodies of requests.
+const (
+	JSON     = request.JSON
+	YAML     = request.YAML
+	Protobuf = request.Protobuf
+)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -85,7 +85,7 @@ func (c *Codec) putEncoder(e *encoder) {
 // [store.Version.Form]. Metadata are the same in both views.
 func (f *Frames) slot() int {
 	slot := 0
-	if f.format.Media == wire.Protobuf {
+	if f.format.Media == request.Protobuf {
 		slot = 1
 	}
 	if f.format.As == Partial {
@@ -125,7 +125,7 @@ func (f *Frames) appendRecord(dst []byte, t watch.EventType, rec *store.View, re
 }
 
 func (f *Frames) appendFrame(dst []byte, t watch.EventType, object []byte) []byte {
-	if f.format.Media != wire.Protobuf {
+	if f.format.Media != request.Protobuf {
 		dst = append(dst, `{"type":"`...)
 		dst = append(dst, t...)
 		dst = append(dst, `","object":`...)

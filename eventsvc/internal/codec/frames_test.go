@@ -16,7 +16,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/codectest"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
@@ -28,7 +28,7 @@ type frame struct{ Type, Object string }
 func readFrames(t *testing.T, f codec.Format, stream []byte) []frame {
 	t.Helper()
 	framer := runtime.Framer(json.Framer)
-	if f.Media == wire.Protobuf {
+	if f.Media == request.Protobuf {
 		framer = protobuf.LengthDelimitedFramer
 	}
 	r := framer.NewFrameReader(io.NopCloser(bytes.NewReader(stream)))
@@ -43,7 +43,7 @@ func readFrames(t *testing.T, f codec.Format, stream []byte) []frame {
 			t.Fatal(err)
 		}
 		var ev metav1.WatchEvent
-		if f.Media == wire.Protobuf {
+		if f.Media == request.Protobuf {
 			err = ev.Unmarshal(b[:n])
 		} else {
 			err = apijson.Unmarshal(b[:n], &ev)
@@ -60,7 +60,7 @@ func TestFrames(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
 	for view, v := range codectest.Views {
-		for _, f := range []codec.Format{{}, {Media: wire.Protobuf}} {
+		for _, f := range []codec.Format{{}, {Media: request.Protobuf}} {
 			got := readFrames(t, f, stream(t, c, f, v))
 			object := func(rec *store.View) string {
 				b, err := c.AppendObject(nil, f, v, rec)
@@ -91,7 +91,7 @@ func TestFormsAreShared(t *testing.T) {
 	all := func() map[string]bool {
 		seen := map[string]bool{}
 		for _, v := range codectest.Views {
-			for _, f := range []codec.Format{{}, {Media: wire.Protobuf}, {As: codec.Partial}, {Media: wire.Protobuf, As: codec.Partial}} {
+			for _, f := range []codec.Format{{}, {Media: request.Protobuf}, {As: codec.Partial}, {Media: request.Protobuf, As: codec.Partial}} {
 				b, err := c.NewFrames(f, v).AppendDelivery(nil, delivery)
 				if err != nil {
 					t.Fatal(err)

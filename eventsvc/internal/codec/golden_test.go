@@ -17,7 +17,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/codectest"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
@@ -66,13 +66,13 @@ func oldStyle() *eventsv1.Event {
 
 // goldenFormats are all formats of objects and lists.
 var goldenFormats = map[string]codec.Format{
-	"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: wire.YAML}, "protobuf": {Media: wire.Protobuf},
-	"partial.json": {As: codec.Partial}, "partial.yaml": {Media: wire.YAML, As: codec.Partial},
-	"partial.protobuf":   {Media: wire.Protobuf, As: codec.Partial},
+	"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: request.YAML}, "protobuf": {Media: request.Protobuf},
+	"partial.json": {As: codec.Partial}, "partial.yaml": {Media: request.YAML, As: codec.Partial},
+	"partial.protobuf":   {Media: request.Protobuf, As: codec.Partial},
 	"table.json":         {As: codec.Table, TableVersion: "v1"},
 	"table.v1beta1.json": {As: codec.Table, TableVersion: "v1beta1", IncludeObject: metav1.IncludeObject},
 	"table.pretty.json":  {As: codec.Table, TableVersion: "v1", IncludeObject: metav1.IncludeNone, Pretty: true},
-	"table.yaml":         {Media: wire.YAML, As: codec.Table, TableVersion: "v1"},
+	"table.yaml":         {Media: request.YAML, As: codec.Table, TableVersion: "v1"},
 }
 
 var viewFolders = map[string]event.View{"events": event.EventsV1, "core": event.CoreV1}
@@ -108,7 +108,7 @@ func TestGoldenStatus(t *testing.T) {
 	c := codectest.New(t, "k8s.io")
 	st := &apierrors.NewNotFound(c.Group.Resource(event.EventsV1), "x").ErrStatus
 	st.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
-	for name, f := range map[string]codec.Format{"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: wire.YAML}, "protobuf": {Media: wire.Protobuf}} {
+	for name, f := range map[string]codec.Format{"json": {}, "pretty.json": {Pretty: true}, "yaml": {Media: request.YAML}, "protobuf": {Media: request.Protobuf}} {
 		b, err := codec.AppendRuntime(nil, f, st)
 		if err != nil {
 			t.Fatal(err)
@@ -118,8 +118,8 @@ func TestGoldenStatus(t *testing.T) {
 }
 
 var frameFormats = map[string]codec.Format{
-	"json": {}, "protobuf": {Media: wire.Protobuf},
-	"partial.json": {As: codec.Partial}, "partial.protobuf": {Media: wire.Protobuf, As: codec.Partial},
+	"json": {}, "protobuf": {Media: request.Protobuf},
+	"partial.json": {As: codec.Partial}, "partial.protobuf": {Media: request.Protobuf, As: codec.Partial},
 	"table.json":      {As: codec.Table, TableVersion: "v1"},
 	"table.none.json": {As: codec.Table, TableVersion: "v1", IncludeObject: metav1.IncludeNone},
 	"table.full.json": {As: codec.Table, TableVersion: "v1", IncludeObject: metav1.IncludeObject},

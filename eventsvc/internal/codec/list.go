@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -35,7 +35,7 @@ func (c *Codec) NewList(f Format, v event.View) *List {
 }
 
 // NeedsMeasure tells whether Measure must see every item before AppendHead.
-func (l *List) NeedsMeasure() bool { return l.format.Media == wire.Protobuf }
+func (l *List) NeedsMeasure() bool { return l.format.Media == request.Protobuf }
 
 // Measure adds the length of an item to that of the list.
 func (l *List) Measure(rec *store.View) error {
@@ -63,7 +63,7 @@ func (l *List) kind() metav1.TypeMeta {
 
 // AppendHead appends what comes before the items.
 func (l *List) AppendHead(dst []byte, meta metav1.ListMeta) []byte {
-	if l.format.Media == wire.Protobuf {
+	if l.format.Media == request.Protobuf {
 		return l.appendProtoHead(dst, meta)
 	}
 	if l.format.As == Table {
@@ -90,7 +90,7 @@ func (l *List) appendProtoHead(dst []byte, meta metav1.ListMeta) []byte {
 func (l *List) split(dst, text []byte, member string) []byte {
 	cut := len(text) - len("]}")
 	switch {
-	case l.format.Media == wire.YAML:
+	case l.format.Media == request.YAML:
 		// YAML sorts its keys, so there are members after the items.
 		text, _ = yaml.JSONToYAML(text)
 		empty := []byte("\n" + member + ": []\n")
@@ -115,14 +115,14 @@ func (l *List) AppendItem(dst []byte, rec *store.View) ([]byte, error) {
 	first := l.items == 0
 	l.items++
 	switch {
-	case l.format.Media == wire.Protobuf:
+	case l.format.Media == request.Protobuf:
 		return l.appendProto(dst), l.s.failed(rec)
-	case l.format.Media == wire.YAML && first:
+	case l.format.Media == request.YAML && first:
 		dst = append(dst, '\n')
-	case l.format.Media == wire.JSON && !first:
+	case l.format.Media == request.JSON && !first:
 		dst = append(dst, ',')
 	}
-	if l.format.Media == wire.JSON && !l.format.Pretty {
+	if l.format.Media == request.JSON && !l.format.Pretty {
 		return l.appendItem(dst, rec)
 	}
 	text, err := l.appendItem(append(l.scratch[:0], '['), rec)
@@ -167,9 +167,9 @@ func (l *List) appendItem(dst []byte, rec *store.View) (_ []byte, err error) {
 // AppendTail appends what comes after the items.
 func (l *List) AppendTail(dst []byte) []byte {
 	switch {
-	case l.items == 0 && l.format.Media == wire.YAML:
+	case l.items == 0 && l.format.Media == request.YAML:
 		dst = append(dst, " []\n"...)
-	case l.items > 0 && l.format.Media == wire.JSON && l.format.Pretty:
+	case l.items > 0 && l.format.Media == request.JSON && l.format.Pretty:
 		dst = append(dst, "\n  "...)
 	}
 	return append(dst, l.tail...)

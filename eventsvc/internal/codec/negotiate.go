@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 )
 
 // Scope is the kind of an answer. It decides which transforms an Accept header may
@@ -39,7 +39,7 @@ const (
 
 // Format is what was negotiated for an answer. The zero value is JSON.
 type Format struct {
-	Media         wire.Media
+	Media         request.Media
 	As            Transform
 	TableVersion  string                     // v1 or v1beta1, with Table
 	IncludeObject metav1.IncludeObjectPolicy // with Table
@@ -48,10 +48,10 @@ type Format struct {
 
 // ContentType is the Content-Type header of an answer in this format.
 func (f Format) ContentType(watch bool) string {
-	if watch && f.Media == wire.Protobuf {
-		return wire.MediaTypes[wire.Protobuf] + streamParameter
+	if watch && f.Media == request.Protobuf {
+		return request.MediaTypes[request.Protobuf] + streamParameter
 	}
-	return wire.MediaTypes[f.Media]
+	return request.MediaTypes[f.Media]
 }
 
 // Negotiate chooses the format of an answer by the Accept header and the query of a
@@ -66,7 +66,7 @@ func Negotiate(r *http.Request, s Scope) (Format, error) {
 	case !ok:
 		return Format{}, notAcceptable(s)
 	}
-	f.Pretty = f.Media == wire.JSON && s != ScopeWatch && (f.Pretty || wantsPretty(r))
+	f.Pretty = f.Media == request.JSON && s != ScopeWatch && (f.Pretty || wantsPretty(r))
 	switch {
 	case f.As == Table:
 		f.IncludeObject = metav1.IncludeObjectPolicy(r.URL.Query().Get("includeObject"))
@@ -84,12 +84,12 @@ func Negotiate(r *http.Request, s Scope) (Format, error) {
 
 // negotiate returns the format of the best clause and the kind it asks for.
 func negotiate(accept string, s Scope) (Format, string, bool) {
-	if accept == "" || accept == wire.MediaTypes[wire.JSON] { // as most small clients send
+	if accept == "" || accept == request.MediaTypes[request.JSON] { // as most small clients send
 		return Format{}, "", true
 	}
 	for _, clause := range parseAccept(accept) {
-		for media := range wire.Media(len(wire.MediaTypes)) {
-			if s == ScopeWatch && media == wire.YAML || !clause.accepts(wire.MediaTypes[media]) {
+		for media := range request.Media(len(request.MediaTypes)) {
+			if s == ScopeWatch && media == request.YAML || !clause.accepts(request.MediaTypes[media]) {
 				continue
 			}
 			if f, ok := clause.format(media, s); ok {
@@ -110,19 +110,19 @@ func routable(accept string) bool {
 	for clause := range strings.SplitSeq(accept, ",") {
 		media, _, _ := strings.Cut(clause, ";")
 		media = strings.ToLower(strings.TrimSpace(media)) // RFC 9110 section 8.3.1
-		if media == "*/*" || slices.Contains(wire.MediaTypes[:], media) {
+		if media == "*/*" || slices.Contains(request.MediaTypes[:], media) {
 			return true
 		}
 	}
 	return false
 }
 
-var streamTypes = []string{wire.MediaTypes[wire.JSON] + streamParameter, wire.MediaTypes[wire.Protobuf] + streamParameter}
+var streamTypes = []string{request.MediaTypes[request.JSON] + streamParameter, request.MediaTypes[request.Protobuf] + streamParameter}
 
 // unroutable is the 406 of the router, which has empty details. Lists and watches
 // share a path, which has the media types of both.
 func unroutable(s Scope) error {
-	types := wire.MediaTypes[:]
+	types := request.MediaTypes[:]
 	if s == ScopeList || s == ScopeWatch {
 		types = slices.Concat(types, streamTypes)
 	}
@@ -133,7 +133,7 @@ func unroutable(s Scope) error {
 
 // notAcceptable is the 406 for parameters that cannot be met.
 func notAcceptable(s Scope) error {
-	types := wire.MediaTypes[:]
+	types := request.MediaTypes[:]
 	if s == ScopeWatch {
 		types = streamTypes
 	}

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 )
 
 const (
@@ -22,7 +22,7 @@ const (
 // TestNegotiate: which Accept header gets which format, and which gets 406.
 func TestNegotiate(t *testing.T) {
 	t.Parallel()
-	protobuf := codec.Format{Media: wire.Protobuf}
+	protobuf := codec.Format{Media: request.Protobuf}
 	table := codec.Format{As: codec.Table, TableVersion: "v1"}
 	for _, tt := range []struct {
 		name   string
@@ -38,19 +38,19 @@ func TestNegotiate(t *testing.T) {
 		{"old recorder", codec.ScopeObject, "application/json, */*", codec.Format{}},
 		{"quality", codec.ScopeObject, "application/json;q=0.5," + protobufType + ";q=0.9,application/yaml;q=0.7", protobuf},
 		{"the definite before the wildcard", codec.ScopeObject, "*/*," + protobufType, protobuf},
-		{"quality zero is a refusal", codec.ScopeObject, protobufType + ";q=0,application/yaml", codec.Format{Media: wire.YAML}},
-		{"unknown types are passed over", codec.ScopeObject, "text/html,application/cbor,application/yaml;q=0.1", codec.Format{Media: wire.YAML}},
+		{"quality zero is a refusal", codec.ScopeObject, protobufType + ";q=0,application/yaml", codec.Format{Media: request.YAML}},
+		{"unknown types are passed over", codec.ScopeObject, "text/html,application/cbor,application/yaml;q=0.1", codec.Format{Media: request.YAML}},
 		{"kubectl get", codec.ScopeList, kubectlGet, table},
 		{"kubectl get, one", codec.ScopeObject, kubectlGet, table},
 		{"kubectl get -w", codec.ScopeWatch, kubectlGet, table},
 		{"older table", codec.ScopeList, "application/json;as=Table;v=v1beta1;g=meta.k8s.io", codec.Format{As: codec.Table, TableVersion: "v1beta1"}},
-		{"table as YAML", codec.ScopeList, "application/yaml;as=Table;v=v1;g=meta.k8s.io", codec.Format{Media: wire.YAML, As: codec.Table, TableVersion: "v1"}},
-		{"a table of unknown version falls through", codec.ScopeList, "application/json;as=Table;v=v9;g=meta.k8s.io,application/yaml", codec.Format{Media: wire.YAML}},
+		{"table as YAML", codec.ScopeList, "application/yaml;as=Table;v=v1;g=meta.k8s.io", codec.Format{Media: request.YAML, As: codec.Table, TableVersion: "v1"}},
+		{"a table of unknown version falls through", codec.ScopeList, "application/json;as=Table;v=v9;g=meta.k8s.io,application/yaml", codec.Format{Media: request.YAML}},
 		{"a protobuf table falls through", codec.ScopeList, protobufType + ";as=Table;v=v1;g=meta.k8s.io,application/json", codec.Format{}},
 		{"metadata in JSON", codec.ScopeObject, "application/json" + metadataOnly, codec.Format{As: codec.Partial}},
-		{"metadata in protobuf", codec.ScopeObject, protobufType + metadataOnly, codec.Format{Media: wire.Protobuf, As: codec.Partial}},
-		{"metadata of a list", codec.ScopeList, protobufType + metadataList, codec.Format{Media: wire.Protobuf, As: codec.Partial}},
-		{"metadata in a watch", codec.ScopeWatch, protobufType + metadataOnly, codec.Format{Media: wire.Protobuf, As: codec.Partial}},
+		{"metadata in protobuf", codec.ScopeObject, protobufType + metadataOnly, codec.Format{Media: request.Protobuf, As: codec.Partial}},
+		{"metadata of a list", codec.ScopeList, protobufType + metadataList, codec.Format{Media: request.Protobuf, As: codec.Partial}},
+		{"metadata in a watch", codec.ScopeWatch, protobufType + metadataOnly, codec.Format{Media: request.Protobuf, As: codec.Partial}},
 		{"watch", codec.ScopeWatch, "application/json;stream=watch", codec.Format{}},
 		{"protobuf watch", codec.ScopeWatch, protobufType + ";stream=watch", protobuf},
 		{"yaml is no stream", codec.ScopeWatch, "application/yaml,application/json", codec.Format{}},
@@ -148,13 +148,13 @@ func TestPretty(t *testing.T) {
 func TestContentType(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		media wire.Media
+		media request.Media
 		watch bool
 		want  string
 	}{
-		{wire.JSON, false, "application/json"}, {wire.JSON, true, "application/json"},
-		{wire.YAML, false, "application/yaml"}, {wire.Protobuf, false, protobufType},
-		{wire.Protobuf, true, protobufType + ";stream=watch"},
+		{request.JSON, false, "application/json"}, {request.JSON, true, "application/json"},
+		{request.YAML, false, "application/yaml"}, {request.Protobuf, false, protobufType},
+		{request.Protobuf, true, protobufType + ";stream=watch"},
 	} {
 		if got := (codec.Format{Media: tt.media}).ContentType(tt.watch); got != tt.want {
 			t.Errorf("%v, watch %v: %q", tt.media, tt.watch, got)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -40,7 +40,7 @@ func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.View
 	if err := s.parse(rec); err != nil {
 		return dst, err
 	}
-	if f.Media == wire.Protobuf {
+	if f.Media == request.Protobuf {
 		dst = c.appendBody(dst, &s, f, v)
 		return dst, s.failed(rec)
 	}
@@ -52,10 +52,10 @@ func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.View
 // protobuf in an envelope.
 func (c *Codec) appendBody(dst []byte, s *stored, f Format, v event.View) []byte {
 	switch {
-	case f.Media == wire.Protobuf && f.As == Partial:
+	case f.Media == request.Protobuf && f.As == Partial:
 		dst = appendEnvelope(dst, metaAPIVersion, partialKind, fieldLen(len(c.meta(s))))
 		return append(c.appendMeta(dst, s), envelopeTail...)
-	case f.Media == wire.Protobuf:
+	case f.Media == request.Protobuf:
 		dst = appendEnvelope(dst, c.Group.APIVersion(v), event.Kind, c.protoLen(s))
 		return append(c.appendProto(dst, s, v), envelopeTail...)
 	case f.As == Partial:
@@ -69,7 +69,7 @@ func (c *Codec) appendBody(dst []byte, s *stored, f Format, v event.View) []byte
 // indented, or as YAML.
 func (f Format) appendText(dst []byte, text func(dst []byte) []byte) ([]byte, error) {
 	switch {
-	case f.Media == wire.YAML:
+	case f.Media == request.YAML:
 		y, err := yaml.JSONToYAML(text(nil))
 		return append(dst, y...), err
 	case f.Pretty:
@@ -93,15 +93,15 @@ func appendIndented(dst, text []byte, prefix string) []byte {
 // as the whole body of an answer.
 func AppendRuntime(dst []byte, f Format, obj runtime.Object) ([]byte, error) {
 	body, err := encodeRuntime(f.Media, obj)
-	if err != nil || f.Media == wire.Protobuf {
+	if err != nil || f.Media == request.Protobuf {
 		return append(dst, body...), err
 	}
 	return f.appendText(dst, func(dst []byte) []byte { return append(dst, body...) })
 }
 
 // encodeRuntime encodes an object as compact JSON, or as protobuf in an envelope.
-func encodeRuntime(media wire.Media, obj runtime.Object) ([]byte, error) {
-	if media != wire.Protobuf {
+func encodeRuntime(media request.Media, obj runtime.Object) ([]byte, error) {
+	if media != request.Protobuf {
 		text, err := json.Marshal(obj)
 		if err != nil {
 			return nil, fmt.Errorf("encode %T as JSON: %w", obj, err)

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -120,7 +120,7 @@ const envelopeTail = "\x1a\x00\x22\x00"
 // appendEnvelope appends the head of an envelope around n bytes. The caller appends
 // these and envelopeTail.
 func appendEnvelope(dst []byte, apiVersion, kind string, n int) []byte {
-	dst = append(dst, wire.Magic...)
+	dst = append(dst, request.Magic...)
 	dst = appendFieldHead(dst, 1, fieldLen(len(apiVersion))+fieldLen(len(kind)))
 	dst = append(appendFieldHead(dst, 1, len(apiVersion)), apiVersion...)
 	dst = append(appendFieldHead(dst, 2, len(kind)), kind...)

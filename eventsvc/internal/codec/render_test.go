@@ -13,15 +13,15 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/codectest"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
 
 var wireFormats = []codec.Format{
-	{}, {Pretty: true}, {Media: wire.YAML}, {Media: wire.Protobuf},
-	{As: codec.Partial}, {As: codec.Partial, Pretty: true}, {Media: wire.YAML, As: codec.Partial},
-	{Media: wire.Protobuf, As: codec.Partial},
+	{}, {Pretty: true}, {Media: request.YAML}, {Media: request.Protobuf},
+	{As: codec.Partial}, {As: codec.Partial, Pretty: true}, {Media: request.YAML, As: codec.Partial},
+	{Media: request.Protobuf, As: codec.Partial},
 }
 
 // What goes out is, byte by byte, what the Kubernetes libraries make of the

@@ -11,7 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/codectest"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 	"tidings.example/eventsvc/internal/store"
@@ -36,7 +36,7 @@ func useValue(t testing.TB, c *codec.Codec, rec *store.View) error {
 	_, err = codec.Note(rec)
 	note(err)
 	for _, v := range codectest.Views {
-		for _, f := range []codec.Format{{}, {Media: wire.Protobuf}, {As: codec.Partial}, {Media: wire.Protobuf, As: codec.Partial}, {As: codec.Table, TableVersion: "v1"}} {
+		for _, f := range []codec.Format{{}, {Media: request.Protobuf}, {As: codec.Partial}, {Media: request.Protobuf, As: codec.Partial}, {As: codec.Table, TableVersion: "v1"}} {
 			_, err := c.AppendObject(nil, f, v, rec)
 			note(err)
 			l := c.NewList(f, v)

@@ -10,7 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/codectest"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
@@ -41,7 +41,7 @@ func TestTableEqualsLibrary(t *testing.T) {
 	c := codectest.New(t, "k8s.io")
 	r := eventtest.NewRandom(5)
 	for _, include := range []metav1.IncludeObjectPolicy{"", metav1.IncludeNone, metav1.IncludeMetadata, metav1.IncludeObject} {
-		for _, f := range []codec.Format{{}, {Pretty: true}, {Media: wire.YAML}} {
+		for _, f := range []codec.Format{{}, {Pretty: true}, {Media: request.YAML}} {
 			f.As, f.IncludeObject = codec.Table, include
 			for i, version := range []string{"v1", "v1beta1"} {
 				f.TableVersion = version

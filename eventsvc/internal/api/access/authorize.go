@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
@@ -99,7 +98,7 @@ func refusal(caller *bearer.Caller, of schema.GroupResource, verb, namespace, na
 // nameSelected returns the name that a list or watch selects. kube-apiserver takes
 // it for the name of the request.
 func nameSelected(c echo.Context) string {
-	selector, err := fields.ParseSelector(options.Query(c.Request()).Get("fieldSelector"))
+	selector, err := fields.ParseSelector(httpio.QueryOf(c.Request()).Get("fieldSelector"))
 	if err != nil {
 		return ""
 	}

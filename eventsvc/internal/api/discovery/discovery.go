@@ -1,7 +1,8 @@
-// Package discovery describes the server to its clients: its API groups and their
-// resources, the OpenAPI documents, and its version.
+// Package discovery serves what clients of a Kubernetes API server ask for beside events: its
+// API groups and their resources, the OpenAPI documents and its version; what a caller may do;
+// and the read-only namespaces.
 //
-// Everything is made from [Groups] when the service starts and never changes. A new
+// The descriptions are made from [Groups] when the service starts and never change. A new
 // API group is listed there; routes that are no API group need no description here.
 package discovery
 
@@ -20,7 +21,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 )
 
 // server answers with the descriptions.
@@ -101,7 +102,7 @@ const aggregatedParams = ";g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 // wantsAggregated finds the first clause of an Accept header that can be
 // served, and whether it asks for the aggregated form. Other forms and
 // versions of it are passed over: clients name a fallback after them.
-func wantsAggregated(accept string) (wire.Media, bool) {
+func wantsAggregated(accept string) (request.Media, bool) {
 	for clause := range strings.SplitSeq(accept, ",") {
 		media, params, err := mime.ParseMediaType(clause)
 		if err != nil {
@@ -112,19 +113,19 @@ func wantsAggregated(accept string) (wire.Media, bool) {
 		}
 		switch media {
 		case "application/json", "application/*", "*/*":
-			return wire.JSON, params["as"] != ""
+			return codec.JSON, params["as"] != ""
 		case "application/vnd.kubernetes.protobuf":
-			return wire.Protobuf, params["as"] != ""
+			return codec.Protobuf, params["as"] != ""
 		case "application/yaml":
-			return wire.YAML, params["as"] != ""
+			return codec.YAML, params["as"] != ""
 		}
 	}
-	return wire.JSON, false
+	return codec.JSON, false
 }
 
 // aggregated answers with the aggregated form. Its ETag lets clients keep what
 // they have.
-func (s *server) aggregated(c echo.Context, doc *discoveryv2.APIGroupDiscoveryList, media wire.Media) error {
+func (s *server) aggregated(c echo.Context, doc *discoveryv2.APIGroupDiscoveryList, media request.Media) error {
 	b, err := codec.AppendRuntime(nil, codec.Format{Media: media}, doc)
 	if err != nil {
 		return err
@@ -136,7 +137,7 @@ func (s *server) aggregated(c echo.Context, doc *discoveryv2.APIGroupDiscoveryLi
 	if slices.Contains(strings.Split(c.Request().Header.Get("If-None-Match"), ", "), etag) {
 		return c.NoContent(http.StatusNotModified)
 	}
-	return s.io.Writer(c, http.StatusOK, wire.MediaTypes[media]+aggregatedParams).Send(b)
+	return s.io.Writer(c, http.StatusOK, request.MediaTypes[media]+aggregatedParams).Send(b)
 }
 
 // hashOf names a document by its content, as kube-apiserver does.

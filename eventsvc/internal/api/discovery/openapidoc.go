@@ -12,7 +12,7 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -206,7 +206,7 @@ func operationID(id, group, version string) string {
 
 func bodyTypes(method string) []string {
 	if method == "patch" {
-		return options.PatchTypes
+		return httpio.PatchTypes
 	}
 	return []string{"*/*"}
 }

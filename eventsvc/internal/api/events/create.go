@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -26,7 +25,7 @@ func (r *Resource) create(c echo.Context) error {
 		return err
 	}
 	// 2. Format, body, options, deadline.
-	in, err := begin(r, c, codec.ScopeObject, options.ParseWrite(options.Create, ""))
+	in, err := begin(r, c, codec.ScopeObject, httpio.ParseWrite(httpio.CreateOptions, ""))
 	if err != nil {
 		return err
 	}
@@ -53,7 +52,7 @@ func (r *Resource) create(c echo.Context) error {
 }
 
 // decode reads the event in a body. The event has no memory in common with the body.
-func (r *Resource) decode(c echo.Context, in *call[options.Write]) (*eventsv1.Event, error) {
+func (r *Resource) decode(c echo.Context, in *call[httpio.WriteOptions]) (*eventsv1.Event, error) {
 	ev, warnings, err := r.Codec.Decoder.DecodeEvent(r.view, c.Request().Header.Get("Content-Type"), in.body, in.options.Validation)
 	if err == nil {
 		warnings = append(warnings, event.DropDuplicateOwners(ev, false)...)
@@ -69,7 +68,7 @@ func errOtherNamespace() error {
 
 // prepareNew makes an event that a client sent fit to be stored: by POST, or by PUT
 // or apply where there was none. It records who set which fields if track is set.
-func (r *Resource) prepareNew(in *call[options.Write], ev *eventsv1.Event, track bool) error {
+func (r *Resource) prepareNew(in *call[httpio.WriteOptions], ev *eventsv1.Event, track bool) error {
 	tooLarge := event.CheckSize(ev, nil, r.Rules)
 	if track && tooLarge == nil { // it costs much for labels and annotations without a limit
 		if err := r.Codec.Decoder.Fields.Update(r.view, nil, ev, in.options.Manager); err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -23,7 +23,7 @@ import (
 // takes the last of them away removes it.
 func (r *Resource) delete(c echo.Context) error {
 	// 1. Format, body, options, deadline.
-	in, err := begin(r, c, codec.ScopeObject, options.ParseDelete(r.Codec.Decoder))
+	in, err := begin(r, c, codec.ScopeObject, httpio.ParseDelete(r.Codec.Decoder))
 	if err != nil {
 		return err
 	}

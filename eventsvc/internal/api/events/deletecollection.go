@@ -16,7 +16,6 @@ import (
 
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
@@ -33,7 +32,7 @@ func (r *Resource) deleteCollection(c echo.Context) error {
 	}
 	defer in.end()
 	o := in.options.list
-	ctx, cancel := context.WithTimeout(in.ctx, options.ListLimit(o))
+	ctx, cancel := context.WithTimeout(in.ctx, httpio.ListLimit(o))
 	defer cancel()
 	if in.format.As != codec.None { // what is deleted is listed, and cannot be refused later
 		if err := flow.FromContext(ctx).Take(ctx, listRoom); err != nil {
@@ -84,16 +83,16 @@ type collectionOptions struct {
 func (r *Resource) collectionOptions(req *http.Request, q url.Values, body []byte) (o collectionOptions, err error) {
 	each := maps.Clone(q)
 	each.Del("resourceVersion")
-	if o.delete, err = options.ParseDelete(r.Codec.Decoder)(req, each, body); err != nil {
+	if o.delete, err = httpio.ParseDelete(r.Codec.Decoder)(req, each, body); err != nil {
 		return o, err
 	}
 	if o.delete.IgnoreStoreReadErrorWithClusterBreakingPotential != nil {
-		return o, options.Invalid("DeleteOptions", field.ErrorList{field.Invalid(
+		return o, httpio.Invalid("DeleteOptions", field.ErrorList{field.Invalid(
 			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
 			"is not allowed with DELETECOLLECTION, try again after removing the option")})
 	}
 	q.Del("watch") // means nothing here
-	o.list, err = options.ParseList(q, false)
+	o.list, err = httpio.ParseList(q, false)
 	return o, err
 }
 

@@ -38,7 +38,6 @@ import (
 
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -114,23 +113,23 @@ func begin[Options any](
 		return nil, err
 	}
 	// 2. The body.
-	limit, free := options.MaxWriteTime, func() {}
+	limit, free := httpio.MaxWriteTime, func() {}
 	if req.Method == http.MethodGet {
 		limit = 0 // a get waits for nothing, and a timer costs 4 % of it
 	} else if in.body, free, err = r.IO.Body(req); err != nil {
 		return nil, err
 	}
 	// 3. The options.
-	q := options.Query(req)
+	q := httpio.QueryOf(req)
 	if in.options, err = parse(req, q, in.body); err != nil {
 		free()
 		return nil, err
 	}
 	// 4. The deadline.
 	if scope == codec.ScopeList {
-		limit = options.MaxRequestTime
+		limit = httpio.MaxRequestTime
 	}
-	ctx, cancel, err := options.Deadline(req.Context(), q, limit)
+	ctx, cancel, err := httpio.Deadline(req.Context(), q, limit)
 	if err != nil {
 		free()
 		return nil, err

@@ -7,7 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -36,7 +36,7 @@ func (r *Resource) getOptions(_ *http.Request, q url.Values, _ []byte) (none str
 	if q.Has("export") && q.Get("export") != "false" && q.Get("export") != "0" {
 		return none, apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
 	}
-	rv, err := options.ParseVersion(q.Get("resourceVersion"))
+	rv, err := httpio.ParseVersion(q.Get("resourceVersion"))
 	if current := r.Store.Revision(); err == nil && rv > current {
 		err = &store.FutureError{Revision: rv, Current: current}
 	}

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
@@ -28,7 +27,7 @@ func (r *Resource) list(c echo.Context, o metav1.ListOptions, f codec.Format) (f
 		return r.watch(c, o, sel, f)
 	}
 	// 2. The deadline.
-	ctx, cancel, err := options.Deadline(c.Request().Context(), options.Query(c.Request()), options.ListLimit(o))
+	ctx, cancel, err := httpio.Deadline(c.Request().Context(), httpio.QueryOf(c.Request()), httpio.ListLimit(o))
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -32,7 +31,7 @@ func newPages(s store.Store, o metav1.ListOptions, sel event.Selection) (*pages,
 	if sel.Namespace != "" && sel.Name != "" { // a list of one is neither limited nor continued
 		o.Limit, o.Continue = 0, ""
 	}
-	start, err := options.ParseStart(sel.Namespace, o, s.Revision())
+	start, err := httpio.ParseStart(sel.Namespace, o, s.Revision())
 	if err != nil {
 		return nil, err
 	}
@@ -97,16 +96,16 @@ func (p *pages) expired(err error) error {
 		"retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - " +
 		"objects that were created, modified, or deleted between the time the first chunk was returned and now may " +
 		"show up in the list.")
-	st.ErrStatus.Continue = options.EncodeContinue(p.query.Namespace, -1, p.query.After, 0)
+	st.ErrStatus.Continue = httpio.EncodeContinue(p.query.Namespace, -1, p.query.After, 0)
 	return st
 }
 
 // meta is what the head of the list says once its last page was read.
 func (p *pages) meta() metav1.ListMeta {
-	m := metav1.ListMeta{ResourceVersion: options.FormatVersion(p.page.Revision)}
+	m := metav1.ListMeta{ResourceVersion: httpio.FormatVersion(p.page.Revision)}
 	if p.done && p.page.More {
 		remaining := p.page.Remaining // p may begin again before this is written
-		m.Continue = options.EncodeContinue(p.query.Namespace, int64(p.page.Revision), p.page.Last, remaining)
+		m.Continue = httpio.EncodeContinue(p.query.Namespace, int64(p.page.Revision), p.page.Last, remaining)
 		if remaining > 0 {
 			m.RemainingItemCount = &remaining
 		}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -28,7 +27,7 @@ func (r *Resource) patch(c echo.Context) error {
 		return err
 	}
 	// 2. Format, body, options, deadline.
-	in, err := begin(r, c, codec.ScopeObject, options.ParseWrite(options.Patch, kind))
+	in, err := begin(r, c, codec.ScopeObject, httpio.ParseWrite(httpio.PatchOptions, kind))
 	if err != nil {
 		return err
 	}
@@ -64,7 +63,7 @@ func (r *Resource) patch(c echo.Context) error {
 
 // patched returns the event that a patch makes of the stored one, fit to be stored,
 // and warnings.
-func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[options.Write]) (next *eventsv1.Event, warnings []string, err error) {
+func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[httpio.WriteOptions]) (next *eventsv1.Event, warnings []string, err error) {
 	o := in.options
 	if kind == types.ApplyYAMLPatchType {
 		next, warnings, err = r.Codec.Decoder.Apply(r.view, live, in.body, o.Manager, o.Force, o.Validation)
@@ -87,10 +86,10 @@ func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[
 // patchType reads the type of a patch from the Content-Type header.
 func patchType(c echo.Context) (types.PatchType, error) {
 	media, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type"))
-	if err == nil && slices.Contains(options.PatchTypes, media) {
+	if err == nil && slices.Contains(httpio.PatchTypes, media) {
 		return types.PatchType(media), nil
 	}
-	c.Response().Header().Set("Accept-Patch", strings.Join(options.PatchTypes, ", ")) // RFC 5789 section 3.1
+	c.Response().Header().Set("Accept-Patch", strings.Join(httpio.PatchTypes, ", ")) // RFC 5789 section 3.1
 	// The answer of kube-apiserver's router, which has no details.
 	return "", &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,

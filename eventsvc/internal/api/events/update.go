@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
@@ -23,7 +23,7 @@ import (
 // update replaces an event, or creates it where there is none.
 func (r *Resource) update(c echo.Context) error {
 	// 1. Format, body, options, deadline.
-	in, err := begin(r, c, codec.ScopeObject, options.ParseWrite(options.Update, ""))
+	in, err := begin(r, c, codec.ScopeObject, httpio.ParseWrite(httpio.UpdateOptions, ""))
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func otherUID(of schema.GroupResource, name string, sent, live *eventsv1.Event) 
 
 // prepare makes what a client sent fit to follow the stored event, or to be stored where
 // there is none. It records who set which fields if track is set.
-func (r *Resource) prepare(in *call[options.Write], live, next *eventsv1.Event, track bool) error {
+func (r *Resource) prepare(in *call[httpio.WriteOptions], live, next *eventsv1.Event, track bool) error {
 	next.Namespace = in.key.Namespace
 	if live == nil {
 		next.ResourceVersion = "" // there is nothing that it could be a version of

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
@@ -157,7 +156,7 @@ func (s *IO) Fail(err error, c echo.Context) {
 		}
 		f, negotiation := codec.Negotiate(c.Request(), codec.ScopeOther)
 		if negotiation != nil {
-			f = codec.Format{Media: wire.JSON, Pretty: true}
+			f = codec.Format{Media: codec.JSON, Pretty: true}
 		}
 		return s.Status(c, int(st.Code), f, st)
 	})

@@ -1,6 +1,10 @@
-// Package httpio reads the bodies of requests and writes their answers.
+// Package httpio reads the bodies and the query parameters of requests and writes their answers.
 //
 // # Contract
+//
+// Query parameters, and the options in the bodies of deletes, are read and checked as
+// kube-apiserver does: a 400 for what cannot be parsed, and a 422 for options that
+// contradict each other.
 //
 // An [IO] answers with objects in the format that the client accepts, with
 // errors as a Status, and with long answers in pieces. Every byte of an answer

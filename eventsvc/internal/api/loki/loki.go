@@ -17,7 +17,6 @@ import (
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
@@ -112,7 +111,7 @@ type handler func(r *request) (answer, error)
 // answer appends JSON.
 type answer func(b []byte) []byte
 
-var jsonFormat = codec.Format{Media: wire.JSON}
+var jsonFormat = codec.Format{Media: codec.JSON}
 
 // serve wraps a handler: rights, form, seat, time.
 func (a *API) serve(h handler) echo.HandlerFunc {

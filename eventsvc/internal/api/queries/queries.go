@@ -34,7 +34,6 @@ import (
 
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
@@ -140,7 +139,7 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 		return p.wrong(err)
 	}
 	// 4. The answer, and room for it.
-	ctx, cancel := context.WithTimeout(req.Context(), options.MaxRequestTime)
+	ctx, cancel := context.WithTimeout(req.Context(), httpio.MaxRequestTime)
 	defer cancel()
 	if err := flow.FromContext(ctx).Take(ctx, flow.Question); err != nil {
 		return httpio.Unread(err)

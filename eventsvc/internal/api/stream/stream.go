@@ -14,7 +14,6 @@ import (
 
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
@@ -66,7 +65,7 @@ func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery,
 		}
 	}()
 	// 1. The version to begin at, and the limits of watches.
-	rv, err := options.ParseVersion(o.ResourceVersion)
+	rv, err := httpio.ParseVersion(o.ResourceVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +117,7 @@ func (s *Stream) admit(c echo.Context, o metav1.ListOptions) error {
 	if !ok {
 		return apierrors.NewUnauthorized("Unauthorized")
 	}
-	ctx, cancel := context.WithTimeout(req.Context(), s.streams.limit(caller, options.WatchTime(o)))
+	ctx, cancel := context.WithTimeout(req.Context(), s.streams.limit(caller, httpio.WatchTime(o)))
 	w := &watch{caller: caller, namespace: c.Param("namespace"), end: cancel}
 	done, err := s.streams.add(access.Client(req), w)
 	if err != nil {

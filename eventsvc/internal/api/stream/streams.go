@@ -42,7 +42,6 @@ import (
 
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
@@ -110,7 +109,7 @@ type Lister func(c echo.Context, o metav1.ListOptions, f codec.Format) (follow f
 func (s *Streams) ListOrWatch(of schema.GroupResource, forceWatch bool, next Lister) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		// 1. The options say whether it is a list or a watch.
-		o, optionsErr := options.ParseList(options.Query(c.Request()), forceWatch)
+		o, optionsErr := httpio.ParseList(httpio.QueryOf(c.Request()), forceWatch)
 		verb, scope := policy.List, codec.ScopeList
 		if o.Watch {
 			verb, scope = policy.Watch, codec.ScopeWatch

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -72,9 +72,9 @@ func Library(t testing.TB, f codec.Format, obj runtime.Object) string {
 	t.Helper()
 	var b bytes.Buffer
 	var s runtime.Encoder = protobuf.NewSerializer(nil, nil)
-	if f.Media != wire.Protobuf {
+	if f.Media != request.Protobuf {
 		s = json.NewSerializerWithOptions(json.DefaultMetaFactory, nil, nil,
-			json.SerializerOptions{Yaml: f.Media == wire.YAML, Pretty: f.Pretty})
+			json.SerializerOptions{Yaml: f.Media == request.YAML, Pretty: f.Pretty})
 	}
 	if err := s.Encode(obj, &b); err != nil {
 		t.Fatal(err)

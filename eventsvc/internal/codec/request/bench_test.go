@@ -11,7 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/codectest"
-	"tidings.example/eventsvc/internal/codec/wire"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
@@ -40,7 +40,7 @@ func BenchmarkDecodeEvent(b *testing.B) {
 	sent := eventtest.Typical()
 	sent.UID, sent.CreationTimestamp, sent.ManagedFields = "", metav1.Time{}, nil
 	rec := codectest.Record(b, c, sent, 0)
-	for name, f := range map[string]codec.Format{"JSON": {}, "Protobuf": {Media: wire.Protobuf}} {
+	for name, f := range map[string]codec.Format{"JSON": {}, "Protobuf": {Media: request.Protobuf}} {
 		body, err := c.AppendObject(nil, f, event.EventsV1, rec)
 		if err != nil {
 			b.Fatal(err)

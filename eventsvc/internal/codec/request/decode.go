@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"tidings.example/eventsvc/internal/codec/fields"
-	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -50,7 +49,7 @@ func (c *Decoder) DecodeEvent(v event.View, contentType string, body []byte, val
 	if err != nil {
 		return nil, nil, err
 	}
-	if media == wire.JSON {
+	if media == JSON {
 		if err := c.checkShape(body); err != nil {
 			return nil, nil, err
 		}
@@ -62,7 +61,7 @@ func (c *Decoder) DecodeEvent(v event.View, contentType string, body []byte, val
 }
 
 // decodeFully is DecodeEvent by the libraries.
-func (c *Decoder) decodeFully(v event.View, media wire.Media, body []byte, validation string) (*eventsv1.Event, []string, error) {
+func (c *Decoder) decodeFully(v event.View, media Media, body []byte, validation string) (*eventsv1.Event, []string, error) {
 	obj, strict := event.NewObject(v), validation != metav1.FieldValidationIgnore
 	kind, problems, err := c.decodeBody(media, body, obj, strict)
 	if named, known := c.Group.ViewOf(kind.APIVersion); known && named != v {
@@ -108,19 +107,19 @@ func checkTimes(ev *eventsv1.Event) error {
 }
 
 // bodyMedia is the wire format of a request body. No Content-Type means JSON.
-func bodyMedia(contentType string) (wire.Media, error) {
-	if contentType == "" || contentType == wire.MediaTypes[wire.JSON] {
-		return wire.JSON, nil
+func bodyMedia(contentType string) (Media, error) {
+	if contentType == "" || contentType == MediaTypes[JSON] {
+		return JSON, nil
 	}
 	if name, _, err := mime.ParseMediaType(contentType); err == nil {
-		if media := slices.Index(wire.MediaTypes[:], name); media >= 0 {
-			return wire.Media(media), nil
+		if media := slices.Index(MediaTypes[:], name); media >= 0 {
+			return Media(media), nil
 		}
 	}
-	return wire.JSON, &apierrors.StatusError{ErrStatus: metav1.Status{
+	return JSON, &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonUnsupportedMediaType, Code: http.StatusUnsupportedMediaType,
 		Message: "the body of the request was in an unknown format - accepted media types include: " +
-			strings.Join(wire.MediaTypes[:], ", "),
+			strings.Join(MediaTypes[:], ", "),
 	}}
 }
 
@@ -129,8 +128,8 @@ type errUnrecognized struct{ error }
 
 // decodeBody reads an event. It returns the kind that the body names and, if
 // strict, its unknown and duplicate fields as problems.
-func (c *Decoder) decodeBody(media wire.Media, body []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
-	if media == wire.Protobuf {
+func (c *Decoder) decodeBody(media Media, body []byte, obj event.Object, strict bool) (kind metav1.TypeMeta, problems []error, err error) {
+	if media == Protobuf {
 		kind, err = c.readProto(body, obj)
 		return kind, nil, err
 	}
@@ -152,9 +151,9 @@ func (c *Decoder) decodeBody(media wire.Media, body []byte, obj event.Object, st
 
 // readText reads JSON or YAML into an object. It returns the JSON that it has
 // decoded and, if strict, the unknown and duplicate fields.
-func (c *Decoder) readText(media wire.Media, body []byte, obj Object, strict bool) (text []byte, problems []error, err error) {
+func (c *Decoder) readText(media Media, body []byte, obj Object, strict bool) (text []byte, problems []error, err error) {
 	text = body
-	if media == wire.YAML {
+	if media == YAML {
 		if err := c.checkYAML(body); err != nil {
 			return nil, nil, err
 		}
@@ -196,12 +195,12 @@ func (c *Decoder) readProto(body []byte, obj Object) (metav1.TypeMeta, error) {
 }
 
 func openEnvelope(body []byte) (*runtime.Unknown, error) {
-	message, ok := bytes.CutPrefix(body, []byte(wire.Magic))
+	message, ok := bytes.CutPrefix(body, []byte(Magic))
 	switch {
 	case len(body) == 0:
 		return nil, errors.New("empty data")
 	case !ok:
-		return nil, fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(wire.Magic))
+		return nil, fmt.Errorf("provided data does not appear to be a protobuf message, expected prefix %v", []byte(Magic))
 	case len(message) == 0:
 		return nil, errors.New("empty body")
 	}

@@ -18,7 +18,6 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/codectest"
 	"tidings.example/eventsvc/internal/codec/request"
-	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
 )
@@ -47,7 +46,7 @@ func TestDecodeEvent(t *testing.T) {
 		r := eventtest.NewRandom(13)
 		for range 30 {
 			for _, v := range codectest.Views {
-				for _, f := range []codec.Format{{}, {Pretty: true}, {Media: wire.YAML}, {Media: wire.Protobuf}} {
+				for _, f := range []codec.Format{{}, {Pretty: true}, {Media: request.YAML}, {Media: request.Protobuf}} {
 					want := r.Event(c.Group.GroupVersion(v).String())
 					body := codectest.Library(t, f, codectest.AsView(c, v, want, 5))
 					got, warnings, err := c.Decoder.DecodeEvent(v, f.ContentType(false), []byte(body), "Strict")
@@ -110,7 +109,7 @@ func TestFieldValidation(t *testing.T) {
 // protobuf is a body with a message.
 func protobuf(message string) string {
 	envelope, _ := (&runtime.Unknown{Raw: []byte(message)}).Marshal() // generated code: only a short buffer is an error
-	return wire.Magic + string(envelope)
+	return request.Magic + string(envelope)
 }
 
 // These are refused with the texts of kube-apiserver, if it refuses them too.
@@ -237,7 +236,7 @@ func TestDecodeEventRefusesStrangeTimes(t *testing.T) {
 			case 4:
 				ev.ManagedFields[0].Time = &metav1.Time{Time: at}
 			}
-			body := codectest.Library(t, codec.Format{Media: wire.Protobuf}, codectest.AsView(c, event.CoreV1, ev, 0))
+			body := codectest.Library(t, codec.Format{Media: request.Protobuf}, codectest.AsView(c, event.CoreV1, ev, 0))
 			_, _, err := c.Decoder.DecodeEvent(event.CoreV1, protobufType, []byte(body), "")
 			if err == nil || !apierrors.IsBadRequest(err) {
 				t.Errorf("field %d, %v: %v", i, at, err)
@@ -253,7 +252,7 @@ func TestDecodeDeleteOptions(t *testing.T) {
 	options := metav1.DeleteOptions{GracePeriodSeconds: &grace, Preconditions: uid, DryRun: []string{"All"}}
 	for _, apiVersion := range []string{"v1", "meta.k8s.io/v1", "events.k8s.io/v1", "unknown.example.com/v9", ""} {
 		options.APIVersion, options.Kind = apiVersion, "DeleteOptions"
-		for _, f := range []codec.Format{{}, {Media: wire.YAML}, {Media: wire.Protobuf}} {
+		for _, f := range []codec.Format{{}, {Media: request.YAML}, {Media: request.Protobuf}} {
 			body := codectest.Library(t, f, &deleteOptions{options})
 			got := metav1.DeleteOptions{}
 			if err := c.Decoder.DecodeDeleteOptions(f.ContentType(false), []byte(body), &got); err != nil {
@@ -317,7 +316,7 @@ func plainEqualsLibrary(t *testing.T, c *codec.Codec, v event.View, body []byte)
 	if !ok {
 		return false
 	}
-	full, warnings, err := request.DecodeFully(c.Decoder, v, wire.JSON, body, "Strict")
+	full, warnings, err := request.DecodeFully(c.Decoder, v, request.JSON, body, "Strict")
 	if err != nil && strings.Contains(err.Error(), "a time has the year") {
 		return false // DecodeEvent refuses it
 	}
@@ -384,7 +383,7 @@ func FuzzDecodeEvent(f *testing.F) {
 	r := eventtest.NewRandom(1)
 	for i, contentType := range []string{jsonType, yamlType, protobufType} {
 		for _, v := range codectest.Views {
-			body := codectest.Library(f, codec.Format{Media: wire.Media(i)}, codectest.AsView(c, v, r.Event("v1"), 1))
+			body := codectest.Library(f, codec.Format{Media: request.Media(i)}, codectest.AsView(c, v, r.Event("v1"), 1))
 			f.Add(contentType, []byte(body), v == event.CoreV1)
 		}
 	}
@@ -405,7 +404,7 @@ func FuzzDecodeDeleteOptions(f *testing.F) {
 	c := codectest.New(f, "k8s.io")
 	f.Add(jsonType, []byte(`{"kind":"DeleteOptions","apiVersion":"v1","preconditions":{"uid":"x"}}`))
 	f.Add(yamlType, []byte("propagationPolicy: Orphan\n"))
-	f.Add(protobufType, []byte(codectest.Library(f, codec.Format{Media: wire.Protobuf}, &deleteOptions{})))
+	f.Add(protobufType, []byte(codectest.Library(f, codec.Format{Media: request.Protobuf}, &deleteOptions{})))
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
 		if err := c.Decoder.DecodeDeleteOptions(contentType, body, new(metav1.DeleteOptions)); err != nil {
 			statusOf(t, err)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"tidings.example/eventsvc/internal/codec/wire"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -42,7 +41,7 @@ func (c *Decoder) Decode(contentType string, body []byte, obj Object) error {
 	if err != nil {
 		return err
 	}
-	if media == wire.Protobuf {
+	if media == Protobuf {
 		var kind metav1.TypeMeta
 		kind, err = c.readProto(body, obj)
 		obj.GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(kind.APIVersion, kind.Kind))

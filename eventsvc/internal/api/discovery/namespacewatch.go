@@ -1,4 +1,4 @@
-package namespaces
+package discovery
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -75,7 +75,7 @@ func (n *source) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery
 // Bookmark implements [stream.Source].
 func (n *source) Bookmark(s *stream.Stream, initialEnd bool) error {
 	ns := &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}}
-	ns.ResourceVersion = options.FormatVersion(s.Revision)
+	ns.ResourceVersion = httpio.FormatVersion(s.Revision)
 	if initialEnd {
 		ns.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}

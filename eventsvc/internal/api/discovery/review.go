@@ -1,6 +1,4 @@
-// Package review answers self-subject reviews, which tell a caller who it is and what
-// it may do: kubectl auth whoami and can-i. Every authenticated caller may ask.
-package review
+package discovery
 
 import (
 	"fmt"
@@ -14,25 +12,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/api/access"
-	"tidings.example/eventsvc/internal/api/discovery"
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
 )
 
-type server struct {
+// reviewer answers self-subject reviews.
+type reviewer struct {
 	codec  *codec.Codec
 	io     *httpio.IO
 	guard  *access.Guard
-	groups []discovery.Group // what there is to ask about
+	groups []Group // what there is to ask about
 }
 
-// Route serves the reviews.
-func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, guard *access.Guard, groups []discovery.Group) {
-	s := &server{c, io, guard, groups}
+// RouteReviews serves self-subject reviews, which tell a caller who it is and what it may do:
+// kubectl auth whoami and can-i. Every authenticated caller may ask.
+func RouteReviews(e *echo.Echo, c *codec.Codec, io *httpio.IO, guard *access.Guard, groups []Group) {
+	s := &reviewer{c, io, guard, groups}
 	authentication := "/apis/" + authenticationv1.SchemeGroupVersion.String()
 	authorization := "/apis/" + authorizationv1.SchemeGroupVersion.String()
 	e.POST(authentication+"/selfsubjectreviews", guard.Seated(policy.Create, s.whoAmI))
@@ -41,7 +39,7 @@ func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, guard *access.Guard, gro
 }
 
 // review reads the body of a review and answers with it once it is filled in.
-func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVersionKind, fill func(*bearer.Caller)) error {
+func (s *reviewer) review(c echo.Context, obj request.Object, kind schema.GroupVersionKind, fill func(*bearer.Caller)) error {
 	req := c.Request()
 	caller, ok := bearer.FromContext(req.Context())
 	if !ok {
@@ -59,7 +57,7 @@ func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVer
 	}
 	defer free()
 	// 3. The options, which have no effect here.
-	if _, err := options.ParseWrite(options.Create, "")(req, options.Query(req), nil); err != nil {
+	if _, err := httpio.ParseWrite(httpio.CreateOptions, "")(req, httpio.QueryOf(req), nil); err != nil {
 		return err
 	}
 	// 4. The review.
@@ -76,7 +74,7 @@ func (s *server) review(c echo.Context, obj request.Object, kind schema.GroupVer
 }
 
 // whoAmI answers with what the token says about the caller.
-func (s *server) whoAmI(c echo.Context) error {
+func (s *reviewer) whoAmI(c echo.Context) error {
 	r := &authenticationv1.SelfSubjectReview{}
 	return s.review(c, r, authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), func(caller *bearer.Caller) {
 		extra := map[string]authenticationv1.ExtraValue{"issuer": {caller.Issuer}}
@@ -91,7 +89,7 @@ func (s *server) whoAmI(c echo.Context) error {
 }
 
 // canI answers whether the caller may do one thing, and by which rule.
-func (s *server) canI(c echo.Context) error {
+func (s *reviewer) canI(c echo.Context) error {
 	r := &authorizationv1.SelfSubjectAccessReview{}
 	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), func(caller *bearer.Caller) {
 		r.Status.Allowed, r.Status.Reason = s.decide(caller, r.Spec)
@@ -100,7 +98,7 @@ func (s *server) canI(c echo.Context) error {
 
 // decide returns whether something is served and allowed, and why. The right on a
 // namespace is that on its events. Reviews are for everybody.
-func (s *server) decide(caller *bearer.Caller, spec authorizationv1.SelfSubjectAccessReviewSpec) (allowed bool, reason string) {
+func (s *reviewer) decide(caller *bearer.Caller, spec authorizationv1.SelfSubjectAccessReviewSpec) (allowed bool, reason string) {
 	const unknown = "this server does not serve that"
 	a := spec.ResourceAttributes
 	switch {
@@ -129,7 +127,7 @@ func (s *server) decide(caller *bearer.Caller, spec authorizationv1.SelfSubjectA
 }
 
 // serves reports whether a resource is served and has the verb.
-func (s *server) serves(a *authorizationv1.ResourceAttributes) bool {
+func (s *reviewer) serves(a *authorizationv1.ResourceAttributes) bool {
 	for _, g := range s.groups {
 		for _, r := range g.Resources {
 			if (a.Group == g.Group || a.Group == "*") && (a.Version == g.Version || a.Version == "" || a.Version == "*") &&
@@ -143,7 +141,7 @@ func (s *server) serves(a *authorizationv1.ResourceAttributes) bool {
 }
 
 // whatCanI answers with everything that the caller may do in a namespace.
-func (s *server) whatCanI(c echo.Context) error {
+func (s *reviewer) whatCanI(c echo.Context) error {
 	r := &authorizationv1.SelfSubjectRulesReview{}
 	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"), func(caller *bearer.Caller) {
 		r.Status.ResourceRules = s.resourceRules(caller, r.Spec.Namespace)
@@ -152,7 +150,7 @@ func (s *server) whatCanI(c echo.Context) error {
 }
 
 // resourceRules are what the caller may do with each resource in a namespace.
-func (s *server) resourceRules(caller *bearer.Caller, namespace string) []authorizationv1.ResourceRule {
+func (s *reviewer) resourceRules(caller *bearer.Caller, namespace string) []authorizationv1.ResourceRule {
 	held := s.guard.Policy().Rules(caller)
 	in := func(namespace string) (allowed policy.Verb) {
 		for _, rule := range held {

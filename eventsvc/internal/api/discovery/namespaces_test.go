@@ -1,10 +1,10 @@
-package namespaces_test
+package discovery_test
 
 import (
 	"context"
 	"testing"
 
-	"tidings.example/eventsvc/internal/api/namespaces"
+	"tidings.example/eventsvc/internal/api/discovery"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -29,7 +29,7 @@ func (deletions) List(_ context.Context, q store.Query, visit func(*store.View) 
 // TestEmptyPages: a namespace exists if a later page has its only event.
 func TestEmptyPages(t *testing.T) {
 	t.Parallel()
-	n := namespaces.New(deletions{}, nil, nil, nil, 1, nil)
+	n := discovery.NewNamespaces(deletions{}, nil, nil, nil, 1, nil)
 	if err := n.Exists(t.Context(), "shop", 0); err != nil {
 		t.Error(err)
 	}

@@ -1,4 +1,4 @@
-package options
+package httpio
 
 import (
 	"encoding/base64"

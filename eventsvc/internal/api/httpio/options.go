@@ -1,9 +1,4 @@
-// Package options reads the query parameters of requests, and the options in the
-// bodies of deletes, as kube-apiserver reads and checks them.
-//
-// Their errors are API errors: a 400 for what cannot be parsed,
-// and a 422 for options that contradict each other. The functions have no state.
-package options
+package httpio
 
 import (
 	"cmp"
@@ -37,8 +32,8 @@ const (
 	minWatchTime   = 30 * time.Minute
 )
 
-// Query parses the query string. It is nil if there is none.
-func Query(r *http.Request) url.Values {
+// QueryOf parses the query string. It is nil if there is none.
+func QueryOf(r *http.Request) url.Values {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
@@ -111,8 +106,8 @@ func WatchTime(o metav1.ListOptions) time.Duration {
 	return minWatchTime + rand.N(minWatchTime)
 }
 
-// Write are the options of create, update, patch and apply.
-type Write struct {
+// WriteOptions are the options of create, update, patch and apply.
+type WriteOptions struct {
 	Manager    string // field manager, defaulted from the user agent
 	Validation string // Ignore, Warn or Strict
 	DryRun     bool
@@ -121,9 +116,9 @@ type Write struct {
 
 // The kinds of options of writes.
 const (
-	Create = "CreateOptions"
-	Update = "UpdateOptions"
-	Patch  = "PatchOptions"
+	CreateOptions = "CreateOptions"
+	UpdateOptions = "UpdateOptions"
+	PatchOptions  = "PatchOptions"
 )
 
 // PatchTypes are the media types of patches.
@@ -134,16 +129,16 @@ var PatchTypes = []string{
 // ParseWrite returns a function that reads the options of a write. The rules of a patch
 // depend on its type, which is empty for other writes. What only a patch can have is
 // ignored for them.
-func ParseWrite(kind string, pt types.PatchType) func(r *http.Request, q url.Values, _ []byte) (Write, error) {
-	return func(r *http.Request, q url.Values, _ []byte) (Write, error) {
+func ParseWrite(kind string, pt types.PatchType) func(r *http.Request, q url.Values, _ []byte) (WriteOptions, error) {
+	return func(r *http.Request, q url.Values, _ []byte) (WriteOptions, error) {
 		var o metav1.PatchOptions // has the fields of all three kinds
 		if err := metav1.Convert_url_Values_To_v1_PatchOptions(&q, &o, nil); err != nil {
-			return Write{}, apierrors.NewBadRequest(err.Error())
+			return WriteOptions{}, apierrors.NewBadRequest(err.Error())
 		}
-		if kind != Patch {
+		if kind != PatchOptions {
 			o.Force = nil
 		}
-		w := Write{
+		w := WriteOptions{
 			Manager: cmp.Or(o.FieldManager, userAgentManager(r.UserAgent())), Validation: cmp.Or(o.FieldValidation, metav1.FieldValidationWarn),
 			DryRun: len(o.DryRun) > 0, Force: o.Force != nil && *o.Force,
 		}

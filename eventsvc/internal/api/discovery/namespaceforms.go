@@ -1,4 +1,4 @@
-package namespaces
+package discovery
 
 import (
 	"github.com/google/uuid"
@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
-	"tidings.example/eventsvc/internal/api/options"
+	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 )
 
@@ -17,7 +17,7 @@ func newNamespace(name string, rv uint64) *corev1.Namespace {
 		TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, UID: types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(name)).String()),
-			ResourceVersion: options.FormatVersion(rv), Labels: map[string]string{corev1.LabelMetadataName: name},
+			ResourceVersion: httpio.FormatVersion(rv), Labels: map[string]string{corev1.LabelMetadataName: name},
 		},
 		Spec:   corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{corev1.FinalizerKubernetes}},
 		Status: corev1.NamespaceStatus{Phase: corev1.NamespaceActive},

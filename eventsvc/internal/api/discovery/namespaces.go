@@ -1,11 +1,4 @@
-// Package namespaces serves namespaces, which are not stored: there are the
-// well-known ones, those named in the settings, and those that hold events. That is
-// enough for clients that list namespaces before they ask for anything else.
-//
-// Namespaces are read from the store at a revision, so that their pages show one
-// moment and a watch goes on where a list ended. All methods are safe for concurrent
-// use and return API errors or errors of the store.
-package namespaces
+package discovery
 
 import (
 	"context"
@@ -22,7 +15,6 @@ import (
 
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/api/options"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -30,7 +22,13 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Namespaces serves namespaces.
+// Namespaces serves namespaces, which are not stored: there are the well-known ones, those
+// named in the settings, and those that hold events. That is enough for clients that list
+// namespaces before they ask for anything else.
+//
+// Namespaces are read from the store at a revision, so that their pages show one moment and
+// a watch goes on where a list ended. All methods are safe for concurrent use and return API
+// errors or errors of the store.
 type Namespaces struct {
 	store     store.Store
 	codec     *codec.Codec
@@ -40,9 +38,9 @@ type Namespaces struct {
 	permanent []string // those that are there whether they hold events or not
 }
 
-// New returns the namespaces of a store, and those that are named. Selectors may have
+// NewNamespaces returns the namespaces of a store, and those that are named. Selectors may have
 // so many terms.
-func New(s store.Store, c *codec.Codec, io *httpio.IO, streams *stream.Streams, maxTerms int, named []string) *Namespaces {
+func NewNamespaces(s store.Store, c *codec.Codec, io *httpio.IO, streams *stream.Streams, maxTerms int, named []string) *Namespaces {
 	return &Namespaces{
 		store: s, codec: c, io: io, streams: streams, maxTerms: maxTerms,
 		permanent: append([]string{"default", "kube-node-lease", "kube-public", "kube-system"}, named...),
@@ -135,7 +133,7 @@ func (n *Namespaces) list(c echo.Context, o metav1.ListOptions, f codec.Format) 
 	if o.Watch {
 		return n.watch(c, o, f, match)
 	}
-	start, err := options.ParseStart(tokenNamespace, o, n.store.Revision())
+	start, err := httpio.ParseStart(tokenNamespace, o, n.store.Revision())
 	if err != nil {
 		return nil, err
 	}
@@ -144,10 +142,10 @@ func (n *Namespaces) list(c echo.Context, o metav1.ListOptions, f codec.Format) 
 		return nil, err
 	}
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return name <= start.After.Name || !match(name) })
-	meta := metav1.ListMeta{ResourceVersion: options.FormatVersion(revision)}
+	meta := metav1.ListMeta{ResourceVersion: httpio.FormatVersion(revision)}
 	if limit := o.Limit; limit > 0 && int64(len(names)) > limit {
 		names = names[:limit]
-		meta.Continue = options.EncodeContinue(tokenNamespace, int64(revision), store.Key{Name: names[limit-1]}, 0)
+		meta.Continue = httpio.EncodeContinue(tokenNamespace, int64(revision), store.Key{Name: names[limit-1]}, 0)
 	}
 	return nil, n.io.Object(c, http.StatusOK, f, listObject(f, meta, names))
 }

@@ -1,6 +1,4 @@
-// Package wire names the formats in which bodies are sent, and what protobuf
-// bodies begin with.
-package wire
+package request
 
 // Media is a wire format. The zero value is JSON.
 type Media uint8
