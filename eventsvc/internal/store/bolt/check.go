@@ -122,7 +122,7 @@ func (c *checker) log(ctx context.Context) error {
 				n++
 				more = n == seglog.Chunk
 				return !more
-			})
+			}, nil)
 		})
 		return more, err
 	})

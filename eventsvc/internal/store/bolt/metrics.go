@@ -37,7 +37,7 @@ func register(r prometheus.Registerer, db *DB) error {
 				return r.Scan(0, db.Revision(), func(e seglog.Entry) bool {
 					oldest = float64(e.Time.UnixNano()) / 1e9
 					return false
-				})
+				}, nil)
 			})
 			return oldest
 		}),

@@ -93,8 +93,8 @@ func (b *keyBatch) fill() {
 	b.left = b.batch
 }
 
-// lookUp looks up the records of the batch. If those of the batch before were on the disk,
-// the kernel is asked for all of them first.
+// lookUp looks up the records of the batch. It prefetches them if the batch before missed the page
+// cache.
 func (b *keyBatch) lookUp() {
 	begun := time.Now()
 	b.generation = b.log.Generation

@@ -48,7 +48,7 @@ func (r *reader) changesSome(after, until uint64) (part []store.Delivery, next u
 			found = append(found, e.Revision)
 			size += e.Size()
 			return true
-		})
+		}, nil)
 		if len(found) == changesChunk || size > changesBytes {
 			next = found[len(found)-1]
 		}

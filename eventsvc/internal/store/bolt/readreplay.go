@@ -36,7 +36,7 @@ func (r *reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint6
 				bytes += c.Size()
 			}
 			return records < replayRecords && len(changes)-len(dst) < replayChanges && bytes < store.ReplayBytes
-		})
+		}, nil)
 		return errors.Join(err, failed)
 	})
 	if err := r.ended(after, err); err != nil {

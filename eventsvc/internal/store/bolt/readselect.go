@@ -44,8 +44,8 @@ func (l *lister) remembered() (matches []match, ok bool) {
 
 // sorted reads the page from the versions that have one of the terms. It sorts all of them,
 // which other pages of the list need not do again.
-func (l *lister) sorted(ctx context.Context, v index.View, any []index.Term) error {
-	matches, err := l.matches(ctx, v, any)
+func (l *lister) sorted(ctx context.Context, v index.View, terms []index.Term) error {
+	matches, err := l.matches(ctx, v, terms)
 	if err != nil {
 		return err
 	}
@@ -60,8 +60,8 @@ func (l *lister) sorted(ctx context.Context, v index.View, any []index.Term) err
 //
 // It does not verify the records of those, which fill does. It verifies the others before
 // it leaves them out, so that damage hides no event.
-func (l *lister) matches(ctx context.Context, v index.View, any []index.Term) (ms []match, err error) {
-	revisions, err := v.Postings(any)
+func (l *lister) matches(ctx context.Context, v index.View, terms []index.Term) (ms []match, err error) {
+	revisions, err := v.Postings(terms)
 	if err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func (h *history) scan(after uint64) (at uint64, more bool, err error) {
 			n++
 			more = n == seglog.Chunk
 			return !more
-		})
+		}, nil)
 	})
 	return at, more, err
 }

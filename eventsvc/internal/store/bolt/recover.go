@@ -193,7 +193,7 @@ func (r *replay) some(v index.View, log *seglog.Reader, last uint64) error {
 		r.at = e.Revision
 		return failed == nil && !r.db.committer.Merger.Full()
 	}
-	err := log.ScanAll(r.at, last, each, func(revision uint64, record []byte) bool {
+	err := log.Scan(r.at, last, each, func(revision uint64, record []byte) bool {
 		r.damaged++
 		r.db.o.Log.Error("a record of the log is damaged", "revision", revision)
 		r.at = revision
@@ -214,9 +214,9 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
 	}
 	if known && !p.Deletion() {
-		before, err := log.Peek(p.Revision())
+		before, err := log.Size(p.Revision())
 		if err == nil {
-			r.db.usage.AddLive(-1, -before.Size())
+			r.db.usage.AddLive(-1, -before)
 		} else if !errors.Is(err, seglog.ErrGone) {
 			return err
 		}

@@ -79,7 +79,7 @@ func (r *reader) Begin(ctx context.Context) (observed, written time.Time, err er
 			return false
 		}
 		damaged := func(uint64, []byte) bool { return true }
-		return cmp.Or(ctx.Err(), err, log.ScanAll(0, r.Log.Published(), oldest, damaged))
+		return cmp.Or(ctx.Err(), err, log.Scan(0, r.Log.Published(), oldest, damaged))
 	})
 	if err != nil {
 		return observed, written, r.Failed(err)

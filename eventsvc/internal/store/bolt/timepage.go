@@ -130,8 +130,8 @@ func (p *timePager) begin() error {
 }
 
 // takePostings has the page look at all versions that have one of the terms.
-func (p *timePager) takePostings(any []index.Term) error {
-	revisions, err := p.index.Postings(any)
+func (p *timePager) takePostings(terms []index.Term) error {
+	revisions, err := p.index.Postings(terms)
 	if err != nil {
 		return err
 	}

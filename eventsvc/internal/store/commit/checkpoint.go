@@ -57,7 +57,7 @@ func (w *Writer) EndCheckpoint(c Checkpoint) error {
 	switch {
 	case c.Err == nil:
 		w.Records.SetPending(slices.Clone(pending[c.Records:]))
-		w.wal.Checkpointed()
+		w.wal.ReleaseOtherHalf()
 		return nil
 	case head.Refused(c.Err, pending):
 		return nil

@@ -173,42 +173,42 @@ func eachRun(terms *bbolt.Bucket, t Term, f func(run []byte) error) error {
 // that fewest versions have, and about how many these are. It reports false if the selector
 // asks for nothing that has a term.
 func (v View) Rarest(s *event.Selector) (rarest []Term, versions int, ok bool) {
-	for _, any := range alternatives(s) {
-		if n := v.count(any); !ok || n < versions {
-			rarest, versions, ok = any, n, true
+	for _, terms := range alternatives(s) {
+		if n := v.count(terms); !ok || n < versions {
+			rarest, versions, ok = terms, n, true
 		}
 	}
 	return rarest, versions, ok
 }
 
 // count returns how many versions have one of the terms.
-func (v View) count(any []Term) (n int) {
-	terms, packed := v.tx.Bucket([]byte(bucketTerms)), v.tx.Bucket([]byte(bucketPacked))
-	for _, one := range any {
+func (v View) count(terms []Term) (n int) {
+	single, packed := v.tx.Bucket([]byte(bucketTerms)), v.tx.Bucket([]byte(bucketPacked))
+	for _, one := range terms {
 		for _, m := range []*memtable{v.tables.active, v.tables.frozen} {
 			if m != nil {
 				n += m.postings.count(one)
 			}
 		}
 		_ = eachPacked(packed, one, func(revisions []uint64) { n += len(revisions) })
-		_ = eachRun(terms, one, func(run []byte) error { n += runCount(run); return nil })
+		_ = eachRun(single, one, func(run []byte) error { n += runCount(run); return nil })
 	}
 	return n
 }
 
 // Postings returns the revisions of the versions that have one of the terms, in order.
 // Some of them may be gone from the log.
-func (v View) Postings(any []Term) (revisions []uint64, err error) {
-	err = v.eachPostings(any, func(some []uint64) { revisions = append(revisions, some...) })
+func (v View) Postings(terms []Term) (revisions []uint64, err error) {
+	err = v.eachPostings(terms, func(some []uint64) { revisions = append(revisions, some...) })
 	slices.Sort(revisions)
 	return slices.Compact(revisions), err
 }
 
 // PostingSet returns what Postings returns as a set, which takes less memory where they
 // are many.
-func (v View) PostingSet(any []Term) (Revisions, error) {
+func (v View) PostingSet(terms []Term) (Revisions, error) {
 	set := Revisions{}
-	err := v.eachPostings(any, func(some []uint64) {
+	err := v.eachPostings(terms, func(some []uint64) {
 		for _, r := range some {
 			set.Add(r)
 		}
@@ -218,14 +218,14 @@ func (v View) PostingSet(any []Term) (Revisions, error) {
 
 // eachPostings calls f with the revisions of the versions that have one of the terms, some
 // at a time. f must not keep them.
-func (v View) eachPostings(any []Term, f func(some []uint64)) error {
+func (v View) eachPostings(terms []Term, f func(some []uint64)) error {
 	var some []uint64
-	terms, packed := v.tx.Bucket([]byte(bucketTerms)), v.tx.Bucket([]byte(bucketPacked))
-	for _, one := range any {
+	single, packed := v.tx.Bucket([]byte(bucketTerms)), v.tx.Bucket([]byte(bucketPacked))
+	for _, one := range terms {
 		if err := eachPacked(packed, one, f); err != nil {
 			return err
 		}
-		err := eachRun(terms, one, func(run []byte) (err error) {
+		err := eachRun(single, one, func(run []byte) (err error) {
 			some, err = parseRun(some[:0], one, run)
 			f(some)
 			return err

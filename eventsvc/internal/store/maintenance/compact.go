@@ -96,7 +96,7 @@ func (c *compaction) one(ctx context.Context) (*seglog.Segment, error) {
 			gain -= account.Retained
 		}
 		unneeded := account.Dead >= all && i == 0
-		if !unneeded && !s.Scattered() && (gain < min(compactBytes, c.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
+		if !unneeded && !s.NeedsMerge() && (gain < min(compactBytes, c.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
 			clean = clean && account.Clean()
 			continue
 		}

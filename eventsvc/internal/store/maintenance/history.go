@@ -56,7 +56,7 @@ func (m *Maintenance) mergeDue(cutoff time.Time, maxHistory int64) (due bool, er
 		return r.Scan(merged, log.Published(), func(e seglog.Entry) bool {
 			due = excess || e.Time.Before(cutoff)
 			return false
-		})
+		}, nil)
 	})
 	if err != nil {
 		return false, m.ReadError(err)
@@ -82,7 +82,7 @@ func (m *Maintenance) nextStep(cutoff time.Time, maxHistory int64) (s step, err 
 	err = m.Records.Log.View(func(r *seglog.Reader) error {
 		s = step{next: trimmed, dead: map[uint64]int64{}} // View may try again
 		var failed error
-		err := r.ScanAll(trimmed, merged, func(e seglog.Entry) bool {
+		err := r.Scan(trimmed, merged, func(e seglog.Entry) bool {
 			if s.versions == seglog.Chunk || e.Revision > compactRevision && !e.Time.Before(cutoff) && s.bytes >= excess {
 				return false
 			}
@@ -101,13 +101,13 @@ func (m *Maintenance) nextStep(cutoff time.Time, maxHistory int64) (s step, err 
 // if it is a deletion.
 func (s *step) add(r *seglog.Reader, e *seglog.Entry, compactRevision uint64) error {
 	if e.Kind != seglog.Created {
-		before, err := r.Peek(e.Previous)
+		before, err := r.Size(e.Previous)
 		damaged := errors.As(err, new(*store.CorruptError)) // kept as evidence
 		counted := errors.Is(err, seglog.ErrGone) && e.Revision <= compactRevision
 		switch {
 		case err == nil:
-			s.dead[r.SegmentBase(e.Previous)] += before.Size()
-			s.bytes += before.Size()
+			s.dead[r.SegmentBase(e.Previous)] += before
+			s.bytes += before
 		case !damaged && !counted: // compacted away, because the account is being made again
 			return err
 		}

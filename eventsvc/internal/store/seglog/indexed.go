@@ -31,7 +31,7 @@ func (s IndexedLog) Scan(after, last uint64, f func(*Entry, index.Pointer) bool)
 	return s.View(func(v index.View, r *Reader) error {
 		n := 0
 		var failed error
-		err := r.ScanAll(after, last, func(e Entry) bool {
+		err := r.Scan(after, last, func(e Entry) bool {
 			var p index.Pointer
 			if p, _, failed = v.Newest(string(e.Key)); failed != nil {
 				return false

@@ -110,9 +110,9 @@ func putRecords(tx *bbolt.Tx, n *seriesNumbers, records []wal.Record, seen *coll
 // manyRuns is how many runs are worth to be merged.
 const manyRuns = 4096
 
-// Scattered reports that a sealed segment has several runs of most minutes, because it was
+// NeedsMerge reports that a sealed segment has several runs of most minutes, because it was
 // written in another order than that of observation, as by an import. A rewrite merges them.
-func (s *Segment) Scattered() bool { return s.scattered.Load() }
+func (s *Segment) NeedsMerge() bool { return s.scattered.Load() }
 
 // Carry copies what was observed since a time according to a sealed segment, which is to be
 // unlinked, to the head, and notes there that it has. From then on readers leave out that

@@ -98,9 +98,9 @@ func TestRewriteKeepsSums(t *testing.T) {
 	}
 }
 
-// TestScattered: a segment with several runs of most minutes says so when it is sealed, and
+// TestNeedsMerge: a segment with several runs of most minutes says so when it is sealed, and
 // has one of each when it was rewritten.
-func TestScattered(t *testing.T) {
+func TestNeedsMerge(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
 	for part := range uint64(2) {
@@ -115,11 +115,11 @@ func TestScattered(t *testing.T) {
 	want := countedIn(t, l, 1e6)
 	l.rotateTo(t, 3*manyRuns)
 	l.rotateTo(t, 3*manyRuns+1)
-	if ss := l.Segments(); !ss[0].Scattered() || ss[1].Scattered() {
-		t.Errorf("scattered: %v and %v", ss[0].Scattered(), ss[1].Scattered())
+	if ss := l.Segments(); !ss[0].NeedsMerge() || ss[1].NeedsMerge() {
+		t.Errorf("scattered: %v and %v", ss[0].NeedsMerge(), ss[1].NeedsMerge())
 	}
 	l.rewriteAll(t, l.Segments()[0], time.Time{})
-	if l.Segments()[0].Scattered() {
+	if l.Segments()[0].NeedsMerge() {
 		t.Error("scattered when it was rewritten")
 	}
 	if diff := cmp.Diff(want, countedIn(t, l, 1e6)); diff != "" || len(want) != manyRuns/2 {

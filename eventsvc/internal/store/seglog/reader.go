@@ -142,14 +142,15 @@ func (r *Reader) Borrow(revision uint64) (Entry, error) {
 	return e, Corrupt(revision, err)
 }
 
-// Peek is [Reader.Get] without the checksum, for records of which only sizes are used.
-func (r *Reader) Peek(revision uint64) (Entry, error) {
+// Size returns the length of a record. It looks at the header alone: a record whose checksum does not
+// match takes room too.
+func (r *Reader) Size(revision uint64) (int64, error) {
 	b, err := r.Lookup(revision)
 	if err != nil {
-		return Entry{}, err
+		return 0, err
 	}
 	e, err := SplitEntry(revision, b)
-	return e, Corrupt(revision, err)
+	return e.Size(), Corrupt(revision, err)
 }
 
 // Lookup returns the bytes of a record, as [Reader.Get] does, without parsing them.
@@ -163,8 +164,8 @@ func (r *Reader) Lookup(revision uint64) ([]byte, error) {
 	return b, err
 }
 
-// walkMost is how many records a cursor moves over one by one. A page holds about as
-// many.
+// walkMost is how many records a cursor moves over one by one, instead of beginning at the root
+// again.
 const walkMost = 4
 
 // Seek is [Reader.Lookup] among the records that were there when the reader was opened.
@@ -309,18 +310,14 @@ func (r *Reader) At(newest, at uint64) (Entry, bool, error) {
 	return Entry{}, false, nil
 }
 
-// Scan calls f with the records behind revision after up to last, in order, until f
-// returns false. It ends at a damaged record with an error.
-func (r *Reader) Scan(after, last uint64, f func(Entry) bool) error {
-	return r.ScanAll(after, last, f, nil)
-}
-
-// SkipDamaged is for a [Reader.ScanAll] that passes over damaged records.
+// SkipDamaged is for a [Reader.Scan] that passes over damaged records.
 func SkipDamaged(uint64, []byte) bool { return true }
 
-// ScanAll is [Reader.Scan] that calls damaged with damaged records, and goes on until
-// that returns false. Of a damaged block it gets the last revision, and no record.
-func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(revision uint64, record []byte) bool) error {
+// Scan calls f with the records behind revision after up to last, in order, until f
+// returns false. A record is valid until f returns. Scan calls damaged with damaged records, and
+// goes on until that returns false; of a damaged block it gets the last revision, and no record.
+// If damaged is nil, the first such record ends Scan with an error.
+func (r *Reader) Scan(after, last uint64, f func(Entry) bool, damaged func(revision uint64, record []byte) bool) error {
 	if last > r.seen {
 		r.close()
 		r.open()
@@ -346,7 +343,7 @@ func (r *Reader) ScanAll(after, last uint64, f func(Entry) bool, damaged func(re
 	return nil
 }
 
-// A scan is a [Reader.ScanAll] that has come to a revision. Its methods report false at the end.
+// A scan is a [Reader.Scan] that has come to a revision. Its methods report false at the end.
 type scan struct {
 	after, last uint64
 	record      func(Entry) bool

@@ -159,9 +159,8 @@ func (p *stored) seek(minute int64, oldestFirst bool) {
 }
 
 // around returns the last run before a minute and the first run of that minute or a later one.
-// It leaves the cursor at the former. It verifies both, although its caller needs one: a run
-// with a damaged key may have moved to the other side of the minute, and its minute would lack
-// it without an error.
+// It leaves the cursor at the former. Both are verified: a corrupt key can sort to the wrong
+// side of the minute.
 func (p *stored) around(minute int64) (before, after place, err error) {
 	if err := p.open(); err != nil {
 		return before, after, err

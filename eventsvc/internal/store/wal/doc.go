@@ -15,7 +15,7 @@
 //	└────────────────────────────────────┴─────────────────────────────────┘
 //
 // When a frame no longer fits ([Log.Fits]), [Log.Rotate] continues in the other half,
-// while the owner checkpoints the first one and then calls [Log.Checkpointed].
+// while the owner checkpoints the first one and then calls [Log.ReleaseOtherHalf].
 // [Log.Reset] is for an owner that has checkpointed everything. After a crash [Open]
 // returns the records that are not checkpointed.
 //

@@ -91,8 +91,8 @@ func (l *Log) Rotate() {
 	l.both = true
 }
 
-// Checkpointed says that the frames of the other half are no longer needed.
-func (l *Log) Checkpointed() { l.both = false }
+// ReleaseOtherHalf says that the frames of the other half are no longer needed.
+func (l *Log) ReleaseOtherHalf() { l.both = false }
 
 // BothInUse reports whether both halves have frames that are not checkpointed.
 func (l *Log) BothInUse() bool { return l.both }

@@ -65,7 +65,7 @@ func TestReplay(t *testing.T) {
 	l.Rotate()
 	appendFrame(t, l, 2, 6, 5)
 	reopen(1, 2, 7, true)
-	l.Checkpointed()
+	l.ReleaseOtherHalf()
 	appendFrame(t, l, 1, 8, 7)
 	reopen(5, 6, 8, false)
 	l.Reset() // which would be wrong without a checkpoint: the next frame overwrites the first of its half
