@@ -16,7 +16,6 @@ import (
 	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/shared/cli"
-	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
 
@@ -100,8 +99,6 @@ type serve struct {
 	AuditMaxBytes size   `default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
 
 	ObservedMetrics int `default:"0" help:"Count what events report in the metric eventsvc_observed_events_total, in at most so many series, for instance 1000; 0: not at all."`
-
-	httpserver.Limits
 
 	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
 	StopTimeout time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`

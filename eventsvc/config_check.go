@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -30,7 +29,7 @@ func (s *serve) checkListeners() error {
 	case len(s.AllowedHosts) > 0 && s.ListenAdmin == "":
 		return cli.Usagef("--allowed-hosts is set but --listen-admin is empty: set both or none")
 	}
-	return errors.Join(s.Hosts.Check(), s.Limits.Check())
+	return s.Hosts.Check()
 }
 
 func (s *serve) checkCertificate() error {

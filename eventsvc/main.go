@@ -130,7 +130,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	}
 	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
 	return service.Run(ctx, service.Config{
-		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Limits: s.Limits, Endpoints: s.endpoints(std, log, handler, management, certificate)},
+		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: s.endpoints(std, log, handler, management, certificate)},
 		Health: health,
 		Tasks:  tasks,
 		Drain:  server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,

@@ -398,7 +398,6 @@ func TestBadValues(t *testing.T) {
 		{[]string{issuer, "--store-max-staleness=10s"}, []string{"--store-max-staleness", "--store=postgres"}},
 		{[]string{issuer, "--audit-max-bytes=4KiB"}, []string{"--audit-max-bytes", "8KiB"}},
 		{[]string{issuer, "--observed-metrics=-1"}, []string{"--observed-metrics", "1000"}},
-		{[]string{issuer, "--idle-timeout=0s"}, []string{"--idle-timeout"}},
 		{[]string{issuer, "--stop-timeout=0s"}, []string{"--stop-timeout"}},
 		{[]string{issuer, "--stop-delay=-1s"}, []string{"--stop-delay"}},
 		{[]string{issuer, "--clock-skew=6m"}, []string{"--clock-skew", "5m"}},

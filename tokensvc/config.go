@@ -55,8 +55,6 @@ type serve struct {
 	FailureRefill      time.Duration `default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
 	FailureQueue       int           `default:"8" help:"Attempts of one client id at the same time; further ones are answered 429."`
 
-	httpserver.Limits
-
 	LogFormat   string        `enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
 	LogLevel    string        `enum:"debug,info,warn,error" default:"info" help:"Lowest level that is logged."`
 	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
@@ -82,7 +80,7 @@ SIGHUP reads clients file, trusted issuers and key files again at once, SIGUSR1 
 
 // Check sets the defaults that depend on other settings, and returns an error if settings contradict each other.
 func (s *serve) Check() error {
-	for _, check := range []func() error{s.completeClients, s.completeURLs, s.Limits.Check, s.Hosts.Check, s.checkTLS, s.checkTokens, s.checkAssertions, s.checkTimes, s.checkOrigins, s.parseProxies} {
+	for _, check := range []func() error{s.completeClients, s.completeURLs, s.Hosts.Check, s.checkTLS, s.checkTokens, s.checkAssertions, s.checkTimes, s.checkOrigins, s.parseProxies} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -5,44 +5,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-
-	"tidings.example/shared/cli"
 )
 
-// Limits are the settings that limit the cost of a connection: its timeouts, and the size of a header. Zero fields
-// stand for the defaults.
-type Limits struct {
-	HeaderTimeout  time.Duration `default:"10s" help:"Time to send the header of a request."`
-	BodyTimeout    time.Duration `default:"30s" help:"Time to send a request, header and body."`
-	WriteTimeout   time.Duration `default:"60s" help:"Time for a client to read an answer, or each write of a stream."`
-	IdleTimeout    time.Duration `default:"2m" help:"Time that a connection may be idle between requests."`
-	MaxHeaderBytes int           `default:"16384" help:"Largest header of a request, in bytes."`
-}
-
-// Check returns an error for limits that cannot be meant.
-func (l *Limits) Check() error {
-	if min(l.HeaderTimeout, l.BodyTimeout, l.WriteTimeout, l.IdleTimeout) <= 0 || l.MaxHeaderBytes < 1<<10 {
-		return cli.Usagef("--header-timeout, --body-timeout, --write-timeout and --idle-timeout must be positive, --max-header-bytes at least 1024")
-	}
-	if l.BodyTimeout < l.HeaderTimeout {
-		return cli.Usagef("--body-timeout %s is shorter than --header-timeout %s, which is a part of it", l.BodyTimeout, l.HeaderTimeout)
-	}
-	return nil
-}
-
-// complete sets the defaults.
-func (l *Limits) complete() {
-	for set, fallback := range map[*time.Duration]time.Duration{
-		&l.HeaderTimeout: 10 * time.Second, &l.BodyTimeout: 30 * time.Second, &l.WriteTimeout: time.Minute, &l.IdleTimeout: 2 * time.Minute,
-	} {
-		if *set <= 0 {
-			*set = fallback
-		}
-	}
-	if l.MaxHeaderBytes <= 0 {
-		l.MaxHeaderBytes = 16 << 10
-	}
-}
+// The limits of a connection. They are far above what clients need on a slow network, and what one that only wants to hold
+// connections costs is small: 16 KiB of header, and a goroutine for as long.
+const (
+	headerTimeout  = 10 * time.Second // to send the header of a request
+	bodyTimeout    = 30 * time.Second // to send a request, header and body
+	writeTimeout   = time.Minute      // to read an answer, or each write of a stream
+	idleTimeout    = 2 * time.Minute  // between two requests
+	maxHeaderBytes = 16 << 10         // of a request; kube-apiserver's clients send 2 KiB with a token
+)
 
 // cuts counts connections that a limit has cut off. Bodies that arrive too slowly are counted by the handlers that read them.
 type cuts struct{ header, answer prometheus.Counter }

@@ -59,15 +59,6 @@ func cutAfter(conn net.Conn) time.Duration {
 	return time.Since(start)
 }
 
-// twoLimits returns the default limits and a set of other ones.
-func twoLimits() map[string]Limits {
-	var defaults Limits
-	defaults.complete()
-	return map[string]Limits{"defaults": defaults, "set": {
-		HeaderTimeout: 3 * time.Second, BodyTimeout: 4 * time.Second, WriteTimeout: 5 * time.Second, IdleTimeout: 6 * time.Second, MaxHeaderBytes: 2 << 10,
-	}}
-}
-
 // cutIn returns how many connections were cut off in a part of a request; -1: there is no such metric.
 func cutIn(reg *prometheus.Registry, part string) float64 {
 	families, _ := reg.Gather()
@@ -88,59 +79,30 @@ func TestSlowSenders(t *testing.T) {
 			w.WriteHeader(http.StatusRequestTimeout)
 		}
 	})
-	for name, limits := range twoLimits() {
-		for _, row := range []struct {
-			sent    string
-			limit   time.Duration
-			counted float64
-		}{
-			{"", limits.HeaderTimeout, 0}, // nothing has begun
-			{"GET / HTTP/1.1\r\nHost: a\r\nX-Slow", limits.HeaderTimeout, 1},
-			{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf", limits.BodyTimeout, 0},
-			{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", limits.IdleTimeout, 0},
-		} {
-			for _, streaming := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s, streaming %v, sent %q", name, streaming, row.sent), func(t *testing.T) {
-					t.Parallel()
-					synctest.Test(t, func(t *testing.T) {
-						reg := prometheus.NewRegistry()
-						conn := limitedClient(t, Endpoint{Handler: readBody, Streaming: streaming}, Config{Registry: reg, Limits: limits})
-						if _, err := io.WriteString(conn, row.sent); err != nil {
-							t.Fatal(err)
-						}
-						if took := cutAfter(conn); took < row.limit || took > row.limit+5*time.Second {
-							t.Errorf("cut after %s, want %s", took, row.limit)
-						}
-						synctest.Wait()
-						if n := cutIn(reg, "header"); n != row.counted {
-							t.Errorf("%v cuts in headers are counted", n)
-						}
-					})
-				})
-			}
-		}
-	}
-}
-
-// TestHeadersAreBounded: net/http allows 4 KiB more than the limit.
-func TestHeadersAreBounded(t *testing.T) {
-	t.Parallel()
-	for name, limits := range twoLimits() {
-		for extra, want := range map[int]string{-200: "200", 8 << 10: "431"} {
-			t.Run(fmt.Sprint(name, extra), func(t *testing.T) {
+	for _, row := range []struct {
+		sent    string
+		limit   time.Duration
+		counted float64
+	}{
+		{"", headerTimeout, 0}, // nothing has begun
+		{"GET / HTTP/1.1\r\nHost: a\r\nX-Slow", headerTimeout, 1},
+		{"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhalf", bodyTimeout, 0},
+		{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", idleTimeout, 0},
+	} {
+		for _, streaming := range []bool{false, true} {
+			t.Run(fmt.Sprintf("streaming %v, sent %q", streaming, row.sent), func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					reg := prometheus.NewRegistry()
-					conn := limitedClient(t, Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}, Config{Registry: reg, Limits: limits})
-					go func() {
-						_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: "+strings.Repeat("x", limits.MaxHeaderBytes+extra)+"\r\n\r\n")
-					}()
-					got, _ := io.ReadAll(conn)
-					if !strings.HasPrefix(string(got), "HTTP/1.1 "+want) {
-						t.Errorf("%.40q, want %s", got, want)
+					conn := limitedClient(t, Endpoint{Handler: readBody, Streaming: streaming}, Config{Registry: reg})
+					if _, err := io.WriteString(conn, row.sent); err != nil {
+						t.Fatal(err)
+					}
+					if took := cutAfter(conn); took < row.limit || took > row.limit+5*time.Second {
+						t.Errorf("cut after %s, want %s", took, row.limit)
 					}
 					synctest.Wait()
-					if n := cutIn(reg, "header"); (n == 1) != (want == "431") {
+					if n := cutIn(reg, "header"); n != row.counted {
 						t.Errorf("%v cuts in headers are counted", n)
 					}
 				})
@@ -149,55 +111,58 @@ func TestHeadersAreBounded(t *testing.T) {
 	}
 }
 
-func TestSlowReaders(t *testing.T) {
+// TestHeadersAreBounded: net/http allows 4 KiB more than the limit.
+func TestHeadersAreBounded(t *testing.T) {
 	t.Parallel()
-	for name, limits := range twoLimits() {
-		for _, streaming := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, ", streaming ", streaming), func(t *testing.T) {
-				t.Parallel()
-				synctest.Test(t, func(t *testing.T) {
-					failed, reg := make(chan time.Duration, 1), prometheus.NewRegistry()
-					conn := limitedClient(t, Endpoint{Streaming: streaming, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-						start := time.Now()
-						for {
-							if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
-								failed <- time.Since(start)
-								return
-							}
-						}
-					})}, Config{Registry: reg, Limits: limits})
-					if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
-						t.Fatal(err)
-					}
-					if took := <-failed; took != limits.WriteTimeout { // nobody reads
-						t.Errorf("the write failed after %s, want %s", took, limits.WriteTimeout)
-					}
-					if n := cutIn(reg, "answer"); streaming && n != 1 {
-						t.Errorf("%v cuts in answers are counted", n)
-					}
-				})
+	for extra, want := range map[int]string{-200: "200", 8 << 10: "431"} {
+		t.Run(fmt.Sprint(extra), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				reg := prometheus.NewRegistry()
+				conn := limitedClient(t, Endpoint{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}, Config{Registry: reg})
+				go func() {
+					_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX: "+strings.Repeat("x", maxHeaderBytes+extra)+"\r\n\r\n")
+				}()
+				got, _ := io.ReadAll(conn)
+				if !strings.HasPrefix(string(got), "HTTP/1.1 "+want) {
+					t.Errorf("%.40q, want %s", got, want)
+				}
+				synctest.Wait()
+				if n := cutIn(reg, "header"); (n == 1) != (want == "431") {
+					t.Errorf("%v cuts in headers are counted", n)
+				}
 			})
-		}
+		})
 	}
 }
 
-func TestContradictoryLimits(t *testing.T) {
+func TestSlowReaders(t *testing.T) {
 	t.Parallel()
-	for name, limits := range twoLimits() {
-		if err := limits.Check(); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
-		for field, change := range map[string]func(*Limits){
-			"--idle-timeout":     func(l *Limits) { l.IdleTimeout = 0 },
-			"--header-timeout":   func(l *Limits) { l.HeaderTimeout = l.BodyTimeout + 1 },
-			"--max-header-bytes": func(l *Limits) { l.MaxHeaderBytes = 1023 },
-		} {
-			bad := limits
-			change(&bad)
-			if err := bad.Check(); err == nil || !strings.Contains(err.Error(), field) {
-				t.Errorf("%s: %s: %v", name, field, err)
-			}
-		}
+	for _, streaming := range []bool{false, true} {
+		t.Run(fmt.Sprint("streaming ", streaming), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				failed, reg := make(chan time.Duration, 1), prometheus.NewRegistry()
+				conn := limitedClient(t, Endpoint{Streaming: streaming, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					start := time.Now()
+					for {
+						if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
+							failed <- time.Since(start)
+							return
+						}
+					}
+				})}, Config{Registry: reg})
+				if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+					t.Fatal(err)
+				}
+				if took := <-failed; took != writeTimeout { // nobody reads
+					t.Errorf("the write failed after %s, want %s", took, writeTimeout)
+				}
+				if n := cutIn(reg, "answer"); streaming && n != 1 {
+					t.Errorf("%v cuts in answers are counted", n)
+				}
+			})
+		})
 	}
 }
 
@@ -205,14 +170,12 @@ func TestContradictoryLimits(t *testing.T) {
 // the stream was idle before.
 func TestSlowReadersOfStreams(t *testing.T) {
 	t.Parallel()
-	limits := Limits{WriteTimeout: 10 * time.Second}
-	limits.complete()
 	secure := anyTLS()
 	synctest.Test(t, func(t *testing.T) {
 		failed, registry := make(chan time.Duration, 1), prometheus.NewRegistry()
 		e := Endpoint{Streaming: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_ = http.NewResponseController(w).Flush()
-			time.Sleep(limits.WriteTimeout * 5 / 2)
+			time.Sleep(writeTimeout * 5 / 2)
 			for {
 				start := time.Now()
 				if _, err := io.WriteString(w, strings.Repeat("x", 64<<10)); err != nil {
@@ -222,13 +185,13 @@ func TestSlowReadersOfStreams(t *testing.T) {
 			}
 		})}
 		e.TLS = secure.Clone()
-		resp, err := httpClient(t, limitedClient(t, e, Config{Limits: limits, Registry: registry})).Get("https://a/")
+		resp, err := httpClient(t, limitedClient(t, e, Config{Registry: registry})).Get("https://a/")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() { _ = resp.Body.Close() }()
-		if took := <-failed; took != limits.WriteTimeout { // nobody reads the body
-			t.Errorf("the write failed after %s, want %s", took, limits.WriteTimeout)
+		if took := <-failed; took != writeTimeout { // nobody reads the body
+			t.Errorf("the write failed after %s, want %s", took, writeTimeout)
 		}
 		if n := cutIn(registry, "answer"); n != 1 {
 			t.Errorf("%v cuts in answers are counted", n)
@@ -302,7 +265,7 @@ func TestWatchesLast(t *testing.T) {
 func TestHijackedConnectionIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		limits, reg := Limits{WriteTimeout: 5 * time.Second}, prometheus.NewRegistry()
+		reg := prometheus.NewRegistry()
 		failed := make(chan time.Duration, 1)
 		handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -320,11 +283,11 @@ func TestHijackedConnectionIsBounded(t *testing.T) {
 			}
 			failed <- time.Since(start)
 		})
-		conn := limitedClient(t, Endpoint{Streaming: true, Handler: Access(slog.New(slog.DiscardHandler), reg, handler)}, Config{Registry: reg, Limits: limits})
+		conn := limitedClient(t, Endpoint{Streaming: true, Handler: Access(slog.New(slog.DiscardHandler), reg, handler)}, Config{Registry: reg})
 		if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		if took := <-failed; took != limits.WriteTimeout {
+		if took := <-failed; took != writeTimeout {
 			t.Errorf("cut off after %s", took)
 		}
 		if _, err := conn.Read(make([]byte, 1)); err == nil {

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -18,7 +17,6 @@ type Config struct {
 	Name      string                // of the program; in upper case the prefix of its environment variables
 	Log       *slog.Logger          // required
 	Registry  prometheus.Registerer // for the metrics of connections; may be nil
-	Limits    Limits
 	Endpoints []Endpoint
 }
 
@@ -27,26 +25,23 @@ type Server struct {
 	endpoint Endpoint
 	listener net.Listener
 	http     http.Server
-	limit    time.Duration // for each write of a streaming endpoint
 	cut      cuts
 	log      *slog.Logger
 }
 
 // newServer returns a server with time limits for slow senders and slow readers.
 func newServer(e Endpoint, l net.Listener, c Config, cut cuts) *Server {
-	limits := c.Limits
-	limits.complete()
-	s := &Server{endpoint: e, listener: l, log: c.Log, limit: limits.WriteTimeout, cut: cut, http: http.Server{
+	s := &Server{endpoint: e, listener: l, log: c.Log, cut: cut, http: http.Server{
 		TLSConfig:         e.TLS,
-		ReadHeaderTimeout: limits.HeaderTimeout,
-		ReadTimeout:       limits.BodyTimeout, // no longer applies once the body is read and net/http waits for the client to leave
-		IdleTimeout:       limits.IdleTimeout,
-		MaxHeaderBytes:    limits.MaxHeaderBytes,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout, // no longer applies once the body is read and net/http waits for the client to leave
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(connectionLog{c.Log.Handler()}, slog.LevelWarn),
 	}}
 	s.http.Handler = s
 	if !e.Streaming {
-		s.http.WriteTimeout = limits.WriteTimeout
+		s.http.WriteTimeout = writeTimeout
 	}
 	cut.watchHeaders(&s.http)
 	return s
@@ -63,7 +58,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.endpoint.Handler.ServeHTTP(w, r)
 		return
 	}
-	t := newTimedWriter(w, r, conn, s.limit, s.cut.answer)
+	t := newTimedWriter(w, r, conn, s.cut.answer)
 	defer t.close()
 	s.endpoint.Handler.ServeHTTP(t, r)
 	t.last()

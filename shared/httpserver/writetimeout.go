@@ -13,10 +13,10 @@ import (
 )
 
 // newTimedWriter returns the writer of an answer over conn, which is nil if it is not known.
-func newTimedWriter(w http.ResponseWriter, r *http.Request, conn *connection, limit time.Duration, cut prometheus.Counter) *timedWriter {
-	t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), limit: limit, cut: cut}
+func newTimedWriter(w http.ResponseWriter, r *http.Request, conn *connection, cut prometheus.Counter) *timedWriter {
+	t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), cut: cut}
 	if r.ProtoMajor >= 2 {
-		t.guard = &guard{rc: t.rc, limit: limit}
+		t.guard = &guard{rc: t.rc}
 	} else if r.TLS == nil { // with TLS others write to the connection too, when it is closed
 		t.conn = conn
 	}
@@ -26,9 +26,8 @@ func newTimedWriter(w http.ResponseWriter, r *http.Request, conn *connection, li
 // timedWriter sets a deadline for each write and flush, instead of one for the whole answer, which would end watches.
 type timedWriter struct {
 	http.ResponseWriter
-	rc    *http.ResponseController
-	limit time.Duration
-	cut   prometheus.Counter
+	rc  *http.ResponseController
+	cut prometheus.Counter
 
 	began time.Time   // when the last write began
 	armed time.Time   // when the deadline of the connection was last set
@@ -51,9 +50,9 @@ func (w *timedWriter) begin() {
 	switch {
 	case w.guard != nil:
 		w.guard.begin(w.began)
-	case w.began.Sub(w.armed) >= w.limit/slack: // in HTTP/1 a deadline that passes while nothing is written has no effect
+	case w.began.Sub(w.armed) >= writeTimeout/slack: // in HTTP/1 a deadline that passes while nothing is written has no effect
 		w.armed = w.began
-		_ = w.rc.SetWriteDeadline(w.began.Add(w.limit))
+		_ = w.rc.SetWriteDeadline(w.began.Add(writeTimeout))
 	}
 }
 
@@ -61,7 +60,7 @@ func (w *timedWriter) end(err error) {
 	if w.guard != nil {
 		w.guard.end()
 	}
-	if err != nil && time.Since(w.began) >= w.limit-w.limit/slack {
+	if err != nil && time.Since(w.began) >= writeTimeout-writeTimeout/slack {
 		w.cut.Inc()
 	}
 }
@@ -85,7 +84,7 @@ func (w *timedWriter) last() {
 		}
 		return
 	}
-	_ = w.rc.SetWriteDeadline(time.Now().Add(w.limit))
+	_ = w.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
 }
 
 // Write writes within the limit.
@@ -124,7 +123,7 @@ func (w *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	w.conn, w.hijacked = nil, true
-	bounded := &boundedConn{Conn: conn, limit: w.limit, cut: w.cut}
+	bounded := &boundedConn{Conn: conn, cut: w.cut}
 	buffered.Writer.Reset(bounded)
 	return bounded, buffered, nil
 }
@@ -132,7 +131,6 @@ func (w *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // boundedConn is a hijacked connection. Each write to it has a deadline. Only one goroutine may write at a time.
 type boundedConn struct {
 	net.Conn
-	limit time.Duration
 	cut   prometheus.Counter
 	armed time.Time // when the deadline of writes was last set
 }
@@ -140,9 +138,9 @@ type boundedConn struct {
 // Write writes within the limit. A write that fails closes the connection.
 func (c *boundedConn) Write(p []byte) (n int, err error) {
 	began := time.Now()
-	if began.Sub(c.armed) >= c.limit/slack {
+	if began.Sub(c.armed) >= writeTimeout/slack {
 		c.armed = began
-		_ = c.SetWriteDeadline(began.Add(c.limit))
+		_ = c.SetWriteDeadline(began.Add(writeTimeout))
 	}
 	if n, err = c.Conn.Write(p); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -157,8 +155,7 @@ func (c *boundedConn) Write(p []byte) (n int, err error) {
 // every write, because HTTP/2 resets a stream whose deadline passes, even if nothing is being written; and each change wakes
 // the goroutine of the connection. The timer of the guard checks only once per limit.
 type guard struct {
-	rc    *http.ResponseController
-	limit time.Duration
+	rc *http.ResponseController
 
 	mu     sync.Mutex
 	since  time.Time // when the current write began; zero: there is none
@@ -173,9 +170,9 @@ func (g *guard) begin(now time.Time) {
 	g.since = now
 	switch {
 	case g.timer == nil:
-		g.timer = time.AfterFunc(g.limit, g.look)
+		g.timer = time.AfterFunc(writeTimeout, g.look)
 	case !g.looks:
-		g.timer.Reset(g.limit)
+		g.timer.Reset(writeTimeout)
 	}
 	g.looks = true
 }
@@ -194,7 +191,7 @@ func (g *guard) look() {
 	if g.closed || g.since.IsZero() {
 		return
 	}
-	if left := g.limit - time.Since(g.since); left > 0 {
+	if left := writeTimeout - time.Since(g.since); left > 0 {
 		g.timer.Reset(left)
 		g.looks = true
 		return

@@ -29,8 +29,8 @@ type running struct {
 	stop   context.CancelFunc // ends it, and waits until it has
 }
 
-// serve runs the server as the program does. Limits are those of connections.
-func (w *world) serve(limits ...httpserver.Limits) *running {
+// serve runs the server as the program does.
+func (w *world) serve() *running {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(w.t.Context()))
 	opened, ended := make(chan string, 1), make(chan error, 1)
@@ -41,9 +41,6 @@ func (w *world) serve(limits ...httpserver.Limits) *running {
 			Streaming: true, OnListen: func(a net.Addr) { opened <- "http://" + a.String() },
 		}},
 	}}
-	if len(limits) > 0 {
-		c.HTTP.Limits = limits[0]
-	}
 	go func() { ended <- service.Run(ctx, c) }()
 	r := &running{<-opened, http.DefaultClient, sync.OnceFunc(func() {
 		stop()
