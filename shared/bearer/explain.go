@@ -86,7 +86,7 @@ func (s *Issuers) wantedIssuer() string {
 	return oneOf(all)
 }
 
-// addSignature applies the rules of the header, and those of the key and the signature if the header allows that.
+// addSignature applies the rules of the header and, if the header allows it, the rules of the key and the signature.
 func (e *Explanation) addSignature(ctx context.Context, v *Verifier, p parts) {
 	members, err := decodeObject(p.header)
 	if err != nil {

@@ -53,7 +53,7 @@ func get(ctx context.Context, client *http.Client, address string) ([]byte, time
 		return nil, 0, err
 	}
 	req.Header.Set("Accept", "application/json")
-	httpserver.PassTrace(ctx, req.Header) // ctx is that of the request with the unknown key, if one caused the fetch
+	httpserver.PassTrace(ctx, req.Header) // if a request with an unknown key caused the fetch, ctx is its context
 	resp, err := client.Do(req)
 	if err != nil {
 		return nil, 0, err

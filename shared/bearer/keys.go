@@ -26,8 +26,8 @@ const (
 // (RFC 7517 section 4.5).
 type keysByID map[string][]*PublicKey
 
-// find returns the key of a token: of those with its kid the one whose JWK names its alg, else the first that its alg belongs
-// to. There may be none.
+// find returns the key of a token. Among the keys with its kid, one whose JWK names its alg comes first, then the first one
+// that can be used with its alg.
 func (keys keysByID) find(kid, alg string) (Key, error) {
 	var found *PublicKey
 	for _, k := range keys[kid] {

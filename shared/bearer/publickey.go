@@ -67,7 +67,7 @@ type algorithm struct {
 	verify jws.Verifier
 }
 
-// NewPublicKey returns a key for those of the algorithms that fit its type; at least one must.
+// NewPublicKey returns a key for the algorithms that fit its type. At least one must fit.
 func NewPublicKey(public crypto.PublicKey, algorithms []string) (*PublicKey, error) {
 	var k PublicKey
 	var fitting []string

@@ -7,7 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Config has the commands that show the settings S, which are those of the command that serves.
+// Config has the commands that show S, the settings of the command serve.
 type Config[S any, P checked[S]] struct {
 	Print printConfig[S, P] `cmd:"" help:"Print the settings that serve would start with, and where each comes from; takes the flags of serve."`
 	List  ConfigList[S]     `cmd:"" help:"Print a table of all settings of serve in Markdown."`

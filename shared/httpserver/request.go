@@ -26,7 +26,7 @@ type requestKey struct{}
 
 type contextValue struct{ key, value any }
 
-// Value returns the last value that [WithValue] has added under the key, or that of the parent context.
+// Value returns the last value that [WithValue] has added under the key, or else the value of the parent context.
 func (r *request) Value(key any) any {
 	if _, ok := key.(requestKey); ok {
 		return r
@@ -61,7 +61,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// PassTrace sets the traceparent of a request to another service to that of the request that ctx belongs to, if it has one.
+// PassTrace copies the traceparent of the request that ctx belongs to, if it has one, into the header of a request to another
+// service.
 func PassTrace(ctx context.Context, header http.Header) {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok && r.parent != "" {
 		header.Set(traceParentHeader, r.parent)

@@ -163,7 +163,7 @@ func (l *Live[E]) setUp(e E) (*Issuer[E], error) {
 	return next, nil
 }
 
-// setKeys sets the keys of an issuer: those of the old one if they come from the same place.
+// setKeys gives an issuer its keys: the keys of its old entry if both entries name the same place.
 func (l *Live[E]) setKeys(next, old *Issuer[E]) (err error) {
 	if old != nil {
 		_, before := old.Entry.From()

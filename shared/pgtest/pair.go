@@ -12,7 +12,7 @@ import (
 
 // Pair is a primary with a synchronous standby.
 type Pair struct {
-	// DSN leads to whichever is the primary, for those who refuse a standby.
+	// DSN leads to the primary of the two, for clients that refuse a standby.
 	DSN string
 
 	primary, standby *process

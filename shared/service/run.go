@@ -18,7 +18,7 @@ const defaultStopTimeout = 30 * time.Second
 
 // Config describes the service for [Run].
 type Config struct {
-	HTTP   httpserver.Config                 // the listeners; its Name and Log are those of the service
+	HTTP   httpserver.Config                 // the listeners; Name and Log stand for the whole service
 	Tasks  []func(ctx context.Context) error // background work; Run waits for it, and an error stops the service
 	Health *Health                           // its readiness fails first when stopping; may be nil
 	Drain  func(context.Context)             // called after StopDelay to end watches; may be nil

@@ -57,11 +57,11 @@ type Imported struct {
 
 // Problem says why an arrival is not stored.
 type Problem struct {
-	Arrival int    `json:"arrival"` // its place among those of the call
+	Arrival int    `json:"arrival"` // its place in the call
 	Reason  string `json:"reason"`
 }
 
-// Add adds the outcomes of further arrivals, but for their problems.
+// Add adds the outcomes of further arrivals, without their problems.
 func (i *Imported) Add(more Imported) {
 	i.Created += more.Created
 	i.Changed += more.Changed

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kubeconfig is the part of the format (v1 Config) that a client of events needs. JSON names are those of the format.
+// kubeconfig is the part of the format (v1 Config) that a client of events needs.
 type kubeconfig struct {
 	CurrentContext string  `json:"current-context"`
 	Clusters       []entry `json:"clusters"`

@@ -7,8 +7,8 @@
 // the token of the person who looks; the files themselves are the same for everybody and
 // need no token. It learns what the server is from config.json, which New makes.
 //
-// Every file is compressed once: those of the page when the service starts, those of the
-// manual when they are first asked for. Browsers keep it and ask each time whether it has
+// Every file is compressed once: the files of the page when the service starts, the files of
+// the manual when they are first asked for. Browsers keep it and ask each time whether it has
 // changed (ETag, RFC 9110 section 8.8.3), so a new version of the service never meets files
 // of an old one.
 //
@@ -72,7 +72,7 @@ const modules = "<!-- modules -->"
 
 const manual = "help"
 
-// mediaTypes are those of the files, by extension.
+// mediaTypes are the media types of the files, by extension.
 var mediaTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",

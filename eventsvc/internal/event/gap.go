@@ -53,7 +53,7 @@ func (a Attributes) WithVersion(version uint64) Attributes {
 	return a.withMarks(g.From.Unix(), g.To.Unix(), version)
 }
 
-// withMarks sets the marks: the times of a gap (varints), which are equal if there is none, and a version (uvarint).
+// withMarks sets the marks: the times of a gap (varints), equal if there is no gap, and a version (uvarint).
 func (a Attributes) withMarks(from, to int64, version uint64) Attributes {
 	before := a[:len(a)-len(a.mark())]
 	marked := append(make(Attributes, 0, len(a)+24), before...)

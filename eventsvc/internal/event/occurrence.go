@@ -185,8 +185,8 @@ func CopyName(cluster string, name string, uid types.UID) string {
 	return fmt.Sprintf("%s.%x", name, sum[:5])
 }
 
-// Origin names an event where it was first written: a mirror's copy by the uid of the event that it was made of, any other by
-// its own. Two events of one name that have the same are one, of which an observation counts once.
+// Origin names an event where it was first written: the copy of a mirror by the uid in its cluster, any other event by its
+// own uid. Events with the same name and origin are the same event: what both of them report counts once.
 func Origin(ev *eventsv1.Event) string {
 	if uid, copied := ev.Annotations[SourceUID]; copied {
 		return SourceUID + "=" + uid

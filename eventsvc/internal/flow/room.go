@@ -79,7 +79,7 @@ func (r *rooms) fits(f *taken, n, spare int) error {
 	return nil
 }
 
-// take adds n bytes to a flow's, of which spare bytes must be left.
+// take adds n bytes to what a flow holds. At least spare bytes of its limit must be left.
 func (r *rooms) take(name string, n, spare int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package localca is a local certificate authority, for machines without another source of certificates. The authority is
-// valid for 10 years and never replaced, because clients have it in their configuration.
+// Package localca makes certificates, and the local authority that signs them, for machines without another source of
+// certificates. The authority is valid for 10 years and never replaced, because clients have it in their configuration.
 package localca
 
 import (

@@ -61,7 +61,7 @@ func copyName(cluster string, ev *corev1.Event) string {
 	return fmt.Sprintf("%s.%x", ev.Name, sum[:5])
 }
 
-// labels returns the labels of every copy: that of queries, and that of the settings.
+// labels returns the labels of every copy: the one that queries use, and [Config.Label].
 func (m *Mirror) labels() map[string]string {
 	labels := map[string]string{client.ClusterLabel: m.Cluster}
 	if m.Label != "" {

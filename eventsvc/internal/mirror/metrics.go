@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics of a mirror. The label namespace is that of the settings, or * for all.
+// metrics of a mirror. The label namespace is the mirrored one, or * for all.
 type metrics struct {
 	registry prometheus.Registerer
 	events   *prometheus.CounterVec

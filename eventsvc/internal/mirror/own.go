@@ -79,7 +79,7 @@ func (o ownEvents) loadCursor(ctx context.Context) (cursor, error) {
 	}
 	complete, malformed := time.Parse(time.RFC3339, ev.Annotations[annotationComplete])
 	if malformed != nil {
-		complete = ev.LastTimestamp.Time // older programs have stored no better time
+		complete = ev.LastTimestamp.Time // of the write: it was not known when the cursor was complete
 	}
 	return cursor{version: ev.Annotations[annotationCursor], complete: complete}, err
 }

@@ -158,7 +158,7 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 	return w.events < w.source.Events, nil
 }
 
-// spread returns what a version adds, which has the group and the revision of another one.
+// spread returns what a version adds, with the group and the revision of as.
 func spread(o event.Occurrence, as store.Occurred) (added []store.Occurred) {
 	o.Spread(func(second, span, n int64) {
 		if as.Second, as.Span, as.Count = second, span, n; n > 0 {
@@ -200,8 +200,8 @@ func (w *scan) before(ctx context.Context) error {
 	return nil
 }
 
-// versions counts what earlier versions of an event add, also those from before it was deleted and came back. If none that is
-// held adds anything, all is counted with the last one.
+// versions counts what earlier versions of an event add, also those from before it was deleted and came back. If no version
+// that is held adds anything, the last one counts for all.
 func (w *scan) versions(ctx context.Context, e *observed) error {
 	selector := &event.Selector{Fields: []event.FieldRequirement{
 		{Field: event.FieldNamespace, Value: e.Namespace}, {Field: event.FieldName, Value: e.Name}, e.object,

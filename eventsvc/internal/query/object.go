@@ -48,7 +48,7 @@ type Happened struct {
 }
 
 // ObjectPage says which part of the life of an object is asked for. A page has at most so
-// many versions, and at most so many bytes but for its first one.
+// many versions, and at most so many bytes, except that the first version always fits.
 type ObjectPage struct {
 	Page
 	Limit, Bytes int

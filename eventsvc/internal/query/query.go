@@ -73,7 +73,7 @@ type Snapshot struct {
 
 	source   Source
 	query    Query
-	held     uint64 // the revision to read at; 0: the newest, since that of the snapshot is gone
+	held     uint64 // the revision to read at; 0: the newest, because the revision of the snapshot is gone
 	deadline time.Time
 }
 

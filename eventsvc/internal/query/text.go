@@ -131,7 +131,7 @@ func (t *Text) Match(turns *flow.Turns, note []byte) bool {
 	return false
 }
 
-// smallest returns the smallest of the characters that are the same but for their case.
+// smallest returns the smallest of the characters that differ from r only in case.
 func smallest(r rune) rune {
 	least := r
 	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {

@@ -160,7 +160,7 @@ func (h *Hub) dropOldest() {
 // after appends to dst changes of a topic with revisions greater than the given one, a
 // batch at most. All changes of the topic up to upTo are then in dst. It
 // reports false if the ring no longer holds all of them. The next change of the
-// topic closes wake, which is that of the watcher's group.
+// topic closes wake, the channel of the watcher's group.
 func (h *Hub) after(dst []*Change, namespace string, revision uint64, group int) (changes []*Change, upTo uint64, wake <-chan struct{}, ok bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

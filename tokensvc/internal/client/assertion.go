@@ -17,8 +17,8 @@ import (
 type Assertions struct {
 	Audience string        // the only aud that is accepted: the issuer of this service
 	Keys     bool          // accept assertions that clients sign with keys of their own
-	MaxLife  time.Duration // longest time from iat to exp of those
-	// Since is when this process began to remember which of those were used. Older ones may have been used before, and are
+	MaxLife  time.Duration // longest time from their iat to their exp
+	// Since is when this process began to remember used assertions. Older assertions may have been used before, and are
 	// refused. Zero: none is too old.
 	Since time.Time
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Binding is whose assertions authenticate a client: always those of one issuer, as others can assert the same subject. The
-// zero value stands for none.
+// Binding names the assertions that authenticate a client, by issuer and subject: another issuer can assert the same subject.
+// The zero value names none.
 type Binding struct {
 	Issuer  string
 	Subject string // empty: the id of the client; or the service accounts of a namespace, with serviceAccounts and anyAccount

@@ -24,13 +24,13 @@ type gate struct {
 	mu    sync.Mutex
 	free  int // seats that are neither taken nor kept for a waiter
 	queue []*waiter
-	fair  []*waiter // those of the queue that are for registered ids and have not had a seat of the fair queue
+	fair  []*waiter // of the queue: for registered ids, and without a seat of the fair queue so far
 }
 
 // waiter is an attempt at the gate. The channels have room for what is sent, which the gate sends at most once.
 type waiter struct {
 	client string        // empty for ids that are not registered
-	called chan error    // nil: a seat of the queue; otherwise why there is none
+	called chan error    // nil: a seat of the queue; otherwise why it gets no seat
 	early  chan struct{} // a seat of the fair queue
 }
 

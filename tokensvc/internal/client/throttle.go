@@ -26,7 +26,7 @@ type throttle struct {
 	table []allowance
 }
 
-// allowance is that of the names with one hash. The zero value is a full one.
+// allowance counts the attempts of the names with one hash. The zero value is a full allowance.
 type allowance struct {
 	limiter  *rate.Limiter // its tokens are negative while attempts wait
 	underway int

@@ -7,8 +7,8 @@
 // [Rank] compares a window of time with all history before it. A series is what agrees in
 // cluster, namespace, kind of object, reason and type. Its count in the window is compared
 // with the highest (for a rise) or lowest (for a fall) of four: its average, and its counts
-// in the window before, a day before and a week before, as far as history has them. So a
-// difference that one of them explains is none.
+// in the window before, a day before and a week before, as far as history has them. A
+// difference that one of them explains does not count.
 //
 // The evidence for a change is Dunning's G², the log-likelihood ratio of two Poisson
 // rates, divided by the dispersion of the series: how much its counts vary more than
@@ -24,7 +24,7 @@
 // in the minute before.
 //
 // The same question to the same state has the same answer. Nothing is learned, and nothing
-// outside the namespaces that the question is allowed has any influence, but for the time at
+// outside the namespaces that the question is allowed has any influence, except the time at
 // which the store was first written to.
 //
 // Occurrences are counted without reading events. Events are read to find objects and

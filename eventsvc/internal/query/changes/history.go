@@ -15,9 +15,9 @@ import (
 const (
 	// maxTallies bounds the memory of a question.
 	maxTallies = 20_000
-	// maxSilence is how long a time without any occurrence can be before the store was first
-	// written to. What is older is another story, such as a dump of years ago, and so are counts:
-	// rates are not compared with it. The longest window is as long.
+	// maxSilence ends history: after so long a time without an occurrence, what is before it is
+	// not compared with. It may be a dump of years ago that was imported. This holds only for
+	// times before the store was first written to. The longest window is as long.
 	maxSilence = MaxWindow
 )
 
@@ -71,8 +71,8 @@ type windowCount struct {
 	n      float64
 }
 
-// add counts in a window before the window. The windows come in their order, but for the two
-// that a minute may be part of.
+// add counts n in one of the windows before the window that is asked about. They come in their
+// order, except two that share a minute.
 func (s *tally) add(window int64, n float64) {
 	r := &s.recent[window&1]
 	if r.window != window {

@@ -186,7 +186,7 @@ func (u *Usage) otherBytes() int64 {
 	return disk.Usage(u.records.Index.Path()) + disk.Usage(filepath.Join(u.dir, wal.FileName))
 }
 
-// Measure notes what the files take, but for the head, which [Usage.Full] measures. It
+// Measure notes what the files take, except the head, which [Usage.Full] measures. It
 // is to be called after one of them has changed.
 func (u *Usage) Measure() {
 	ss := u.records.Log.Segments()

@@ -39,7 +39,7 @@ type shape struct {
 	bound   bool     // it has the columns assertion_issuer and assertion_subject
 }
 
-// columns are those that are read, with the expressions that select them. Optional ones may be missing, so that a table of
+// columns are read, by the expressions beside them. Optional columns may be missing, so that a table of
 // another service can be used as it is.
 var columns = []struct {
 	name, expression string
