@@ -37,7 +37,7 @@ func StartPair(t testing.TB) *Pair {
 	}
 	s := p.primary
 	p.data = filepath.Join(s.dir, "standby")
-	if err := s.program(t.Context(), "pg_basebackup", "-D", p.data, "-h", "127.0.0.1", "-p", s.port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+	if err := s.program(t.Context(), filepath.Join(bin, "pg_basebackup"), "-D", p.data, "-h", "127.0.0.1", "-p", s.port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
 		t.Fatal(err)
 	}
 	p.standby = &process{bin: s.bin, dir: s.dir, attr: s.attr, password: s.password}
@@ -103,7 +103,7 @@ func (p *process) signal(t testing.TB, s syscall.Signal) {
 // Promote makes the standby a primary.
 func (p *Pair) Promote(t testing.TB) {
 	t.Helper()
-	if err := p.standby.program(t.Context(), "pg_ctl", "promote", "-D", p.data, "-w"); err != nil {
+	if err := p.standby.program(t.Context(), filepath.Join(p.standby.bin, "pg_ctl"), "promote", "-D", p.data, "-w"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -122,7 +122,7 @@ func (p *Pair) RestartPrimary(t testing.TB) {
 		t.Fatal(err)
 	}
 	_ = p.primary.cmd.Wait()
-	if err := p.primary.run(filepath.Join(p.primary.dir, "data")); err != nil {
+	if err := p.primary.run(p.primary.data()); err != nil {
 		t.Fatal(err)
 	}
 	if err := waitFor(t.Context(), p.primary.dsn); err != nil {

@@ -71,6 +71,13 @@ func Run(tests func() int) int {
 	if os.Getenv(variable) != "" || err != nil {
 		return tests()
 	}
+	made, err := initialize(context.Background(), bin)
+	defer made.stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	initial = made
 	p, err := start(context.Background(), bin)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -118,8 +125,44 @@ func (p *process) stop() {
 	}
 }
 
+// initial has the data directory that each server begins with, if [Run] has made one: to copy it is quicker than to make it.
+var initial *process
+
+// start starts a server with a new data directory.
 func start(ctx context.Context, bin string) (p *process, err error) {
-	p = &process{bin: bin, password: rand.Text()}
+	if initial == nil {
+		p, err = initialize(ctx, bin)
+	} else if p, err = prepare(bin, initial.password); err == nil {
+		err = p.program(ctx, "cp", "-R", "-p", initial.data(), p.data())
+	}
+	if err == nil {
+		err = p.serve(p.data())
+	}
+	if err == nil {
+		err = waitFor(ctx, p.dsn)
+	}
+	if err != nil {
+		p.stop()
+	}
+	return p, err
+}
+
+// initialize makes a data directory.
+func initialize(ctx context.Context, bin string) (*process, error) {
+	p, err := prepare(bin, rand.Text())
+	if err != nil {
+		return p, err
+	}
+	return p, p.program(ctx, filepath.Join(bin, "initdb"), "-D", p.data(), "-U", "postgres", "-A", "scram-sha-256",
+		"--pwfile", filepath.Join(p.dir, "password"), "-E", "UTF8", "--locale=C", "--no-sync")
+}
+
+// data is the data directory.
+func (p *process) data() string { return filepath.Join(p.dir, "data") }
+
+// prepare makes a directory for a server.
+func prepare(bin, password string) (p *process, err error) {
+	p = &process{bin: bin, password: password}
 	defer func() {
 		if err != nil {
 			p.stop()
@@ -140,22 +183,15 @@ func start(ctx context.Context, bin string) (p *process, err error) {
 	if err := errors.Join(os.WriteFile(passwordFile, []byte(p.password), 0o600), os.Chown(passwordFile, uid, gid), os.Chown(dir, uid, gid)); err != nil {
 		return p, err
 	}
-	data := filepath.Join(dir, "data")
-	if err := p.program(ctx, "initdb", "-D", data, "-U", "postgres", "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
-		return p, err
-	}
-	if err := p.serve(data); err != nil {
-		return p, err
-	}
-	return p, waitFor(ctx, p.dsn)
+	return p, nil
 }
 
-// program runs one of PostgreSQL's programs to its end.
-func (p *process) program(ctx context.Context, name string, args ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(p.bin, name), args...)
+// program runs a program to its end, as the user of the server.
+func (p *process) program(ctx context.Context, path string, args ...string) error {
+	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.SysProcAttr, cmd.Dir, cmd.Env = p.attr, p.dir, append(os.Environ(), "PGPASSWORD="+p.password)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", name, err, out)
+		return fmt.Errorf("%s: %w\n%s", path, err, out)
 	}
 	return nil
 }
