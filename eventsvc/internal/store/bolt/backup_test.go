@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // R17: a backup that was taken under load is exactly the state of one revision.
@@ -27,10 +29,9 @@ func TestBackupUnderLoad(t *testing.T) {
 	defer closeDB(t, db)
 	create(t, db, 200, strings.Repeat("x", 1000))
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		parallel(8, func(n int) {
+	var writers sync.WaitGroup
+	for n := range 8 {
+		writers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				_, err := db.Update(ctx, key(n), store.Any, func(*store.Record) (store.Decision, error) {
 					return store.Decision{Op: store.Op(1 + i%5/4), Draft: store.Draft{Value: fmt.Appendf(nil, "%d %01000d", n, i)}}, nil
@@ -40,7 +41,7 @@ func TestBackupUnderLoad(t *testing.T) {
 				}
 			}
 		})
-	}()
+	}
 	for range 2 {
 		revision, backup := backUp(t, db)
 		dir := t.TempDir()
@@ -66,7 +67,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		}
 	}
 	cancel()
-	<-done
+	storetest.Join(t, &writers)
 }
 
 // backUp takes a backup, whose size must be what was said.
@@ -156,7 +157,7 @@ func TestOneRestoreAtATime(t *testing.T) {
 		t.Errorf("the second: %v, want %v", err, store.ErrInUse)
 	}
 	_, err := w.Write(backup[1000:])
-	if err := errors.Join(err, w.Close(), <-first); err != nil {
+	if err := errors.Join(err, w.Close(), storetest.Within(t, first)); err != nil {
 		t.Errorf("the first: %v", err)
 	}
 	db = open(t, bolt.Options{Dir: dir})
@@ -175,10 +176,9 @@ func TestCompactUnderLoad(t *testing.T) {
 	defer closeDB(t, db)
 	create(t, db, 300, strings.Repeat("x", 1000))
 	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		parallel(8, func(n int) {
+	var users sync.WaitGroup
+	for n := range 8 {
+		users.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				if _, err := db.Update(ctx, key(n), store.Any, count0); err != nil && ctx.Err() == nil {
 					t.Error(err)
@@ -191,8 +191,8 @@ func TestCompactUnderLoad(t *testing.T) {
 				}
 			}
 		})
-	}()
-	for range 5 {
+	}
+	for range 3 {
 		at := db.Revision()
 		for db.Revision() < at+200 {
 			if _, err := db.Update(t.Context(), key(299), store.Any, count0); err != nil {
@@ -205,7 +205,7 @@ func TestCompactUnderLoad(t *testing.T) {
 		}
 	}
 	cancel()
-	<-done
+	storetest.Join(t, &users)
 	check(t, db)
 	if s := db.Stats(); s.Events != 300 {
 		t.Errorf("%d events, want 300", s.Events)

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // hold keeps the committer from taking writes until release is called.
@@ -126,7 +127,7 @@ func TestBadWritesInACommit(t *testing.T) {
 		return // what was not written is not told either
 	}
 	for told := there.Revision; told < revision; {
-		b, err := w.Next(t.Context())
+		b, err := storetest.Next(t, w)
 		if err != nil {
 			t.Fatal(err)
 		}

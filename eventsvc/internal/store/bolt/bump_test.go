@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // expires checks that nothing can be read at a revision, or watched after it.
@@ -80,7 +81,7 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 		if err != nil || r.Record.Revision <= newest {
 			t.Fatalf("revision %d, %v; %d was given out", r.Record.Revision, err, newest)
 		}
-		if b, err := w.Next(t.Context()); err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != r.Record.Revision {
+		if b, err := storetest.Next(t, w); err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != r.Record.Revision {
 			t.Errorf("%+v, %v", b, err)
 		}
 		if err := db.Compact(t.Context(), false, nil); err != nil { // also makes the index again
@@ -151,7 +152,7 @@ func TestBumpWhileOpen(t *testing.T) {
 	}
 	seen, last := map[store.Key]int{}, from
 	for n := 0; n < 4*each; {
-		b, err := w.Next(t.Context())
+		b, err := storetest.Next(t, w)
 		if expired := new(store.ExpiredError); errors.As(err, &expired) {
 			// It was too slow for the ring: then it has to be told.
 			t.Logf("the watch had to begin again behind %d changes", n)
@@ -172,7 +173,7 @@ func TestBumpWhileOpen(t *testing.T) {
 		}
 	}
 	cancel()
-	all.Wait()
+	storetest.Join(t, &all)
 	if err := db.Compact(t.Context(), false, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,14 @@ import (
 // long asks for the forms of the tests that prove more and take minutes.
 var long = flag.Bool("long", false, "run the long forms of the robustness tests")
 
+// The tests wait for the disk more than they compute, so more of them run at a time than there are processors.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil { // -parallel goes before
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 // crashDir tells the test binary that it is the child that will be killed.
 const crashDir = "TIDINGS_TEST_CRASH_DIR"
 
@@ -36,7 +44,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 		writeUntilKilled(t, dir)
 		return
 	}
-	rounds := 4
+	rounds := 2
 	if *long {
 		rounds = 300
 	}

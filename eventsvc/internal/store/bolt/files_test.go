@@ -7,8 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 func open(t testing.TB, o bolt.Options) *bolt.DB {
@@ -50,26 +49,12 @@ func create(t testing.TB, db *bolt.DB, n int, value string) {
 		}
 	}
 	if n > 100 {
-		parallel(n, one)
+		storetest.Parallel(t, n, one)
 		return
 	}
 	for i := range n {
 		one(i)
 	}
-}
-
-// parallel calls f with 0 to n-1 from many goroutines, so that commits are shared.
-func parallel(n int, f func(i int)) {
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range 64 {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-				f(int(i))
-			}
-		})
-	}
-	wg.Wait()
 }
 
 func wantFileError(t *testing.T, dir, path string, says ...string) {
@@ -247,7 +232,7 @@ func dump(t testing.TB, db *bolt.DB) (out []string) {
 	}
 	defer w.Close()
 	for at < db.Revision() {
-		b, err := w.Next(t.Context())
+		b, err := storetest.Next(t, w)
 		if err != nil {
 			t.Fatal(err)
 		}

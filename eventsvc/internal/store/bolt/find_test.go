@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // What the terms find is what going over everything finds: by all kinds of
@@ -31,7 +32,7 @@ func TestSelectorsFindTheSame(t *testing.T) {
 	for i := range drafts {
 		drafts[i] = draft(i)
 	}
-	parallel(2000, func(i int) {
+	storetest.Parallel(t, 2000, func(i int) {
 		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: key(i).Name}
 		if _, err := store.Create(t.Context(), db, k, drafts[i]); err != nil {
 			t.Error(err)

@@ -115,7 +115,7 @@ func wholeFiles(t *testing.T) map[string][]byte {
 // each: every one in the long form.
 func flipBytes(t *testing.T, whole map[string][]byte, name string) {
 	used := len(bytes.TrimRight(whole[name], "\x00"))
-	step := used/300 | 1
+	step := used/100 | 1
 	if *long {
 		step = 1
 	}

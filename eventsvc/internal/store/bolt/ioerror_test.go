@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // failingDisk is an ext4 file system on a block device that cannot keep as much
@@ -87,7 +88,7 @@ func failDisk(t *testing.T) (acknowledged int) {
 	var acked sync.Map // key → value
 	var failed atomic.Pointer[error]
 	value := make([]byte, 4000)
-	parallel(100_000, func(i int) {
+	storetest.Parallel(t, 100_000, func(i int) {
 		if failed.Load() != nil {
 			return
 		}

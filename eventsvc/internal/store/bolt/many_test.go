@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // R11, R14, R15: memory does not depend on how many events there are, the next
@@ -19,7 +20,7 @@ import (
 // holds the start to its second.
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
-	n := 15_000
+	n := 5_000
 	if *long {
 		n = 1_000_000
 	}
@@ -29,7 +30,7 @@ func TestManyEvents(t *testing.T) {
 	defer func() { closeDB(t, db) }()
 	start := time.Now()
 	draft := store.Draft{Value: make([]byte, 500), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil)}
-	parallel(n, func(i int) {
+	storetest.Parallel(t, n, func(i int) {
 		if _, err := store.Create(t.Context(), db, benchKey(i), draft); err != nil {
 			t.Error(err)
 		}
@@ -88,5 +89,5 @@ func writeMeanwhile(t *testing.T, db *bolt.DB) (slowest func() time.Duration, st
 			pause(ctx, time.Millisecond)
 		}
 	})
-	return func() time.Duration { return longest.Round(time.Millisecond) }, func() { cancel(); wg.Wait() }
+	return func() time.Duration { return longest.Round(time.Millisecond) }, func() { cancel(); storetest.Join(t, &wg) }
 }

@@ -21,12 +21,12 @@ import (
 // write or the one after it.
 func TestPowerCutInACommit(t *testing.T) {
 	t.Parallel()
-	stores := 1
+	stores, rounds := 1, 9
 	if *long {
-		stores = 20
+		stores, rounds = 20, 25
 	}
 	for range stores {
-		cutPower(t, 25)
+		cutPower(t, rounds)
 	}
 }
 

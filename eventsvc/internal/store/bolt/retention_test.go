@@ -18,6 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // fakeClock is a wall clock that the test moves.
@@ -87,7 +88,7 @@ func TestRetention(t *testing.T) {
 	}
 	removed := map[string]bool{}
 	for len(removed) < n-10 {
-		b, err := w.Next(t.Context())
+		b, err := storetest.Next(t, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,14 +164,14 @@ func TestRetentionRules(t *testing.T) {
 func TestCompactionKeepsWhatIsAlive(t *testing.T) {
 	t.Parallel()
 	clock, dir := newFakeClock(), t.TempDir()
-	o := bolt.Options{Dir: dir, Now: clock.now, History: time.Minute, SegmentBytes: 4 << 20, MemtableLimit: 500}
+	o := bolt.Options{Dir: dir, Now: clock.now, History: time.Minute, SegmentBytes: 1 << 20, MemtableLimit: 500}
 	db := open(t, o)
 	defer func() { closeDB(t, db) }()
-	create(t, db, 1000, strings.Repeat("x", 2000))
+	create(t, db, 1000, strings.Repeat("x", 500))
 	for round := range 8 {
-		parallel(900, func(i int) {
+		storetest.Parallel(t, 900, func(i int) {
 			if _, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
-				return store.Decision{Op: store.Put, Draft: store.Draft{Value: fmt.Appendf(nil, "%d %02000d", round, i)}}, nil
+				return store.Decision{Op: store.Put, Draft: store.Draft{Value: fmt.Appendf(nil, "%d %0500d", round, i)}}, nil
 			}); err != nil {
 				t.Error(err)
 			}

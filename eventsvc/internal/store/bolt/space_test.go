@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // fillUp creates events until the store refuses, and returns how many it took.
@@ -75,7 +76,7 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("%d events, want %d", s.Events, n+more)
 			}
 			for told := 0; told < n+more; {
-				b, err := w.Next(t.Context())
+				b, err := storetest.Next(t, w)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -92,15 +93,19 @@ func TestFullDisk(t *testing.T) {
 func TestExpiryOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), newFakeClock()
-	mountSmall(t, dir, "20m")
+	size, kept := "12m", int64(2<<20)
+	if *long {
+		size, kept = "20m", 4<<20
+	}
+	mountSmall(t, dir, size)
 	db := open(t, bolt.Options{
-		Dir: dir, Now: clock.now, Retention: time.Hour, MinFree: 4 << 20, MaxBytes: -1, SegmentBytes: 1 << 20, MemtableLimit: 4000,
+		Dir: dir, Now: clock.now, Retention: time.Hour, MinFree: kept, MaxBytes: -1, SegmentBytes: kept / 4, MemtableLimit: 4000,
 	})
 	defer func() { closeDB(t, db) }()
 	const most = 400_000
 	value := make([]byte, 60)
 	var created atomic.Int64
-	parallel(most, func(i int) {
+	storetest.Parallel(t, most, func(i int) {
 		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: value}); err == nil {
 			created.Add(1)
 		} else if !errors.Is(err, store.ErrFull) {
@@ -108,7 +113,7 @@ func TestExpiryOnAFullDisk(t *testing.T) {
 		}
 	})
 	deletions := 66 * created.Load() // bytes at least
-	if created.Load() == most || deletions < 4<<20 {
+	if created.Load() == most || deletions < kept {
 		t.Fatalf("%d events fit, the test wants a full disk and deletions that do not fit at once", created.Load())
 	}
 	clock.add(2 * time.Hour)
@@ -129,14 +134,14 @@ func TestLimits(t *testing.T) {
 	clock := newFakeClock()
 	for name, o := range map[string]bolt.Options{
 		"count": {MaxEvents: 100},
-		"bytes": {MaxBytes: 20 << 20},
+		"bytes": {MaxBytes: 12 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o.Dir, o.Now, o.SegmentBytes, o.Retention = t.TempDir(), clock.now, 1<<20, 100*time.Hour
+			o.Dir, o.Now, o.SegmentBytes, o.Retention = t.TempDir(), clock.now, 256<<10, 100*time.Hour
 			db := open(t, o)
 			defer closeDB(t, db)
-			for round := range 20 {
+			for round := range 12 {
 				fillUp(t, db, string(rune('a'+round)), 80)
 				maintain(t, db)
 				check(t, db)
@@ -186,13 +191,13 @@ func TestHistoryIsAQuarter(t *testing.T) {
 	if *bolt.Compress {
 		t.Skip("history that is compressed takes less of the files than it has bytes")
 	}
-	const limit = 24 << 20
-	db := open(t, bolt.Options{Dir: t.TempDir(), MaxBytes: limit, MinFree: -1, SegmentBytes: 1 << 20, Retention: 1000 * time.Hour, History: 1000 * time.Hour})
+	const limit = 8 << 20
+	db := open(t, bolt.Options{Dir: t.TempDir(), MaxBytes: limit, MinFree: -1, SegmentBytes: 256 << 10, Retention: 1000 * time.Hour, History: 1000 * time.Hour})
 	defer closeDB(t, db)
 	value := []byte(strings.Repeat("x", 20000))
 	first := uint64(0)
 	most := int64(0)
-	for i := range 600 { // 12 MB
+	for i := range 200 { // 4 MB
 		r, err := db.Update(t.Context(), key(i%5), store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: store.Draft{Value: value}}, nil
 		})
@@ -202,7 +207,7 @@ func TestHistoryIsAQuarter(t *testing.T) {
 		if first == 0 {
 			first = r.Record.Revision
 		}
-		if i%100 == 99 {
+		if i%30 == 29 {
 			maintain(t, db)
 			most = max(most, db.Stats().HistoryBytes)
 		}

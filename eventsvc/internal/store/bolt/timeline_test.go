@@ -22,6 +22,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // allTime is more than tests observe.
@@ -118,7 +119,7 @@ func TestOccurrencesStay(t *testing.T) {
 	h := newHistory(t)
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 30, History: time.Nanosecond}
 	db := open(t, o)
-	rounds := 40
+	rounds := 15
 	if *long {
 		rounds = 1000
 	}
@@ -304,7 +305,7 @@ func TestObservedLooksAtFew(t *testing.T) {
 	const events = 17_000 // a page looks at 16,384
 	db := open(t, bolt.Options{Dir: t.TempDir()})
 	defer closeDB(t, db)
-	parallel(events, func(i int) {
+	storetest.Parallel(t, events, func(i int) {
 		app := "web"
 		if i < 2 || i >= events-2 {
 			app = "db"
@@ -350,7 +351,7 @@ func TestLongTime(t *testing.T) {
 	day := func(i int) time.Time { return time.Unix(int64(i)*86400, 0) }
 	db := open(t, bolt.Options{Dir: t.TempDir(), Now: func() time.Time { return day(events) }, SegmentBytes: 256 << 10})
 	defer closeDB(t, db)
-	parallel(events, func(i int) {
+	storetest.Parallel(t, events, func(i int) {
 		a := event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil).With(event.Occurrence{Time: day(i), Count: 2, New: 2})
 		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Attributes: a}); err != nil {
 			t.Error(err)
@@ -411,7 +412,7 @@ func TestNotCredible(t *testing.T) {
 func TestTimelineWhileWritten(t *testing.T) {
 	t.Parallel()
 	const events = 30
-	writes := 800
+	writes := 400
 	if *long {
 		writes = 20_000
 	}
@@ -471,7 +472,7 @@ func TestTimelineWhileWritten(t *testing.T) {
 			break
 		}
 	}
-	running.Wait()
+	storetest.Join(t, &running)
 	t.Logf("%d reads of %d segments", reads, len(db.Segments()))
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // TestDeletionsThatNobodyWatches: the content of a deleted event is in the ring
@@ -41,7 +42,7 @@ func TestDeletionsThatNobodyWatches(t *testing.T) {
 		t.Helper()
 		before := replays(t, r)
 		for n := 0; n < 3; {
-			b, err := w.Next(t.Context())
+			b, err := storetest.Next(t, w)
 			if err != nil {
 				t.Fatal(err)
 			}

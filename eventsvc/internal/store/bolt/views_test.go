@@ -13,6 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestReadersBesideRewrites(t *testing.T) {
 	t.Parallel()
 	db := openQuiet(t, func(o *Options) { o.SegmentBytes = 64 << 10 })
-	const n, readers, rounds = 60, 4, 40
+	const n, readers, rounds = 60, 4, 15
 	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
 	for i := range n {
 		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: make([]byte, 2000)}); err != nil {
@@ -49,7 +50,7 @@ func TestReadersBesideRewrites(t *testing.T) {
 		}
 	}
 	stop()
-	all.Wait()
+	storetest.Join(t, &all)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func TestStalledWatchersHinderNobody(t *testing.T) {
 	for _, w := range watchers[:20] {
 		wg.Go(func() {
 			for next := uint64(2); next < uint64(writes)+2; {
-				b, err := w.Next(t.Context())
+				b, err := storetest.Next(t, w)
 				if err != nil {
 					t.Error(err)
 					return
@@ -69,7 +69,7 @@ func TestWatcherBehindTheHorizon(t *testing.T) {
 	create(t, db, 50, "value")
 	clock.add(time.Hour)
 	maintain(t, db)
-	b, err := w.Next(t.Context())
+	b, err := storetest.Next(t, w)
 	expired, ok := err.(*store.ExpiredError) //nolint:errorlint // the interface promises the type
 	if !ok || len(b.Changes) != 0 || expired.Oldest != db.Stats().Oldest {
 		t.Errorf("%+v, %v; want an ExpiredError", b, err)

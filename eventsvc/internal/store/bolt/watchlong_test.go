@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // R6: every watcher sees every change once and in order, whatever it does:
@@ -36,7 +37,7 @@ func TestWatchersSeeEverything(t *testing.T) {
 			deliveries.Add(v.seen)
 		})
 	}
-	parallel(writes, func(i int) {
+	storetest.Parallel(t, writes, func(i int) {
 		d := store.Draft{Value: []byte("value")}
 		if _, err := db.Update(t.Context(), key(i%997), store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: d}, nil
@@ -80,6 +81,7 @@ func (v *validator) run() {
 
 // read reads until the end, or until it is time to connect again.
 func (v *validator) read(w store.Watcher) bool {
+	idle := 0
 	for batches := 0; v.next <= v.last; batches++ {
 		switch {
 		case v.kind == 1 && batches%16 == 15:
@@ -96,6 +98,12 @@ func (v *validator) read(w store.Watcher) bool {
 		cancel()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			v.t.Error(err)
+			return false
+		}
+		if idle++; err == nil {
+			idle = 0
+		} else if idle == 200 {
+			v.t.Errorf("a watcher of kind %d was told nothing for 10 s; next is %d, and the store is at %d", v.kind, v.next, v.db.Revision())
 			return false
 		}
 		for _, d := range b.Changes {

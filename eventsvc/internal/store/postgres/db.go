@@ -26,6 +26,8 @@ type Options struct {
 	// LocalReads answers reads from the copy as it is, at most MaxStaleness old. By default [DB.Fresh] asks the database.
 	LocalReads   bool
 	MaxStaleness time.Duration // default 10 s
+
+	keepEvery time.Duration // how often history is looked for that can be removed; default 5 s
 }
 
 // now returns the wall clock, by which revisions go on after a gap.

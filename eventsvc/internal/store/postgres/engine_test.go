@@ -45,21 +45,7 @@ func open(t testing.TB, o postgres.Options) *postgres.DB {
 // ready waits until a replica has caught up.
 func ready(t testing.TB, db *postgres.DB) {
 	t.Helper()
-	within(t, time.Minute, func() error { return db.Ready(t.Context()) })
-}
-
-// within waits until a condition holds.
-func within(t testing.TB, most time.Duration, condition func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), most)
-	defer cancel()
-	for err := condition(); err != nil; err = condition() {
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			t.Fatal(err)
-		}
-	}
+	storetest.Becomes(t, func() error { return db.Ready(t.Context()) })
 }
 
 // engine runs the conformance suite through one or more replicas, which take turns.
@@ -256,6 +242,7 @@ func TestConformance(t *testing.T) {
 	server := pgtest.Start(t)
 	for _, replicas := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d replicas", replicas), func(t *testing.T) {
+			t.Parallel()
 			storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Engine { return newEngine(t, server, now, replicas) })
 		})
 	}

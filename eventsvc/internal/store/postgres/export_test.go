@@ -1,6 +1,9 @@
 package postgres
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // RemoveHistory does once what the keeper does, whichever replica has the lock.
 func RemoveHistory(ctx context.Context, db *DB) error {
@@ -12,6 +15,9 @@ func RemoveHistory(ctx context.Context, db *DB) error {
 	db.keeper.held.Store(true)
 	return db.keeper.keep(ctx, conn)
 }
+
+// KeepEvery has history looked for more often.
+func KeepEvery(o *Options, every time.Duration) { o.keepEvery = every }
 
 // Behind returns how many revisions the copy lacked when the tail looked last.
 func Behind(db *DB) uint64 { return db.tail.behind.Load() }

@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
 )
 
@@ -60,7 +61,7 @@ func TestFailover(t *testing.T) {
 	more := func(n int) {
 		t.Helper()
 		from := count()
-		within(t, 2*time.Minute, func() error {
+		storetest.Becomes(t, func() error {
 			if got := count() - from; got < n {
 				return fmt.Errorf("%d writes are acknowledged, want %d", got, n)
 			}
@@ -71,13 +72,13 @@ func TestFailover(t *testing.T) {
 	pair.KillPrimary(t)
 	more(300)
 	stop.Store(true)
-	writers.Wait()
+	storetest.Join(t, &writers)
 	t.Logf("%d writes; none was acknowledged for %s, from %s on", len(acknowledged), gap.Round(time.Millisecond), longest.Format(time.TimeOnly))
 
 	healthy(t, dsn, replicas...)
 	seen := map[string]uint64{}
 	for after := uint64(1); after < replicas[1].Revision(); {
-		b, err := w.Next(t.Context())
+		b, err := storetest.Next(t, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,9 +104,9 @@ func TestStandbyGivenUp(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.StartPair(t)
 	db := open(t, options(service(t, pair.DSN), t.TempDir()))
-	within(t, time.Minute, func() error { return db.Standby(t.Context()) })
+	storetest.Becomes(t, func() error { return db.Standby(t.Context()) })
 	pair.Asynchronous(t)
-	within(t, time.Minute, func() error {
+	storetest.Becomes(t, func() error {
 		if db.Standby(t.Context()) == nil {
 			return errors.New("nobody says that commits do not wait any more")
 		}
@@ -126,7 +127,7 @@ func TestFailoverBehindTheBackOfReplicas(t *testing.T) {
 	options := []postgres.Options{registered(impatient(dsn, t.TempDir())), registered(impatient(dsn, t.TempDir()))}
 	saw, other := open(t, options[0]), open(t, options[1])
 	kept := created(t, saw, "kept")
-	within(t, time.Minute, func() error {
+	storetest.Becomes(t, func() error {
 		if at := other.Revision(); at != kept {
 			return fmt.Errorf("the other replica is at revision %d, want %d", at, kept)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
 )
 
@@ -28,7 +29,7 @@ func impatient(dsn, dir string) postgres.Options {
 // created creates an event, again and again while nothing can be written, and returns its revision.
 func created(t testing.TB, db *postgres.DB, name string) (revision uint64) {
 	t.Helper()
-	within(t, time.Minute, func() error {
+	storetest.Becomes(t, func() error {
 		r, err := store.Create(t.Context(), db, store.Key{Namespace: "a", Name: name}, store.Draft{Value: []byte(name)})
 		revision = r.Revision
 		return err
@@ -56,7 +57,7 @@ func TestPausedPrimary(t *testing.T) {
 	replicas := []*postgres.DB{open(t, impatient(dsn, t.TempDir())), open(t, impatient(dsn, t.TempDir()))}
 	before := created(t, replicas[0], "before")
 	pair.PausePrimary(t)
-	within(t, time.Minute, func() error {
+	storetest.Becomes(t, func() error {
 		if replicas[0].Connected(t.Context()) == nil {
 			return errors.New("the tail has not noticed")
 		}
@@ -86,7 +87,7 @@ func TestReadOnlyPrimary(t *testing.T) {
 		pgtest.Exec(t, pair.DSN, "SELECT pg_reload_conf()")
 	}
 	set("on")
-	within(t, time.Minute, func() error { // until the server has read its settings
+	storetest.Becomes(t, func() error { // until the server has read its settings
 		_, err := store.Create(t.Context(), db, store.Key{Namespace: "a", Name: rand.Text()}, store.Draft{Value: []byte("v")})
 		if !errors.Is(err, store.ErrUnavailable) || db.Connected(t.Context()) == nil {
 			return fmt.Errorf("a read-only server is followed, and a write ends with %w", err)
@@ -167,7 +168,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 	limit(0)
 	pgtest.Exec(t, owner, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'eventsvc_service' AND datname = current_database()")
-	within(t, time.Minute, func() error {
+	storetest.Becomes(t, func() error {
 		if db.Connected(t.Context()) == nil {
 			return errors.New("the database is followed without a connection")
 		}
@@ -200,7 +201,7 @@ func TestFailoverThatLoses(t *testing.T) {
 				lost = created(t, replicas[0], fmt.Sprintf("lost%d", i))
 			}
 			pair.KillPrimary(t)
-			within(t, time.Minute, func() error {
+			storetest.Becomes(t, func() error {
 				if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch < 2 {
 					return fmt.Errorf("the loss is not found: %+v, %w", r, err)
 				}
@@ -243,7 +244,7 @@ func TestDatabaseClockJumps(t *testing.T) {
 			t.Errorf("%s is of %v, before the one of %v", name, record.Time, last)
 		}
 		last = record.Time
-		within(t, time.Minute, func() error {
+		storetest.Becomes(t, func() error {
 			if !postgres.Keeps(db) {
 				return errors.New("it does not clear away")
 			}

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
 )
 
@@ -43,7 +43,7 @@ func TestPgBouncer(t *testing.T) {
 				created(t, replicas[i%2], fmt.Sprint(i))
 			}
 			for seen := 0; seen < 20; {
-				b, err := w.Next(t.Context())
+				b, err := storetest.Next(t, w)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -51,7 +51,7 @@ func TestPgBouncer(t *testing.T) {
 			}
 			healthy(t, dsn, replicas...)
 			// The keeper and the tail hold what belongs to a session: a lock, and a subscription.
-			within(t, time.Minute, func() error {
+			storetest.Becomes(t, func() error {
 				if postgres.Keeps(replicas[0]) == postgres.Keeps(replicas[1]) {
 					return fmt.Errorf("not one replica clears away")
 				}
@@ -70,7 +70,7 @@ func TestPgBouncerWithoutSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	within(t, time.Minute, func() error {
+	storetest.Becomes(t, func() error {
 		_, read := db.Fresh(t.Context())
 		_, write := store.Create(t.Context(), db, store.Key{Namespace: "a", Name: rand.Text()}, store.Draft{Value: []byte("v")})
 		if err := errors.Join(db.Connected(t.Context()), read, write); err == nil || !strings.Contains(err.Error(), "pool_mode = session") {

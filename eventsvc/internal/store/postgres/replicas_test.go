@@ -53,7 +53,7 @@ func TestLinearizableOverLostConnections(t *testing.T) {
 	})
 	storetest.Linearizable(t, 150, linear{a}, linear{b})
 	cancel()
-	wg.Wait()
+	storetest.Join(t, &wg)
 	healthy(t, dsn, a, b)
 }
 
@@ -66,7 +66,7 @@ func healthy(t testing.TB, dsn string, replicas ...*postgres.DB) {
 	}
 	var first string
 	for i, db := range replicas {
-		within(t, time.Minute, func() error { _, err := db.Fresh(t.Context()); return err })
+		storetest.Becomes(t, func() error { _, err := db.Fresh(t.Context()); return err })
 		records, page, err := store.Records(t.Context(), db, store.Query{})
 		all := fmt.Sprint(page.Revision, records, err)
 		if first == "" {
@@ -105,7 +105,7 @@ func TestWatchMovesBetweenReplicas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := w.Next(t.Context())
+		b, err := storetest.Next(t, w)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +117,7 @@ func TestWatchMovesBetweenReplicas(t *testing.T) {
 		}
 		w.Close()
 	}
-	wg.Wait()
+	storetest.Join(t, &wg)
 }
 
 // A copy never leaves a record out that the tail has not seen although the head is behind it. PostgreSQL shows that for a moment
@@ -133,7 +133,7 @@ func TestHeadAheadOfTheLog(t *testing.T) {
 	}
 	defer watcher.Close()
 	pgtest.Exec(t, owner, "UPDATE eventsvc.head SET revision = revision + 1")
-	within(t, time.Minute, func() error {
+	storetest.Becomes(t, func() error {
 		if behind := postgres.Behind(db); behind != 1 {
 			return fmt.Errorf("the copy is %d revisions behind, want 1", behind)
 		}
@@ -143,7 +143,7 @@ func TestHeadAheadOfTheLog(t *testing.T) {
 		t.Fatalf("the copy is at revision %d without its record", at)
 	}
 	pgtest.Exec(t, owner, fmt.Sprintf("INSERT INTO eventsvc.log VALUES (%[1]d, 1, 'a', 'late', 0, now(), '', 'x'); INSERT INTO eventsvc.objects VALUES ('a', 'late', %[1]d)", seen+1))
-	b, err := watcher.Next(t.Context())
+	b, err := storetest.Next(t, watcher)
 	if err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != seen+1 || b.Changes[0].Type != store.Added {
 		t.Errorf("told of the record: %+v, %v", b, err)
 	}
@@ -200,7 +200,7 @@ func TestCatchUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b, err := w.Next(t.Context()); err != nil || b.Changes[0].Revision != removed+1 || b.Changes[0].Type != store.Removed {
+		if b, err := storetest.Next(t, w); err != nil || b.Changes[0].Revision != removed+1 || b.Changes[0].Type != store.Removed {
 			t.Errorf("replica %d: watch after the oldest revision: %+v, %v", i, b, err)
 		}
 	}
@@ -222,9 +222,9 @@ func loseAfter(t *testing.T, owner string, kept uint64) {
 func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
-	tries := 20
-	if testing.Short() {
-		tries = 4
+	tries := 4
+	if *long {
+		tries = 20
 	}
 	for try := range tries {
 		owner := server.Database(t)
@@ -233,7 +233,7 @@ func TestLostCommits(t *testing.T) {
 		var last store.Record
 		create := func(db *postgres.DB, name string) {
 			t.Helper()
-			within(t, time.Minute, func() (err error) {
+			storetest.Becomes(t, func() (err error) {
 				last, err = store.Create(t.Context(), db, store.Key{Namespace: "a", Name: name}, store.Draft{Value: []byte(name)})
 				return err
 			})
@@ -257,7 +257,7 @@ func TestLostCommits(t *testing.T) {
 		if try%4 < 2 { // revisions that were lost are given out again, before the loss is found
 			create(other, "new")
 		}
-		within(t, time.Minute, func() error {
+		storetest.Becomes(t, func() error {
 			if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != 2 {
 				return fmt.Errorf("try %d: the loss is not found: %+v, %w", try, r, err)
 			}
@@ -303,7 +303,7 @@ func TestLossIsNamed(t *testing.T) {
 	}
 	loseAfter(t, owner, kept)
 	for i := range said {
-		within(t, time.Minute, func() error {
+		storetest.Becomes(t, func() error {
 			if want := fmt.Sprintf(`"revision":%d,"database":%d,`, lost, kept); !strings.Contains(said[i].String(), want) {
 				return fmt.Errorf("replica %d does not say %s:\n%s", i, want, &said[i])
 			}
@@ -324,7 +324,7 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 	acknowledged := map[uint64]string{}
 	var writers sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
-	defer writers.Wait()
+	defer storetest.Join(t, &writers)
 	defer stop()
 	for writer := range 8 {
 		writers.Go(func() {
@@ -350,7 +350,7 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 	count := func() int { mu.Lock(); defer mu.Unlock(); return len(acknowledged) }
 	for epoch := uint64(2); epoch < 7; epoch++ {
 		from := count()
-		within(t, time.Minute, func() error {
+		storetest.Becomes(t, func() error {
 			if n := count() - from; n < 60 {
 				return fmt.Errorf("%d writes are acknowledged", n)
 			}
@@ -361,7 +361,7 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 			UPDATE eventsvc.head SET revision = kept;
 			DELETE FROM eventsvc.objects WHERE revision > kept; DELETE FROM eventsvc.log WHERE revision > kept; DELETE FROM eventsvc.writer;
 		END $$`)
-		within(t, time.Minute, func() error {
+		storetest.Becomes(t, func() error {
 			if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != epoch {
 				return errors.Join(err, fmt.Errorf("%+v; want epoch %d", r, epoch))
 			}
@@ -369,7 +369,7 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 		})
 	}
 	stop()
-	writers.Wait()
+	storetest.Join(t, &writers)
 	healthy(t, dsn, db)
 }
 
@@ -417,7 +417,7 @@ func TestLostCommitsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	loseAfter(t, owner, kept)
-	within(t, time.Minute, func() error {
+	storetest.Becomes(t, func() error {
 		if n := losses(t, other); n != 1 {
 			return fmt.Errorf("the loss was found %v times", n)
 		}
@@ -444,10 +444,14 @@ func TestCompareUnderLoad(t *testing.T) {
 	t.Parallel()
 	dsn := service(t, pgtest.Start(t).Database(t))
 	db := open(t, options(dsn, t.TempDir()))
+	each := 60
+	if *long {
+		each = 250
+	}
 	var writers sync.WaitGroup
 	for writer := range 8 {
 		writers.Go(func() {
-			for i := range 250 {
+			for i := range each {
 				postgres.Doubt(db)
 				created(t, db, fmt.Sprintf("%d-%d", writer, i))
 			}
@@ -468,11 +472,12 @@ func TestRetentionOverReplicas(t *testing.T) {
 	for range 2 {
 		o := options(dsn, t.TempDir())
 		o.Copy.Retention, o.Copy.History = time.Second, time.Second
+		postgres.KeepEvery(&o, 200*time.Millisecond)
 		all = append(all, open(t, o))
 	}
 	keeper := func() (db *postgres.DB) {
 		t.Helper()
-		within(t, time.Minute, func() error {
+		storetest.Becomes(t, func() error {
 			held := 0
 			for _, one := range all {
 				if postgres.Keeps(one) {
@@ -489,7 +494,7 @@ func TestRetentionOverReplicas(t *testing.T) {
 	for len(all) > 0 {
 		name := fmt.Sprint("of ", len(all))
 		first := created(t, all[0], name)
-		within(t, time.Minute, func() error {
+		storetest.Becomes(t, func() error {
 			for _, db := range all {
 				if err := db.Maintain(t.Context()); err != nil {
 					return err

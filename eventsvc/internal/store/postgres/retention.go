@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -13,19 +14,19 @@ import (
 // A keeper holds an advisory lock, if no other replica does. The replica that has it clears away what is past its time. The
 // lock saves work: nothing goes wrong when two replicas believe that they have it.
 type keeper struct {
-	db   *DB
-	held atomic.Bool
+	db    *DB
+	held  atomic.Bool
+	every time.Duration // it looks for history to remove
 }
 
-func newKeeper(db *DB) *keeper { return &keeper{db: db} }
+func newKeeper(db *DB) *keeper { return &keeper{db: db, every: cmp.Or(db.o.keepEvery, 5*time.Second)} }
 
 // keeperLock is the key of the advisory lock.
 const keeperLock = 0x7469_6e67_0002
 
-// The keeper removes history every keepEvery, removeRecords in one transaction, because commits may wait for it. Replicas that
-// were not heard of for writerAge are forgotten.
+// The keeper removes removeRecords of history in one transaction, because commits may wait for it. Replicas that were not heard
+// of for writerAge are forgotten.
 const (
-	keepEvery     = 5 * time.Second
 	removeRecords = 2048
 	writerAge     = "1 day"
 )
@@ -40,7 +41,7 @@ func (k *keeper) run() {
 			k.db.o.Copy.Log.Warn("history could not be removed from the database; trying again", "error", pgreason.Of(err))
 		}
 		select {
-		case <-time.After(keepEvery):
+		case <-time.After(k.every):
 		case <-k.db.life.ctx.Done():
 		}
 	}
@@ -69,7 +70,7 @@ func (k *keeper) term(ctx context.Context) error {
 			return err
 		}
 		select {
-		case <-time.After(keepEvery):
+		case <-time.After(k.every):
 		case <-ctx.Done():
 			return nil
 		}

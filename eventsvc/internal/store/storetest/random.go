@@ -26,11 +26,8 @@ type random struct {
 }
 
 func testRandom(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
-	steps := 2000
-	switch long := flag.Lookup("long"); {
-	case testing.Short():
-		steps = 300
-	case long != nil && long.Value.String() == "true": // of the engine's own tests
+	steps := 500
+	if long := flag.Lookup("long"); long != nil && long.Value.String() == "true" { // of the engine's own tests
 		steps = 50_000
 	}
 	seed := uint64(time.Now().UnixNano())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -17,11 +16,9 @@ import (
 // revisions rise and that none lies behind its batch.
 func take(t testing.TB, w store.Watcher, n int) (ds []store.Delivery) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // others may have to write them first, to a slow disk
-	defer cancel()
 	var last uint64
 	for len(ds) < n {
-		b, err := w.Next(ctx)
+		b, err := Next(t, w)
 		if err != nil {
 			t.Fatalf("watch after %d of %d changes: %v", len(ds), n, err)
 		}
