@@ -9,7 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
-	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 func openQuiet(t *testing.T, change func(*Options)) *DB {
@@ -24,26 +24,6 @@ func openQuiet(t *testing.T, change func(*Options)) *DB {
 	}
 	t.Cleanup(func() { _ = db.Close() })
 	return db
-}
-
-// TestOldestRead: a read transaction that stays open is seen, with its age.
-func TestOldestRead(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		db := openQuiet(t, nil)
-		defer db.Close()
-		err := db.log.View(func(r *seglog.Reader) error {
-			time.Sleep(90 * time.Second) // of the bubble's time
-			_ = db.log.View(func(*seglog.Reader) error { return nil })
-			if age := db.log.OldestRead(); age < 89*time.Second || age > 91*time.Second {
-				t.Errorf("after 90 s: %s", age)
-			}
-			return nil
-		})
-		if age := db.log.OldestRead(); age != 0 || err != nil {
-			t.Errorf("when it is closed: %s, %v", age, err)
-		}
-	})
 }
 
 // TestOnTime: maintenance that does not run, or fails, makes the check of retention fail.
@@ -96,7 +76,7 @@ func TestWatchLag(t *testing.T) {
 	if lag := db.hub.Lag(); lag != 3 {
 		t.Errorf("lag %d after three writes", lag)
 	}
-	if _, err := w.Next(t.Context()); err != nil {
+	if _, err := storetest.Next(t, w); err != nil {
 		t.Fatal(err)
 	}
 	ended, cancel := context.WithCancel(t.Context())

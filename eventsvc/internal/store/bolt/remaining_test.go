@@ -62,7 +62,7 @@ func TestRemainingWhileEventsChange(t *testing.T) {
 // goes on from page to page. Where none is known it is left out, until few events are left.
 func TestRemainingOfALongList(t *testing.T) {
 	t.Parallel()
-	const n, counted = 17_000, 1 << 14
+	const n, counted = 17_500, 1 << 14
 	o := bolt.Options{Dir: t.TempDir()}
 	db := open(t, o)
 	storetest.Parallel(t, n, func(i int) {

@@ -3,6 +3,8 @@ package seglog
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -68,4 +70,23 @@ func TestTransactionsEnd(t *testing.T) {
 			t.Errorf("%s: %d transactions while it is read, %d behind it, want 1 and 0", name, open, left)
 		}
 	}
+}
+
+// TestOldestRead: a read transaction that stays open is seen, with its age.
+func TestOldestRead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLog(t)
+		err := l.View(func(*Reader) error {
+			time.Sleep(90 * time.Second) // of the bubble's time
+			_ = l.View(func(*Reader) error { return nil })
+			if age := l.OldestRead(); age < 89*time.Second || age > 91*time.Second {
+				t.Errorf("after 90 s: %s", age)
+			}
+			return nil
+		})
+		if age := l.OldestRead(); age != 0 || err != nil {
+			t.Errorf("when it is closed: %s, %v", age, err)
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"tidings.example/eventsvc/internal/store"
@@ -163,4 +164,116 @@ func TestTwoFramesCutShort(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// fill makes a log of one record each for the revisions behind 1, and returns its file.
+func fill(t *testing.T, id string, values ...string) (file []byte) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "wal")
+	l, err := Create(path, id, MinSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, value := range values {
+		f := NewFrame(1, int64(len(value)))
+		f.Append(uint64(2+i), func(dst []byte) []byte { return append(dst, value...) })
+		if err := l.Append(f, uint64(1+i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if file, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// R18: a file that is not whole, or of another store or program, is refused by name and left as it is.
+func TestRefusedFiles(t *testing.T) {
+	t.Parallel()
+	whole, another := fill(t, "id", "first", "second", "third"), fill(t, "another", "first")
+	noFrame := bytes.Clone(whole) // the second is not whole any more
+	noFrame[2*blockSize+3] ^= 1
+	for says, content := range map[string][]byte{
+		"it is missing":            nil,
+		"should have":              whole[:len(whole)-blockSize],
+		"not a write-ahead log":    []byte("something else"),
+		"first block is damaged":   append([]byte("tidings event store wal 1\n"), make([]byte, 10000)...),
+		"format 2":                 append([]byte("tidings event store wal 2\n"), whole...),
+		"belongs to another store": another,
+		"goes on behind":           noFrame,
+	} {
+		t.Run(says, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "wal")
+			if content != nil {
+				if err := os.WriteFile(path, content, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, _, err := Open(path, "id", 1)
+			if fe := new(store.FileError); !errors.As(err, &fe) || fe.Path != path || fe.Fix == "" || !strings.Contains(err.Error(), says) {
+				t.Errorf("%v, want a FileError that says what to do, and %q", err, says)
+			}
+			if left, _ := os.ReadFile(path); !bytes.Equal(left, content) {
+				t.Error("it was changed")
+			}
+		})
+	}
+}
+
+// R13: whichever byte is flipped, the file is refused, or the records are those that were appended,
+// but for the one with the flip, whose own checksum tells. Only the last frame may be missing
+// without a word: that cannot be told from one that a crash has cut short.
+func TestFlippedBytes(t *testing.T) {
+	t.Parallel()
+	var values []string
+	for i := range 4 {
+		values = append(values, strings.Repeat(fmt.Sprint(i), 100+i*3000))
+	}
+	file := fill(t, "id", values...)
+	used := len(bytes.TrimRight(file, "\x00"))
+	refused, changed, missing := 0, 0, 0
+	for at := range used {
+		flipped := bytes.Clone(file)
+		flipped[at] ^= 1 << (at % 8)
+		records, err := read(flipped)
+		if err != nil {
+			refused++
+			continue
+		}
+		if len(records) < len(values)-1 || len(records) > len(values) {
+			t.Fatalf("byte %d flipped: %d records", at, len(records))
+		}
+		missing += len(values) - len(records)
+		for i, r := range records {
+			if r.Revision != uint64(2+i) || len(r.Data) != len(values[i]) {
+				t.Fatalf("byte %d flipped: record %d has revision %d and %d bytes", at, i, r.Revision, len(r.Data))
+			}
+			if string(r.Data) == values[i] {
+				continue
+			}
+			if changed++; i == len(values)-1 {
+				t.Fatalf("byte %d flipped: the last record is damaged, and returned", at)
+			}
+		}
+	}
+	if refused == 0 || changed == 0 || missing == 0 {
+		t.Errorf("of %d flips %d are refused, %d in a record that is returned, %d hide the last: the test looks at the wrong place", used, refused, changed, missing)
+	}
+}
+
+// read returns the records of a file, as Open does.
+func read(file []byte) ([]Record, error) {
+	l, err := parseHeader("wal", "id", file, "")
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(file)) != l.size {
+		return nil, errors.New("another size")
+	}
+	records, _, err := l.replay(file, 1)
+	return records, err
 }
