@@ -14,10 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -126,35 +124,6 @@ func TestRetention(t *testing.T) {
 	db = open(t, bolt.Options{Dir: dir, Now: clock.now, Retention: time.Hour})
 	if db.Revision() != revision {
 		t.Errorf("revision %d after a restart, %d before", db.Revision(), revision)
-	}
-	check(t, db)
-}
-
-func TestRetentionRules(t *testing.T) {
-	t.Parallel()
-	clock := newFakeClock()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now, Retention: 2 * time.Hour, Rules: []maintenance.Rule{
-		{Namespace: "kept", Type: "Warning"},
-		{Type: "Normal", Retention: time.Hour},
-		{Namespace: "kept", Retention: 4 * time.Hour},
-	}})
-	defer closeDB(t, db)
-	for _, namespace := range []string{"kept", "other"} {
-		for _, typ := range []string{"Warning", "Normal", "Odd"} {
-			d := store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Type: typ}, nil)}
-			if _, err := store.Create(t.Context(), db, store.Key{Namespace: namespace, Name: typ}, d); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for hours, want := range []int{6, 4, 2, 2, 1, 1} {
-		clock.add(time.Second)
-		maintain(t, db)
-		records, _, err := store.Records(t.Context(), db, store.Query{})
-		if err != nil || len(records) != want {
-			t.Errorf("%d events after %d hours, want %d (%v)", len(records), hours, want, err)
-		}
-		clock.add(time.Hour)
 	}
 	check(t, db)
 }

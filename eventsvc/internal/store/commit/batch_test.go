@@ -1,0 +1,194 @@
+package commit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/eventsvc/internal/store/storetest/parts"
+	"tidings.example/eventsvc/internal/watch"
+)
+
+// hold keeps the committer from taking writes until release is called.
+func hold(t *testing.T, p *parts.Parts) (release func()) {
+	t.Helper()
+	held, proceed, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- p.Committer.Queue.Do(context.Background(), func() error { close(held); <-proceed; return nil })
+	}()
+	storetest.Within(t, held)
+	return func() {
+		t.Helper()
+		close(proceed)
+		if err := storetest.Within(t, done); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func key(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprint("e", i)} }
+
+func writeOf(ctx context.Context, k seglog.Kind, key store.Key, seen store.Seen) *commit.Write {
+	return &commit.Write{Ctx: ctx, Kind: k, Key: key, Seen: seen, Draft: store.Draft{Value: []byte("written")}}
+}
+
+// noLog is for watchers that find everything in the ring.
+type noLog struct{}
+
+func (noLog) Replay([]*watch.Change, *store.WatchQuery, uint64) ([]*watch.Change, uint64, error) {
+	return nil, 0, errors.New("the log was read")
+}
+
+// R19: writes that cannot be made are refused each for its own reason, and those
+// that share the commit with them are made, as if they had come alone.
+func TestBadWritesInACommit(t *testing.T) {
+	t.Parallel()
+	p := parts.Open(t, parts.Options{})
+	p.Create(t, key(0), store.Draft{Value: []byte("there")})
+	there, _ := p.Read(t, key(0))
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	stale := store.Seen{Key: there.Key, Revision: there.Revision - 1}
+	never := store.Seen{Key: key(99), Revision: there.Revision}
+	batch := []struct {
+		w    *commit.Write
+		want error
+	}{
+		{writeOf(t.Context(), seglog.Created, key(1), store.Seen{}), nil},
+		{writeOf(t.Context(), seglog.Created, key(0), store.Seen{}), commit.ErrConflict},
+		{writeOf(t.Context(), seglog.Modified, there.Key, stale), commit.ErrConflict},
+		{writeOf(t.Context(), seglog.Created, key(2), store.Seen{}), nil},
+		{writeOf(gone, seglog.Created, key(3), store.Seen{}), context.Canceled},
+		{writeOf(t.Context(), seglog.Created, key(1), store.Seen{}), commit.ErrConflict}, // created three before
+		{writeOf(t.Context(), seglog.Deleted, key(99), never), commit.ErrConflict},
+		{writeOf(t.Context(), seglog.Modified, there.Key, there.View().Seen()), nil},
+		{writeOf(t.Context(), seglog.Deleted, there.Key, there.View().Seen()), commit.ErrConflict}, // modified just before
+	}
+	for _, b := range batch {
+		if b.w.Kind != seglog.Created {
+			b.w.Previous = &store.Version{Record: there} // as far as the writer knows
+		}
+	}
+	w := p.Hub.Subscribe(store.WatchQuery{After: there.Revision}, noLog{})
+	defer w.Close()
+	before := p.Metric(t, "store_commit_writes")
+	release := hold(t, p)
+	for i, b := range batch {
+		if err := p.Committer.Queue.Enqueue(b.w); err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+	}
+	release()
+	revision := there.Revision
+	for i, b := range batch {
+		if err := p.Committer.Queue.Await(b.w); !errors.Is(err, b.want) {
+			t.Errorf("write %d: %v, want %v", i, err, b.want)
+		}
+		if b.want != nil {
+			continue
+		}
+		if revision++; b.w.Revision() != revision {
+			t.Errorf("write %d has revision %d, want %d: what was refused takes none", i, b.w.Revision(), revision)
+		}
+		if got, exists := p.Read(t, b.w.Key); !exists || got.Revision != revision || string(got.Value) != "written" {
+			t.Errorf("write %d: %+v", i, got)
+		}
+	}
+	if n := p.Metric(t, "store_commit_writes") - before; n != 1 {
+		t.Errorf("%v commits, want one for all: the test shows nothing otherwise", n)
+	}
+	for _, name := range []int{3, 99} {
+		if got, exists := p.Read(t, key(name)); exists {
+			t.Errorf("%s, which was refused: %+v", key(name), got)
+		}
+	}
+	if t.Failed() {
+		return // what was not written is not told either
+	}
+	for told := there.Revision; told < revision; {
+		b, err := storetest.Next(t, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range b.Changes {
+			if told++; d.Revision != told {
+				t.Errorf("told of revision %d, want %d", d.Revision, told)
+			}
+		}
+	}
+}
+
+// TestQueueIsBounded: the number and the bytes of writes that wait for their
+// commit are limited. The next write is refused and changes nothing. The
+// waiting writes are served, and then there is room again.
+func TestQueueIsBounded(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]parts.Options{
+		"by number": {QueueLength: 3},
+		"by bytes":  {QueueBytes: 4*seglog.MaxEntryBytes(len("ns/e0"), len("written")) - 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := parts.Open(t, o)
+			for round := range 2 {
+				release := hold(t, p)
+				var waiting []*commit.Write
+				for i := range 3 {
+					w := writeOf(t.Context(), seglog.Created, key(round*4+i), store.Seen{})
+					if err := p.Committer.Queue.Enqueue(w); err != nil {
+						t.Fatalf("round %d, write %d: %v", round, i, err)
+					}
+					waiting = append(waiting, w)
+				}
+				refused := writeOf(t.Context(), seglog.Created, key(round*4+3), store.Seen{})
+				if err := p.Committer.Queue.Submit(refused); !errors.Is(err, store.ErrBusy) {
+					t.Errorf("round %d: one more than may wait: %v, want %v", round, err, store.ErrBusy)
+				}
+				release()
+				for _, w := range waiting {
+					if err := p.Committer.Queue.Await(w); err != nil {
+						t.Error(err)
+					}
+				}
+				if got, exists := p.Read(t, refused.Key); exists {
+					t.Errorf("round %d: what was refused: %+v", round, got)
+				}
+			}
+			if _, n := p.Committer.Queue.Waiting(); n != 0 {
+				t.Errorf("%d bytes are still counted as waiting", n)
+			}
+		})
+	}
+}
+
+// TestDeletionsOfManyEvents: a deletion of more events than one commit takes tells how many it has
+// deleted, and of which it has not because they have changed.
+func TestDeletionsOfManyEvents(t *testing.T) {
+	t.Parallel()
+	const n = 1030 // a commit takes 1024
+	p := parts.Open(t, parts.Options{QueueLength: n, QueueBytes: 1 << 30})
+	storetest.Parallel(t, n, func(i int) { p.Create(t, key(i), store.Draft{Value: []byte("there")}) })
+	var seen []store.Seen
+	for i := range n {
+		r, _ := p.Read(t, key(i))
+		seen = append(seen, r.View().Seen())
+	}
+	changed, _ := p.Read(t, key(7))
+	w := writeOf(t.Context(), seglog.Modified, changed.Key, changed.View().Seen())
+	w.Previous = &store.Version{Record: changed}
+	if err := p.Committer.Queue.Submit(w); err != nil {
+		t.Fatal(err)
+	}
+	d := commit.Deletions{Queue: p.Committer.Queue}
+	if err := d.Do(t.Context(), seen); err != nil || d.Count != n-1 || len(d.Changed) != 1 || d.Changed[0] != changed.Key || d.Revision != w.Revision()+n-1 {
+		t.Errorf("%d are deleted, changed are %v, the last revision is %d, %v", d.Count, d.Changed, d.Revision, err)
+	}
+	if live := p.Usage.Live(); live.Events != 1 {
+		t.Errorf("%d events are left", live.Events)
+	}
+}

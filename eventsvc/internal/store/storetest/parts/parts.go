@@ -1,0 +1,160 @@
+// Package parts puts together what writes to the files of the bbolt engine and what keeps them
+// within limits, without the engine: for the tests of packages commit and maintenance.
+package parts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/eventsvc/internal/store/usage"
+	"tidings.example/eventsvc/internal/watch"
+)
+
+// Options are those that a test can set.
+type Options struct {
+	Policy       maintenance.Policy
+	SegmentBytes int64 // default 1 MiB
+	MaxBytes     int64 // default: no limit
+	QueueLength  int   // default 100
+	QueueBytes   int64 // default 1 MiB
+	Now          func() time.Time
+	Log          *slog.Logger
+}
+
+// Parts are open until the test ends.
+type Parts struct {
+	Files       seglog.IndexedLog
+	Hub         *watch.Hub
+	Usage       *usage.Usage
+	Committer   *commit.Committer
+	Maintenance *maintenance.Maintenance
+	Registry    *prometheus.Registry // has the metrics of both
+}
+
+// Open makes files in a new directory, and commits what is written until the test ends.
+func Open(t testing.TB, o Options) *Parts {
+	t.Helper()
+	o.SegmentBytes, o.QueueLength, o.QueueBytes = cmp.Or(o.SegmentBytes, 1<<20), cmp.Or(o.QueueLength, 100), cmp.Or(o.QueueBytes, 1<<20)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	p := &Parts{Registry: prometheus.NewRegistry()}
+	stop := make(chan struct{})
+	writer, err := p.open(t.TempDir(), &o)
+	if err == nil {
+		err = writer.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Hub = watch.NewHub(writer.Last, 64, 1<<20)
+	clock, _ := commit.NewClock(o.Now, time.Time{}, time.Hour)
+	same := func(err error) error { return err }
+	p.Committer = commit.New(commit.Config{
+		Queue: commit.NewQueue(o.QueueLength, o.QueueBytes), Writer: writer, Hub: p.Hub, Usage: p.Usage, Clock: clock, Stop: stop, ReadError: same,
+		Merger: commit.NewMerger(commit.Merger{Index: p.Files.Index, Records: p.Files.Log, Usage: p.Usage, MaxKeys: 1000, Unmerged: func() {}, Log: o.Log}),
+	})
+	p.Maintenance = maintenance.New(maintenance.Config{
+		Policy: o.Policy, Records: p.Files, Usage: p.Usage, Clock: clock, Writer: writer, Do: p.Committer.Queue.Do, Flush: p.Committer.Flush,
+		Delete: func(ctx context.Context, seen []store.Seen) error {
+			return (&commit.Deletions{Queue: p.Committer.Queue, Stop: stop}).Do(ctx, seen)
+		},
+		Expires: func() bool { return true }, ReadError: same, SegmentBytes: o.SegmentBytes, Log: o.Log,
+	})
+	p.Registry.MustRegister(append(p.Committer.Collectors(), p.Maintenance.Collectors()...)...)
+	var running sync.WaitGroup
+	running.Go(p.Committer.Run)
+	running.Go(func() { p.Committer.Merger.Run(stop) })
+	t.Cleanup(func() {
+		close(stop)
+		storetest.Join(t, &running)
+		if err := errors.Join(writer.Close(), p.Files.Log.Close(), p.Files.Index.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// open opens the files.
+func (p *Parts) open(dir string, o *Options) (*commit.Writer, error) {
+	var err error
+	if p.Files.Index, err = index.Open(dir, func() []byte { return []byte("id") }); err != nil {
+		return nil, err
+	}
+	if p.Files.Log, err = seglog.Open(dir, 1<<24, func() uint64 { return p.Hub.Published() }); err != nil {
+		return nil, err
+	}
+	head, err := p.Files.Log.NewHead(2, p.Files.Index.StoreID, 1, false)
+	if err != nil {
+		return nil, err
+	}
+	p.Files.Log.Add(head)
+	p.Files.Log.SetCompactRevision(1)
+	if p.Usage, err = usage.New(dir, usage.Limits{MaxBytes: o.MaxBytes, OverLimit: func() {}}, p.Files); err != nil {
+		return nil, err
+	}
+	return commit.OpenWriter(commit.WriterConfig{
+		Dir: dir, StoreID: p.Files.Index.StoreID, SegmentBytes: o.SegmentBytes, Records: p.Files.Log,
+		Health: commit.NewHealth(o.Log), Rotated: p.Usage.Measure, Log: o.Log,
+	})
+}
+
+// Create creates an event.
+func (p *Parts) Create(t testing.TB, key store.Key, d store.Draft) {
+	t.Helper()
+	if err := p.Committer.Queue.Submit(&commit.Write{Ctx: t.Context(), Kind: seglog.Created, Key: key, Draft: d}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Read returns the newest version of an event, if it exists.
+func (p *Parts) Read(t testing.TB, key store.Key) (r store.Record, exists bool) {
+	t.Helper()
+	err := p.Files.View(func(v index.View, log *seglog.Reader) error {
+		newest, _, err := v.Newest(key.String())
+		if exists = newest.Live(); !exists || err != nil {
+			return err
+		}
+		e, err := log.Get(newest.Revision())
+		if err == nil {
+			r = e.Clone()
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return r, exists
+}
+
+// Metric returns the value of a gauge, or the count of a histogram.
+func (p *Parts) Metric(t testing.TB, name string) float64 {
+	t.Helper()
+	families, err := p.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if m := f.GetMetric()[0]; f.GetName() == name && m.GetHistogram() != nil {
+			return float64(m.GetHistogram().GetSampleCount())
+		} else if f.GetName() == name {
+			return m.GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
+}
