@@ -59,7 +59,7 @@ func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList {
 	if len(errs) > 0 || v == EventsV1 { // validateStrict has checked the metadata
 		return errs
 	}
-	return validateMeta(&ev.ObjectMeta, validatePathName)
+	return metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, validatePathName, field.NewPath("metadata"))
 }
 
 // validatePathName checks that a name can be a segment of a URL path, as core/v1
@@ -98,7 +98,7 @@ func ValidateUpdate(v View, next, live *eventsv1.Event) field.ErrorList {
 	for _, msg := range path.IsValidPathSegmentName(next.Name) {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), next.Name, msg))
 	}
-	meta := validateMetaUpdate(&next.ObjectMeta, &live.ObjectMeta)
+	meta := metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, field.NewPath("metadata"))
 	errs = append(errs, meta...)
 	errs = append(errs, validateBasics(v, next)...)
 	if v == CoreV1 {
@@ -122,9 +122,6 @@ func validateBasics(v View, ev *eventsv1.Event) field.ErrorList {
 		errs = validateOldStyle(ev)
 	} else {
 		errs = validateNewStyle(v, ev)
-	}
-	if plainSubdomain(ev.Namespace) {
-		return errs
 	}
 	for _, msg := range validation.IsDNS1123Subdomain(ev.Namespace) {
 		errs = append(errs, field.Invalid(field.NewPath("namespace"), ev.Namespace, msg))
@@ -157,10 +154,8 @@ func validateNewStyle(v View, ev *eventsv1.Event) field.ErrorList {
 	if ev.ReportingController == "" {
 		errs = append(errs, field.Required(field.NewPath(controller), ""))
 	}
-	if !plainKey(ev.ReportingController) {
-		for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
-			errs = append(errs, field.Invalid(field.NewPath(controller), ev.ReportingController, msg))
-		}
+	for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
+		errs = append(errs, field.Invalid(field.NewPath(controller), ev.ReportingController, msg))
 	}
 	for _, f := range []struct{ name, value string }{
 		{"reportingInstance", ev.ReportingInstance}, {"action", ev.Action}, {"reason", ev.Reason},
@@ -182,7 +177,7 @@ func validateLength(name, value string, limit int) field.ErrorList {
 
 // validateStrict checks the rules that events/v1 adds for new events.
 func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
-	errs := validateMeta(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain)
+	errs := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validateFinalizers(ev.Finalizers)...)
 	errs = append(errs, validateSeries(ev.Series)...)
 	if ev.EventTime.IsZero() {
