@@ -2,14 +2,12 @@ package bolt
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -76,21 +74,10 @@ type DB struct {
 	maintenance *maintenance.Maintenance
 	read        *reader
 	reads       *reads
-	life        life
+	life        *commit.Life
 }
 
 var _ store.Store = (*DB)(nil)
-
-// life is the time in which a store is open. All methods are safe for concurrent use.
-type life struct {
-	ctx     context.Context // ends when the store begins to close
-	stop    context.CancelFunc
-	running sync.WaitGroup // what ends by itself after that
-	close   func() error   // closes the store once, and returns the same error again
-}
-
-// closed reports whether the store begins to close, or is closed.
-func (l *life) closed() bool { return l.ctx.Err() != nil }
 
 // Holds reports whether there are files of a store in a directory.
 func Holds(dir string) (bool, error) {
@@ -118,17 +105,16 @@ func Open(o Options) (*DB, error) {
 		}
 	}
 	db := &DB{o: o}
-	db.life.ctx, db.life.stop = context.WithCancel(context.Background())
-	db.life.close = sync.OnceValue(db.end)
-	db.reads = newReads(o.Log, &db.life)
+	db.life = commit.NewLife(db.end)
+	db.reads = newReads(o.Log, db.life)
 	if err := db.recover(); err != nil {
 		return nil, errors.Join(err, db.closeFiles())
 	}
 	if err := register(o.Registry, db); err != nil {
 		return nil, errors.Join(fmt.Errorf("store metrics: %w", err), db.closeFiles())
 	}
-	db.life.running.Go(db.committer.Run)
-	db.life.running.Go(func() { db.committer.Merger.Run(db.life.ctx.Done()) })
+	db.life.Running.Go(db.committer.Run)
+	db.life.Running.Go(func() { db.committer.Merger.Run(db.life.Ctx.Done()) })
 	return db, nil
 }
 
@@ -136,11 +122,9 @@ func Open(o Options) (*DB, error) {
 func (db *DB) Revision() uint64 { return db.hub.Published() }
 
 // Close ends watches, commits the writes that wait, and closes the files.
-func (db *DB) Close() error { return db.life.close() }
+func (db *DB) Close() error { return db.life.Close() }
 
 func (db *DB) end() error {
-	db.life.stop()
-	db.life.running.Wait()
 	db.hub.Close()
 	// What was merged need not be read from the log by the next start.
 	err := db.committer.Merger.MergeAll()

@@ -22,7 +22,7 @@ func (db *DB) OnTime(context.Context) error {
 
 // Ready reports why the store cannot take writes, nil if it can.
 func (db *DB) Ready(context.Context) error {
-	if db.life.closed() {
+	if db.life.Closed() {
 		return store.ErrClosed
 	}
 	return db.committer.Writer.Health.Failed()
@@ -31,7 +31,7 @@ func (db *DB) Ready(context.Context) error {
 // Room returns an error if the disk has too little room left for new events, or the store takes
 // more than its limit. Events can be read and deleted all the same.
 func (db *DB) Room(context.Context) error {
-	if db.life.closed() {
+	if db.life.Closed() {
 		return store.ErrClosed
 	}
 	return db.usage.Full()

@@ -17,7 +17,7 @@ func (db *DB) Run(ctx context.Context) error {
 	health := db.committer.Writer.Health
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(db.life.ctx, cancel)()
+	defer context.AfterFunc(db.life.Ctx, cancel)()
 	defer health.OnFailure(cancel)()
 	db.maintenance.Run(ctx)
 	return health.Failed()

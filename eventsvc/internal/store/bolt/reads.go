@@ -8,17 +8,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/commit"
 )
 
 // reads reports and counts what readers come upon. It is safe for concurrent use.
 type reads struct {
 	log     *slog.Logger
-	life    *life
+	life    *commit.Life
 	damaged prometheus.Counter
 	replays prometheus.Counter
 }
 
-func newReads(log *slog.Logger, l *life) *reads {
+func newReads(log *slog.Logger, l *commit.Life) *reads {
 	return &reads{
 		log: log, life: l,
 		damaged: prometheus.NewCounter(prometheus.CounterOpts{
@@ -36,7 +37,7 @@ func (r *reads) failed(err error) error {
 	if errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if r.life.closed() {
+	if r.life.Closed() {
 		return store.ErrClosed
 	}
 	ce, ok := errors.AsType[*store.CorruptError](err)

@@ -44,7 +44,7 @@ func (db *DB) recover() (err error) {
 		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
 	}
 	db.read = newReader(readerSource{
-		IndexedLog: source, Closed: db.life.closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
+		IndexedLog: source, Closed: db.life.Closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
 	})
 	health := commit.NewHealth(o.Log)
 	db.index.Unwritable = func(cause error) { _ = health.Fail(db.index.Path(), cause) }
@@ -57,7 +57,7 @@ func (db *DB) recover() (err error) {
 	}
 	db.hub = watch.NewHub(w.Last, o.RingEntries, ringBytes)
 	db.committer = commit.New(commit.Config{
-		Queue: commit.NewQueue(o.QueueLength, o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.ctx.Done(), ReadError: db.reads.failed,
+		Queue: commit.NewQueue(o.QueueLength, o.QueueBytes), Writer: w, Hub: db.hub, Usage: db.usage, Stop: db.life.Ctx.Done(), ReadError: db.reads.failed,
 		Merger: commit.NewMerger(commit.Merger{Index: db.index, Records: db.log, Usage: db.usage, MaxKeys: o.MemtableLimit, Unmerged: hurry, Log: o.Log}),
 	})
 	if merged := db.index.Merged(); merged > w.Last {

@@ -10,7 +10,7 @@ import (
 // Watch implements [store.Store].
 func (db *DB) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error) {
 	switch current := db.Revision(); {
-	case db.life.closed():
+	case db.life.Closed():
 		return nil, store.ErrClosed
 	case q.After == 0:
 		q.After = current

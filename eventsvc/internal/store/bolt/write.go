@@ -31,10 +31,10 @@ func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, de
 
 // DeleteMany implements [store.Store].
 func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
-	if db.life.closed() {
+	if db.life.Closed() {
 		return 0, nil, store.ErrClosed
 	}
-	d := commit.Deletions{Queue: db.committer.Queue, Prepare: db.readWatched, Stop: db.life.ctx.Done()}
+	d := commit.Deletions{Queue: db.committer.Queue, Prepare: db.readWatched, Stop: db.life.Ctx.Done()}
 	err = d.Do(ctx, seen)
 	return d.Count, d.Changed, err
 }

@@ -78,18 +78,18 @@ func (c *committer) answer(a *answered) {
 
 // applyWritten brings a batch into the copy.
 func (c *committer) applyWritten(a *answered) error {
-	db, err := c.db.copy.await(c.db.life.ctx, a.changes[0].Revision-1)
+	db, err := c.db.copy.await(c.db.life.Ctx, a.changes[0].Revision-1)
 	if err != nil {
 		return err
 	}
-	return c.db.copy.applyTo(c.db.life.ctx, db, a.epoch, a.changes)
+	return c.db.copy.applyTo(c.db.life.Ctx, db, a.epoch, a.changes)
 }
 
 // run commits writes until the store closes, and then refuses what waits.
 func (c *committer) run() {
 	defer close(c.toCopy)
 	for {
-		batch := c.db.queue.Take(c.db.life.ctx.Done())
+		batch := c.db.queue.Take(c.db.life.Ctx.Done())
 		if batch == nil {
 			c.db.queue.Refuse(store.ErrClosed)
 			return
@@ -139,7 +139,7 @@ func (c *committer) commit(batch []*commit.Write) {
 // choose returns the writes that are sent to the database, and their places in the batch: those whose caller waits still, one
 // for each event. The others of an event have not seen the one before them, so they are conflicts.
 func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write, places []int) {
-	full := between(c.db, c.db.copy.now().Room(c.db.life.ctx))
+	full := between(c.db, c.db.copy.now().Room(c.db.life.Ctx))
 	keys := make(map[store.Key]bool, len(batch))
 	for i, w := range batch {
 		switch err := w.Ctx.Err(); {
@@ -189,7 +189,7 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 	}
 	c.db.tail.leave(err)
 	c.refused(err)
-	return outcome{}, c.db.life.unavailable(err)
+	return outcome{}, c.db.unavailable(err)
 }
 
 // refused counts a batch that was not written. What the server says is logged when it is not what it said of the batch before;
@@ -284,10 +284,10 @@ func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
 			return o, written
 		}
 		c.db.tail.leave(err)
-		c.db.queue.Refuse(c.db.life.unavailable(err))
+		c.db.queue.Refuse(c.db.unavailable(err))
 		select {
 		case <-time.After(resolveEvery):
-		case <-c.db.life.ctx.Done():
+		case <-c.db.life.Ctx.Done():
 			return outcome{}, false
 		}
 	}
@@ -295,7 +295,7 @@ func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
 
 // ask asks once. The question is a commit too: when it is answered without a warning, the standbys have what it was asked for.
 func (c *committer) ask(writes []*commit.Write) (o outcome, written bool, err error) {
-	ctx, cancel := context.WithTimeout(c.db.life.ctx, c.db.o.timeout())
+	ctx, cancel := context.WithTimeout(c.db.life.Ctx, c.db.o.timeout())
 	defer cancel()
 	conn, err := c.db.pool.Acquire(ctx)
 	if err != nil {

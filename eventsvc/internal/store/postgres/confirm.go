@@ -66,10 +66,10 @@ func (c *confirmer) run() {
 	for {
 		select {
 		case <-c.wake:
-			ctx, cancel := context.WithTimeout(c.db.life.ctx, c.db.o.timeout())
+			ctx, cancel := context.WithTimeout(c.db.life.Ctx, c.db.o.timeout())
 			_, _ = c.db.pool.Exec(ctx, "SELECT confirm($1, $2)", c.newest.Load(), c.db.committer.id.String())
 			cancel()
-		case <-c.db.life.ctx.Done():
+		case <-c.db.life.Ctx.Done():
 			return
 		}
 	}
@@ -84,9 +84,9 @@ func (c *confirmer) ask(revision uint64) {
 	if !c.asking.CompareAndSwap(false, true) {
 		return
 	}
-	c.db.life.running.Go(func() {
+	c.db.life.Running.Go(func() {
 		defer c.asking.Store(false)
-		ctx, cancel := context.WithTimeout(c.db.life.ctx, c.db.o.timeout())
+		ctx, cancel := context.WithTimeout(c.db.life.Ctx, c.db.o.timeout())
 		defer cancel()
 		conn, err := c.db.pool.Acquire(ctx)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -50,15 +49,7 @@ type DB struct {
 	head      *headReader
 	keeper    *keeper
 	metrics   *metrics
-	life      life
-}
-
-// life is the time in which a store is open. All methods are safe for concurrent use.
-type life struct {
-	ctx     context.Context // ends when the store begins to close
-	stop    context.CancelFunc
-	running sync.WaitGroup // what ends by itself after that
-	close   func() error   // closes the store once, and returns the same error again
+	life      *commit.Life
 }
 
 var _ store.Store = (*DB)(nil)
@@ -80,10 +71,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, err
 	}
 	db := &DB{o: o, pool: pool, queue: commit.NewQueue(queueWrites, queueBytes)}
-	db.life.ctx, db.life.stop = context.WithCancel(context.Background())
-	db.life.close = sync.OnceValue(func() error {
-		db.life.stop()
-		db.life.running.Wait()
+	db.life = commit.NewLife(func() error {
 		defer db.pool.Close()
 		return db.copy.close()
 	})
@@ -104,11 +92,11 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		pool.Close()
 		return nil, errors.Join(err, db.copy.close())
 	}
-	db.life.running.Go(db.committer.run)
-	db.life.running.Go(db.committer.copyWritten)
-	db.life.running.Go(db.confirmer.run)
-	db.life.running.Go(db.tail.run)
-	db.life.running.Go(db.keeper.run)
+	db.life.Running.Go(db.committer.run)
+	db.life.Running.Go(db.committer.copyWritten)
+	db.life.Running.Go(db.confirmer.run)
+	db.life.Running.Go(db.tail.run)
+	db.life.Running.Go(db.keeper.run)
 	return db, nil
 }
 
@@ -140,7 +128,7 @@ type RefusedError struct{ Reason string }
 func (e *RefusedError) Error() string { return e.Reason }
 
 // Close ends watches, commits the writes that wait, and closes the copy and all connections.
-func (db *DB) Close() error { return db.life.close() }
+func (db *DB) Close() error { return db.life.Close() }
 
 // Revision implements [store.Store]: it is that of the copy.
 func (db *DB) Revision() uint64 { return db.copy.now().Revision() }
@@ -179,7 +167,7 @@ func (db *DB) OnTime(ctx context.Context) error { return db.copy.now().OnTime(ct
 
 // Run keeps the copy within its limits until ctx ends.
 func (db *DB) Run(ctx context.Context) error {
-	for ctx.Err() == nil && db.life.ctx.Err() == nil {
+	for ctx.Err() == nil && db.life.Ctx.Err() == nil {
 		copied, replaced := db.copy.current()
 		if err := copied.Run(ctx); err != nil {
 			return err
@@ -187,7 +175,7 @@ func (db *DB) Run(ctx context.Context) error {
 		select {
 		case <-replaced:
 		case <-ctx.Done():
-		case <-db.life.ctx.Done():
+		case <-db.life.Ctx.Done():
 		}
 	}
 	return nil

@@ -147,11 +147,11 @@ func (db *DB) BumpRevision(ctx context.Context, known uint64) (revision uint64, 
 	for done := false; !done; {
 		h, err := readHead(ctx, db.pool)
 		if err != nil {
-			return 0, db.life.unavailable(err)
+			return 0, db.unavailable(err)
 		}
 		revision = bolt.Bumped(max(h.Revision, known), db.o.now())
 		if err := db.pool.QueryRow(ctx, "SELECT done FROM skip_revisions($1, $2, $1)", h.Epoch, revision).Scan(&done); err != nil {
-			return 0, db.life.unavailable(err)
+			return 0, db.unavailable(err)
 		}
 	}
 	if _, err := db.copy.await(ctx, revision); err != nil {

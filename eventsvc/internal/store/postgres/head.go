@@ -60,12 +60,12 @@ func (r *headReader) ask(one *headRead) {
 	r.mu.Lock()
 	r.next = nil
 	r.mu.Unlock()
-	ctx, cancel := context.WithTimeout(r.db.life.ctx, r.db.o.timeout())
+	ctx, cancel := context.WithTimeout(r.db.life.Ctx, r.db.o.timeout())
 	defer cancel()
 	start := time.Now()
 	one.err = r.db.pool.QueryRow(ctx, "SELECT epoch, revision FROM head").Scan(&one.head.Epoch, &one.head.Revision)
 	if one.err != nil {
-		one.err = r.db.life.unavailable(one.err)
+		one.err = r.db.unavailable(one.err)
 	} else {
 		r.db.metrics.asked(time.Since(start))
 	}
@@ -92,8 +92,8 @@ func (r *headReader) refresh(ctx context.Context) error {
 }
 
 // unavailable makes an error of the database one of the store.
-func (l *life) unavailable(err error) error {
-	if l.ctx.Err() != nil {
+func (db *DB) unavailable(err error) error {
+	if db.life.Closed() {
 		return store.ErrClosed
 	}
 	if errors.Is(err, store.ErrUnavailable) {

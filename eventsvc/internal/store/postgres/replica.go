@@ -275,7 +275,7 @@ func (db *DB) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, err
 
 // between returns the error of an access to the copy. That the copy is closed while the store is not means that it is being replaced.
 func between(db *DB, err error) error {
-	if errors.Is(err, store.ErrClosed) && db.life.ctx.Err() == nil {
+	if errors.Is(err, store.ErrClosed) && db.life.Ctx.Err() == nil {
 		return fmt.Errorf("%w: the copy is being made again", store.ErrUnavailable)
 	}
 	return err

@@ -36,13 +36,13 @@ func (k *keeper) holds() bool { return k.held.Load() && k.db.tail.caughtUp.Load(
 
 // run tries to get the lock, and does the work while it has it.
 func (k *keeper) run() {
-	for k.db.life.ctx.Err() == nil {
-		if err := k.term(k.db.life.ctx); err != nil && k.db.life.ctx.Err() == nil && k.db.tail.failed() == nil {
+	for k.db.life.Ctx.Err() == nil {
+		if err := k.term(k.db.life.Ctx); err != nil && k.db.life.Ctx.Err() == nil && k.db.tail.failed() == nil {
 			k.db.o.Copy.Log.Warn("history could not be removed from the database; trying again", "error", pgreason.Of(err))
 		}
 		select {
 		case <-time.After(k.every):
-		case <-k.db.life.ctx.Done():
+		case <-k.db.life.Ctx.Done():
 		}
 	}
 }

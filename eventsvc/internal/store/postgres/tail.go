@@ -83,9 +83,9 @@ func (t *tail) leave(err error) {
 // run follows the database until the store closes.
 func (t *tail) run() {
 	log := t.db.o.Copy.Log
-	for t.db.life.ctx.Err() == nil {
-		err := t.follow(t.db.life.ctx)
-		if t.db.life.ctx.Err() != nil {
+	for t.db.life.Ctx.Err() == nil {
+		err := t.follow(t.db.life.Ctx)
+		if t.db.life.Ctx.Err() != nil {
 			return
 		}
 		if errors.Is(err, errDoubt) {
@@ -99,7 +99,7 @@ func (t *tail) run() {
 		}
 		select {
 		case <-time.After(retryEvery):
-		case <-t.db.life.ctx.Done():
+		case <-t.db.life.Ctx.Done():
 		}
 	}
 }

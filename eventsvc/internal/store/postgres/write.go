@@ -56,7 +56,7 @@ func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, de
 
 // DeleteMany implements [store.Store].
 func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
-	d := commit.Deletions{Queue: db.queue, Stop: db.life.ctx.Done()}
+	d := commit.Deletions{Queue: db.queue, Stop: db.life.Ctx.Done()}
 	err = d.Do(ctx, seen)
 	_, late := db.copy.await(ctx, d.Revision)
 	return d.Count, d.Changed, errors.Join(err, late)
