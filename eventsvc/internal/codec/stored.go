@@ -136,6 +136,73 @@ func findField(rec *store.View, value []byte, wanted int) ([]byte, error) {
 	return nil, nil
 }
 
+// Numbers of protobuf fields of an event, and of those in it.
+const (
+	fieldSource    = 12
+	fieldRegarding = 8
+)
+
+// Selectable returns the texts by which a stored event is found: its namespace and name, and its
+// fields as [event.AttributesOf] has them. It reports false if there is none.
+func Selectable(value []byte) (namespace, name []byte, fields [event.NumFields][]byte, ok bool) {
+	if len(value) == 0 || value[0] != storedFormat {
+		return nil, nil, fields, false
+	}
+	var source []byte
+	ok = eachField(value[1:], func(number int, payload []byte) bool {
+		switch number {
+		case memberMetadata + 1:
+			return eachField(payload, func(number int, payload []byte) bool {
+				switch number {
+				case 1:
+					name = payload
+				case 3:
+					namespace = payload
+				}
+				return true
+			})
+		case memberController + 1:
+			fields[event.ReportingController] = payload
+		case 7:
+			fields[event.Reason] = payload
+		case fieldRegarding:
+			return eachField(payload, func(number int, payload []byte) bool {
+				if number >= 1 && number <= int(event.RegardingFieldPath)+1 {
+					fields[number-1] = payload
+				}
+				return true
+			})
+		case 11:
+			fields[event.Type] = payload
+		case fieldSource:
+			return eachField(payload, func(number int, payload []byte) bool {
+				if number == 1 {
+					source = payload
+				}
+				return true
+			})
+		}
+		return true
+	})
+	if fields[event.Source] = source; len(source) == 0 {
+		fields[event.Source] = fields[event.ReportingController]
+	}
+	return namespace, name, fields, ok
+}
+
+// eachField calls f with the fields of a message as long as it returns true. It reports false if f does not, or if there is
+// damage.
+func eachField(b []byte, f func(number int, payload []byte) bool) bool {
+	for len(b) > 0 {
+		number, payload, after, ok := nextField(b)
+		if !ok || !f(number, payload) {
+			return false
+		}
+		b = after
+	}
+	return true
+}
+
 // stored is a parsed value. It is reused from one value to the next.
 type stored struct {
 	revision uint64

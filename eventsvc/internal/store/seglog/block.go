@@ -17,17 +17,18 @@ import (
 // maxBlockBytes is the most bytes that a block inflates to.
 const maxBlockBytes = 16 << 20
 
-// fullBlockBytes is how many bytes of records make a block full. Blocks of half the size are
-// larger in all by a tenth, and take half the time where one record of them is asked for.
-const fullBlockBytes = 128 << 10
+// fullBlockBytes is how many bytes of records make a block full, some thirty of them. To inflate one takes 20 µs.
+// Blocks of 128 KiB are smaller in all by a sixth, and take 120 µs where one record of them is asked for.
+const fullBlockBytes = 24 << 10
 
 // blockWindow is that of the frames. It need not be larger than a full block.
-const blockWindow = 128 << 10
+const blockWindow = 32 << 10
 
 // The forms of a record in a block.
 const (
 	formWhole = 0
 	formBody  = 1 // without its checksum, which matched
+	formEvent = 2 // without what its value says too: see packEntry
 )
 
 const checksumBytes = 4
@@ -44,7 +45,9 @@ type blockWriter struct {
 	covered uint64 // by the blocks that are finished
 	last    uint64 // revision that was added last
 	size    int    // of the records that were added to the block
+	began   int64  // time of the first record that was added, in nanoseconds since 1970
 	content []byte
+	packed  []byte
 }
 
 // newBlockWriter returns a blockWriter of the records behind a revision.
@@ -70,16 +73,33 @@ func (w *blockWriter) Add(revision uint64, record []byte) error {
 	if len(w.content)+len(record)+1+2*binary.MaxVarintLen64 > maxBlockBytes {
 		return ErrTooLarge
 	}
-	form, n := byte(formWhole), len(record)
-	if body := n - checksumBytes; body >= 0 && binary.BigEndian.Uint32(record[body:]) == boltfile.Checksum(revision, record[:body]) {
-		form, n = formBody, body
+	if w.size == 0 && len(w.content) == 0 {
+		w.began = 0
+		if e, err := SplitEntry(revision, record); err == nil {
+			w.began = e.Time.UnixNano()
+		}
+		w.content = binary.AppendVarint(w.content, w.began)
 	}
+	form, stored := w.form(revision, record)
 	w.content = binary.AppendUvarint(w.content, revision-w.last)
-	w.content = binary.AppendUvarint(w.content, uint64(1+n))
-	w.content = append(append(w.content, form), record[:n]...)
+	w.content = binary.AppendUvarint(w.content, uint64(1+len(stored)))
+	w.content = append(append(w.content, form), stored...)
 	w.last = revision
 	w.size += len(record)
 	return nil
+}
+
+// form returns the smallest form of a record.
+func (w *blockWriter) form(revision uint64, record []byte) (form byte, stored []byte) {
+	n := len(record) - checksumBytes
+	if n < 0 || binary.BigEndian.Uint32(record[n:]) != boltfile.Checksum(revision, record[:n]) {
+		return formWhole, record
+	}
+	var ok bool
+	if w.packed, ok = packEntry(w.packed[:0], w.began, revision, record[:n]); ok {
+		return formEvent, w.packed
+	}
+	return formBody, record[:n]
 }
 
 // Covered returns the revision up to which the finished blocks cover.
@@ -108,6 +128,7 @@ func (w *blockWriter) Skip(last uint64) {
 type inflatedBlock struct {
 	First, Last uint64 // the revisions that it covers
 	records     []blockRecord
+	began       int64
 	content     []byte
 
 	users  int  // of a block from a blockCache, whose mutex guards both fields
@@ -174,15 +195,23 @@ func inflate(dst, frame []byte) ([]byte, error) {
 
 // split finds the records.
 func (b *inflatedBlock) split() error {
-	c := blockContent{b: b.content}
+	if len(b.content) == 0 {
+		return nil
+	}
+	began, n := binary.Varint(b.content)
+	if n <= 0 {
+		return errBlockContent
+	}
+	b.began = began
+	c := blockContent{b: b.content[n:]}
 	revision := b.First - 1
-	b.records = slices.Grow(b.records, 80)
+	b.records = slices.Grow(b.records, 40)
 	for len(c.b) > 0 {
 		behind := c.number(math.MaxInt)
 		n := c.number(len(c.b))
 		begin := len(b.content) - len(c.b)
 		c.take(n)
-		if c.bad || n == 0 || b.content[begin] > formBody || behind == 0 || uint64(behind) > b.Last-revision {
+		if c.bad || n == 0 || b.content[begin] > formEvent || behind == 0 || uint64(behind) > b.Last-revision {
 			return errBlockContent
 		}
 		revision += uint64(behind)
@@ -203,31 +232,35 @@ func (b *inflatedBlock) Search(revision uint64) (i int, found bool) {
 	return slices.BinarySearchFunc(b.records, revision, func(p blockRecord, revision uint64) int { return cmp.Compare(p.revision, revision) })
 }
 
-// Append appends the record at a position.
+// Append appends the record at a position. Of one that makes no sense it appends nothing, which is no record.
 func (b *inflatedBlock) Append(dst []byte, i int) []byte {
-	record, whole := b.at(i)
-	dst = append(dst, record...)
-	if !whole {
-		dst = binary.BigEndian.AppendUint32(dst, boltfile.Checksum(b.records[i].revision, record))
+	from := len(dst)
+	dst, whole, ok := b.appendBody(dst, i)
+	if !whole && ok {
+		dst = binary.BigEndian.AppendUint32(dst, boltfile.Checksum(b.records[i].revision, dst[from:]))
 	}
 	return dst
 }
 
-// Verified returns the record at a position without its checksum, in memory of the block. The caller need not verify it: the
+// Verified appends the record at a position without its checksum. The caller need not verify it: the
 // checksum matched when the block was made. If it did not, the error is [boltfile.ErrChecksum].
-func (b *inflatedBlock) Verified(i int) ([]byte, error) {
-	record, whole := b.at(i)
-	if whole {
+func (b *inflatedBlock) Verified(dst []byte, i int) ([]byte, error) {
+	dst, whole, ok := b.appendBody(dst, i)
+	if whole || !ok {
 		return nil, boltfile.ErrChecksum
 	}
-	return record, nil
+	return dst, nil
 }
 
-// at returns what is stored of the record at a position: all of it, or what is in front of its checksum.
-func (b *inflatedBlock) at(i int) (record []byte, whole bool) {
+// appendBody appends the record at a position: all of it, or what is in front of its checksum.
+func (b *inflatedBlock) appendBody(dst []byte, i int) (_ []byte, whole, ok bool) {
 	p := b.records[i]
-	record = b.content[p.begin:p.end:p.end]
-	return record[1:], record[0] == formWhole
+	form, stored := b.content[p.begin], b.content[p.begin+1:p.end]
+	if form == formEvent {
+		dst, ok = unpackEntry(dst, b.began, p.revision, stored)
+		return dst, false, ok
+	}
+	return append(dst, stored...), form == formWhole, true
 }
 
 // A blockContent is what is left to be read of an inflated block.

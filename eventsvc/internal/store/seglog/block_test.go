@@ -278,7 +278,7 @@ func FuzzContent(f *testing.F) {
 			return
 		}
 		for i := range b.Len() {
-			if record := b.Append(nil, i); len(record) > len(content)+4 {
+			if record := b.Append(nil, i); len(record) > 3*len(content)+100 {
 				t.Errorf("%d bytes of a content of %d", len(record), len(content))
 			}
 		}

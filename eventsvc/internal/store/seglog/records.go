@@ -159,6 +159,7 @@ type blockFinder struct {
 	Cache  *blockCache
 	Cursor *bbolt.Cursor // of the bucket of blocks
 	block  *inflatedBlock
+	room   []byte // of the record that was lent last
 }
 
 // Find returns the record of a revision in memory of its own, nil if there is none.
@@ -170,14 +171,18 @@ func (f *blockFinder) Find(revision uint64) ([]byte, error) {
 	return f.block.Append(nil, i), nil
 }
 
-// Borrow returns the verified record of a revision without its checksum, nil if there is none. It shares memory with
-// the block: the next call of a method may reuse that.
+// Borrow returns the verified record of a revision without its checksum, nil if there is none. The next call reuses its
+// memory.
 func (f *blockFinder) Borrow(revision uint64) ([]byte, error) {
 	i, err := f.seek(revision)
 	if i < 0 || err != nil {
 		return nil, err
 	}
-	return f.block.Verified(i)
+	record, err := f.block.Verified(f.room[:0], i)
+	if err == nil {
+		f.room = record
+	}
+	return record, err
 }
 
 // seek makes the block that covers a revision the present one, and returns the position of the record in it, less than 0 if
