@@ -104,8 +104,8 @@ func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred
 	w := &scan{Snapshot: s, table: t, visit: visit, object: slices.Contains(t.by, Object)}
 	q := s.timeQuery(ctx, Page{})
 	if match := q.Match; match != nil {
-		q.Match = func(v *store.View) (bool, error) {
-			ok, err := match(v)
+		q.Match = func(note []byte) (bool, error) {
+			ok, err := match(note)
 			if !ok {
 				w.events++ // read in vain
 			}

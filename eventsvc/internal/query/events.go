@@ -38,21 +38,18 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 	return store.TimeQuery{
 		Range:       store.Range{From: s.begin(), To: s.To},
-		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(), Match: s.match(ctx),
+		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(),
+		Match: s.match(ctx), Pieces: s.query.Text.pieces(),
 	}
 }
 
-// match returns a function that reports whether the note of an event has the text, nil if
-// there is none.
-func (s *Snapshot) match(ctx context.Context) func(*store.View) (bool, error) {
+// match returns a function that reports whether a note has the text, nil if there is none.
+func (s *Snapshot) match(ctx context.Context) func([]byte) (bool, error) {
 	if s.query.Text.empty() {
 		return nil
 	}
 	turns := flow.NewTurns(ctx)
-	return func(v *store.View) (bool, error) {
-		note, err := s.source.Note(v)
-		return err == nil && s.query.Text.Match(turns, note), cmp.Or(err, turns.Err())
-	}
+	return func(note []byte) (bool, error) { return s.query.Text.Match(turns, note), turns.Err() }
 }
 
 // pages calls visit with events until it returns false or fails, page by page. After each

@@ -17,7 +17,6 @@ import (
 type Source struct {
 	Timeline store.Timeline
 	Revision func() uint64                     // of the newest write
-	Note     func(*store.View) ([]byte, error) // of a stored event
 	Origin   func(*store.View) (string, error) // its [event.Origin]
 	Now      func() time.Time
 	Limits

@@ -40,7 +40,7 @@ func newSource(t testing.TB, n int) query.Source {
 		}
 	}
 	return query.Source{
-		Timeline: db.Timeline(), Revision: db.Revision, Note: codec.Note, Origin: codec.Origin, Now: func() time.Time { return noon.Add(time.Hour) },
+		Timeline: db.Timeline(), Revision: db.Revision, Origin: codec.Origin, Now: func() time.Time { return noon.Add(time.Hour) },
 	}
 }
 
@@ -252,7 +252,7 @@ func TestFirstVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	source := query.Source{Timeline: db.Timeline(), Revision: db.Revision, Note: codec.Note, Now: func() time.Time { return noon }}
+	source := query.Source{Timeline: db.Timeline(), Revision: db.Revision, Now: func() time.Time { return noon }}
 	for _, text := range []string{"", "hello"} {
 		q := everything(t, text)
 		q.From, q.To = noon.Add(-week), noon

@@ -2,12 +2,12 @@ package query
 
 import (
 	"bytes"
-	"encoding/binary"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
 )
 
@@ -79,7 +79,7 @@ func cutMinus(part string) (string, bool) {
 }
 
 func (t *Text) add(word string, excluded bool) {
-	folded := fold(nil, []byte(word))
+	folded := event.Fold(nil, []byte(word))
 	if excluded {
 		t.excluded = append(t.excluded, folded)
 		return
@@ -88,6 +88,14 @@ func (t *Text) add(word string, excluded bool) {
 }
 
 func (t *Text) empty() bool { return t == nil || len(t.words)+len(t.excluded) == 0 }
+
+// pieces returns what a note has if it matches, folded.
+func (t *Text) pieces() [][]byte {
+	if t == nil {
+		return nil
+	}
+	return t.words
+}
 
 // pieceOfNote is how many bytes of a note are looked at in one turn.
 const pieceOfNote = 64 << 10
@@ -104,7 +112,7 @@ func (t *Text) Match(turns *flow.Turns, note []byte) bool {
 		for n < len(note) && !utf8.RuneStart(note[n]) {
 			n++
 		}
-		t.note = fold(t.note, note[:n])
+		t.note = event.Fold(t.note, note[:n])
 		note = note[n:]
 		missing := t.left[:0]
 		for _, word := range t.left {
@@ -129,61 +137,4 @@ func (t *Text) Match(turns *flow.Turns, note []byte) bool {
 		t.note = append(t.note[:0], t.note[max(0, len(t.note)-MaxText):]...)
 	}
 	return false
-}
-
-// smallest returns the smallest of the characters that differ from r only in case.
-func smallest(r rune) rune {
-	least := r
-	for next := unicode.SimpleFold(r); next != r; next = unicode.SimpleFold(next) {
-		least = min(least, next)
-	}
-	return least
-}
-
-// fold appends a text with each character replaced by the smallest that folds into it.
-func fold(dst, text []byte) []byte {
-	from := len(dst)
-	dst = append(dst, text...)
-	if i := foldASCII(dst[from:]); i < len(text) {
-		dst = foldUnicode(dst[:from+i], text[i:])
-	}
-	return dst
-}
-
-// foldASCII replaces lower case letters by upper case ones, which are the smallest, up to a
-// byte that is no ASCII. It returns how many bytes it has been through.
-func foldASCII(b []byte) int {
-	const each = 0x0101010101010101 // of eight bytes
-	i := 0
-	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:])
-		if x&(0x80*each) != 0 {
-			break
-		}
-		// The highest bit of each byte is free: the sums set it from 'a' on, and behind 'z'.
-		lower := (x + (0x80-'a')*each) ^ (x + (0x7f-'z')*each)
-		binary.LittleEndian.PutUint64(b[i:], x-lower&(0x80*each)>>2)
-	}
-	for ; i < len(b) && b[i] < utf8.RuneSelf; i++ {
-		if 'a' <= b[i] && b[i] <= 'z' {
-			b[i] -= 'a' - 'A'
-		}
-	}
-	return i
-}
-
-// foldUnicode is fold for any text.
-func foldUnicode(dst, text []byte) []byte {
-	for len(text) > 0 {
-		r, size := utf8.DecodeRune(text)
-		switch {
-		case 'a' <= r && r <= 'z':
-			r -= 'a' - 'A'
-		case r >= utf8.RuneSelf:
-			r = smallest(r)
-		}
-		dst = utf8.AppendRune(dst, r)
-		text = text[size:]
-	}
-	return dst
 }

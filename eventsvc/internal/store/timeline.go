@@ -145,9 +145,11 @@ type TimeQuery struct {
 	After       Moment                      // only behind this place; zero: from the first
 	Wanted      func(event.Dimensions) bool // nil: all
 	Selector    *event.Selector             // nil: all
-	// Match is asked before it is known whether a version is the newest one of its event,
-	// so it must have no effects; nil: all. An error ends the page.
-	Match func(*View) (bool, error)
+	// Match is asked about the note of a version before it is known whether the query wants the
+	// rest of it, so it must have no effects; nil: all. An error ends the page. A note that it accepts has
+	// all Pieces, folded ([event.Fold]), by which an engine may find it.
+	Match  func(note []byte) (bool, error)
+	Pieces [][]byte
 }
 
 // TimePage says how far a page has come.

@@ -64,7 +64,7 @@ type server struct {
 // Route serves the queries.
 func Route(e *echo.Echo, c Config) {
 	s := &server{Config: c, source: query.Source{
-		Timeline: c.Timeline, Revision: c.Revision, Note: codec.Note, Origin: codec.Origin, Now: c.Now,
+		Timeline: c.Timeline, Revision: c.Revision, Origin: codec.Origin, Now: c.Now,
 	}}
 	for _, p := range endpoints {
 		e.GET(Path+"/"+p.name, c.Guard.Seated(policy.List, func(c echo.Context) error { return s.serve(c, p) }))

@@ -149,7 +149,7 @@ func (m *memory) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 			continue
 		}
 		if q.Match != nil {
-			if match, err := q.Match(v); err != nil {
+			if match, err := q.Match([]byte(m.events[o.event].note)); err != nil {
 				return p, err
 			} else if !match {
 				continue

@@ -43,9 +43,8 @@ type timePager struct {
 	after      store.Moment    // behind the seconds that are done
 	ended      bool            // no records are left
 
-	asked   []copied       // versions that Match is to be asked about
-	matched []store.Moment // those that it has accepted
-	keys    []string       // of these
+	asked   []asked        // versions that Match is to be asked about
+	matched []uint64       // those that it has accepted
 	found   []store.Moment // newest versions of their events, in no order
 	size    int            // of their values
 	showing bool           // found has all of its seconds and is in order
@@ -63,6 +62,12 @@ type timePager struct {
 type copied struct {
 	store.View
 	at store.Moment
+}
+
+// asked is a version with its note in memory of the page.
+type asked struct {
+	revision uint64
+	note     []byte
 }
 
 // run reads the page.
@@ -84,11 +89,11 @@ func (p *timePager) run(ctx context.Context) error {
 // a file was replaced meanwhile, it is called again with new views, and goes on where it was.
 func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View) error {
 	p.log, p.index = log, v
-	if err := p.begin(); err != nil {
+	if err := p.begin(ctx); err != nil {
 		return err
 	}
-	for ; len(p.matched) > 0; p.matched, p.keys = p.matched[1:], p.keys[1:] {
-		if err := p.find(p.keys[0], p.matched[0]); err != nil {
+	for ; len(p.matched) > 0; p.matched = p.matched[1:] {
+		if err := p.find(p.matched[0]); err != nil {
 			return err
 		}
 	}
@@ -114,7 +119,7 @@ func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View)
 }
 
 // begin decides how the page is read.
-func (p *timePager) begin() error {
+func (p *timePager) begin(ctx context.Context) error {
 	if p.moments != nil || p.byPostings {
 		return nil
 	}
@@ -125,6 +130,13 @@ func (p *timePager) begin() error {
 		}
 	}
 	from, to := p.seconds()
+	if len(p.query.Pieces) > 0 {
+		found, ok, err := p.log.Search(ctx, &seglog.Search{From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces})
+		if err != nil || ok {
+			p.take(found)
+			return err
+		}
+	}
 	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Wanted: p.wanted()}
 	return nil
 }
@@ -135,13 +147,19 @@ func (p *timePager) takePostings(terms []index.Term) error {
 	if err != nil {
 		return err
 	}
+	p.take(revisions)
+	return nil
+}
+
+// take has the page look at versions and at nothing else.
+func (p *timePager) take(revisions []uint64) {
 	p.byPostings = true
+	slices.Sort(revisions)
 	for _, revision := range revisions {
 		if revision <= p.page.Revision {
 			p.left = append(p.left, seglog.Moment{Revision: revision})
 		}
 	}
-	return nil
 }
 
 // next takes the records of the next seconds from the index by time.
@@ -203,48 +221,68 @@ func (p *timePager) pass(second int64) {
 // full reports that the page has looked at enough.
 func (p *timePager) full() bool { return p.looked >= pageLooked || p.entries > pageEntries }
 
-// look looks at a record. If the query wants it, the function of the query is asked about
-// it or, if there is none, it is found.
+// look looks at a record: first, if the query has a function for notes, at its note.
 func (p *timePager) look(ctx context.Context, revision uint64) error {
 	if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
 		return ctx.Err()
 	}
-	e, err := p.log.Borrow(revision)
-	if skipped(p.log, revision, err) {
-		return nil
+	if p.query.Match == nil {
+		return p.find(revision)
 	}
-	if err != nil || e.Kind == seglog.Deleted {
-		return err
+	note, ok := p.log.Note(revision)
+	if !ok {
+		e, _, err := p.borrow(revision)
+		if err != nil || e.Key == nil {
+			return err
+		}
+		if note, err = e.Note(); err != nil {
+			return err
+		}
 	}
-	at := store.Moment{Time: seglog.Occurrence(&e).Time, Revision: revision}
-	key := string(e.Key)
-	switch {
-	case !p.wants(&e, key, at):
-		return nil
-	case p.query.Match != nil:
-		p.asked = append(p.asked, p.copy(&e, seglog.SplitKey(key, e.NamespaceLen), at))
-		return nil
-	}
-	p.size += len(e.Value)
-	return p.find(key, at)
+	from := len(p.memory)
+	p.memory = append(p.memory, note...)
+	p.asked = append(p.asked, asked{revision, p.memory[from:len(p.memory):len(p.memory)]})
+	return nil
 }
 
-// find adds a version to those that are found, if it is the newest one of its event.
-func (p *timePager) find(key string, at store.Moment) error {
-	last, err := lastBefore(p.log, p.index, key, at.Revision, p.page.Revision)
+// borrow returns a version that the query asks for, before its function. There is none, and it has no key, if the query does
+// not, or if it is not held.
+func (p *timePager) borrow(revision uint64) (e seglog.Entry, at store.Moment, err error) {
+	e, err = p.log.Borrow(revision)
+	if skipped(p.log, revision, err) {
+		return seglog.Entry{}, at, nil
+	}
+	if err != nil {
+		return seglog.Entry{}, at, err
+	}
+	if at = (store.Moment{Time: seglog.Occurrence(&e).Time, Revision: revision}); e.Kind == seglog.Deleted || !p.wants(&e, at) {
+		e.Key = nil
+	}
+	return e, at, nil
+}
+
+// find adds a version to those that are found, if the query wants it and it is the newest one of its event.
+func (p *timePager) find(revision uint64) error {
+	e, at, err := p.borrow(revision)
+	if err != nil || e.Key == nil {
+		return err
+	}
+	size := len(e.Value)
+	last, err := lastBefore(p.log, p.index, string(e.Key), revision, p.page.Revision)
 	if last {
 		p.found = append(p.found, at)
+		p.size += size
 	}
 	return err
 }
 
 // wants reports whether the query asks for a version at a place, before its function.
-func (p *timePager) wants(e *seglog.Entry, key string, at store.Moment) bool {
+func (p *timePager) wants(e *seglog.Entry, at store.Moment) bool {
 	q := p.query
 	if at.Time.Before(q.From) || !at.Time.Before(q.To) || q.After != (store.Moment{}) && at.Compare(q.After, q.OldestFirst) <= 0 {
 		return false
 	}
-	namespace, name := key[:e.NamespaceLen], key[e.NamespaceLen+1:]
+	namespace, name := string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:])
 	if p.byPostings && q.Wanted != nil && !q.Wanted(event.DimensionsOf(namespace, e.Attributes)) {
 		return false
 	}
@@ -284,14 +322,12 @@ func (p *timePager) lend() error {
 // page goes on.
 func (p *timePager) hand() (more bool, err error) {
 	for i := range p.asked {
-		c := &p.asked[i]
-		match, err := p.query.Match(&c.View)
+		match, err := p.query.Match(p.asked[i].note)
 		if err != nil {
 			return false, err
 		}
 		if match {
-			p.matched, p.keys = append(p.matched, c.at), append(p.keys, c.Key.String())
-			p.size += len(c.Value)
+			p.matched = append(p.matched, p.asked[i].revision)
 		}
 	}
 	for i := range p.ready {

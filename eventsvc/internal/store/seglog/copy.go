@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"slices"
 	"time"
 
@@ -85,7 +86,7 @@ func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.D
 	page, meta := segmentPage, map[string][]byte{metaBase: recordKey(s.Base), boltfile.StoreID: []byte(s.StoreID)}
 	names := buckets()
 	if compressed {
-		page, names = compressedPage, append(names, bucketBlocks)
+		page, names = compressedPage, append(names, bucketBlocks, bucketNotes, bucketWords)
 		meta[metaBlocks] = recordKey(1)
 	}
 	to, err := boltfile.Create(path, page, names, meta)
@@ -93,7 +94,7 @@ func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.D
 		return err
 	}
 	to.NoSync = true // it is synced once
-	return errors.Join(fill(to), to.Sync(), to.Close())
+	return errors.Join(fill(to), to.View(func(tx *bbolt.Tx) error { return os.Truncate(path, tx.Size()) }), to.Sync(), to.Close())
 }
 
 // all calls some until there are no more records.

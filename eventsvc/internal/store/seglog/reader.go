@@ -27,6 +27,7 @@ type Reader struct {
 	opened     []segmentTx  // in the order of segments
 	Generation int          // rises when it is opened again, which ends the validity of records found before
 	view       store.View   // by Lend
+	notes      openNotes
 }
 
 // segmentTx is a read transaction of a segment, zero as long as the reader has not needed
@@ -80,6 +81,7 @@ func (r *Reader) close() {
 		}
 	}
 	clear(r.opened)
+	r.notes.forget()
 	r.segments, r.pending, r.view = nil, nil, store.View{}
 }
 

@@ -6,13 +6,21 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// A recordWriter writes records to the blocks of a new file.
-type recordWriter struct{ blocks *blockWriter }
+// A recordWriter writes records to the blocks of a new file, and their notes.
+type recordWriter struct {
+	blocks *blockWriter
+	notes  noteWriter
+}
 
 // newRecordWriter returns a recordWriter to a file with a base. Close must be called.
 func newRecordWriter(base uint64) (*recordWriter, error) {
 	b, err := newBlockWriter(base - 1)
-	return &recordWriter{b}, err
+	if err != nil {
+		return nil, err
+	}
+	w := &recordWriter{b, noteWriter{encoder: b.encoder, words: wordWriter{in: map[string]uint64{}}}}
+	w.notes.skip(base - 1)
+	return w, nil
 }
 
 // Close gives up the memory of the encoder.
@@ -25,15 +33,21 @@ func (w *recordWriter) Put(b *bbolt.Bucket, revision uint64, record []byte) erro
 			return err
 		}
 	}
-	return w.blocks.Add(revision, record)
+	if err := w.blocks.Add(revision, record); err != nil {
+		return err
+	}
+	return w.notes.add(b.Tx(), revision, record)
 }
 
 // Finish writes the block in the making, if it has records.
 func (w *recordWriter) Finish(b *bbolt.Bucket) error {
-	if w.blocks.Last() == w.blocks.Covered() {
-		return nil
+	last := w.blocks.Last()
+	if last > w.blocks.Covered() {
+		if err := b.Put(w.blocks.Finish(last)); err != nil {
+			return err
+		}
 	}
-	return b.Put(w.blocks.Finish(w.blocks.Last()))
+	return w.notes.finish(b.Tx(), last)
 }
 
 // PutLost copies a block that cannot be read. The block before covers all before it, so that
@@ -44,8 +58,12 @@ func (w *recordWriter) PutLost(b *bbolt.Bucket, l *lostBlock) error {
 			return err
 		}
 	}
+	if err := w.notes.finish(b.Tx(), l.First-1); err != nil {
+		return err
+	}
 	w.blocks.Skip(l.Last)
-	if l.Key == nil { // it is missing, which the next block tells, because it begins behind it
+	w.notes.skip(l.Last) // what is missing there has every search look at the records
+	if l.Key == nil {    // it is missing, which the next block tells, because it begins behind it
 		return nil
 	}
 	return b.Put(bytes.Clone(l.Key), bytes.Clone(l.Value))

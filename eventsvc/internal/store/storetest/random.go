@@ -1,14 +1,18 @@
 package storetest
 
 import (
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -51,7 +55,7 @@ func (r *random) key() store.Key {
 }
 
 func (r *random) draft() store.Draft {
-	d := draft(fmt.Sprintf("%d", r.rnd.Uint64()), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
+	d := draft(Noted(Text(r.rnd, 1+r.rnd.IntN(6))), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
 	if r.rnd.IntN(10) > 0 { // else without an occurrence: observed once, when it is written
 		n := r.rnd.Int64N(6)
 		d.Attributes = d.Attributes.With(event.Occurrence{First: r.observedAt(), Time: r.observedAt(), Count: n, New: n, Counted: n})
@@ -60,6 +64,46 @@ func (r *random) draft() store.Draft {
 		}
 	}
 	return d
+}
+
+// Noted returns a value that is stored for an event with a note and nothing else.
+func Noted(note string) string {
+	return string(append(protowire.AppendVarint([]byte{1, 10<<3 | byte(protowire.BytesType)}, uint64(len(note))), note...))
+}
+
+// Text returns some words: such as differ in their case, that have parts of others, and that no other text has.
+func Text(rnd *rand.Rand, words int) string {
+	some := []string{"Back-off", "back", "OFF", "restarting", "start", "ſtart", "Kelvin", "\u212aelvin", "straße", "STRASSE", "...", "日本", "日", "x=1", "\n", "\xff", "é", "É"}
+	var b strings.Builder
+	for i := range words {
+		if i > 0 {
+			b.WriteString([]string{" ", "", "-"}[rnd.IntN(3)])
+		}
+		if n := rnd.IntN(len(some) + 4); n < len(some) {
+			b.WriteString(some[n])
+		} else {
+			fmt.Fprintf(&b, "%x", rnd.Uint32())
+		}
+	}
+	return b.String()
+}
+
+// PartOf returns a part of a text that begins and ends with a character, folded.
+func PartOf(rnd *rand.Rand, text string) []byte {
+	runes := []rune(text)
+	from := rnd.IntN(len(runes))
+	return event.Fold(nil, []byte(string(runes[from:from+1+rnd.IntN(len(runes)-from)])))
+}
+
+// match has a query ask for a part of a text, and perhaps for one more.
+func (r *random) match(q *store.TimeQuery) {
+	for range 1 + r.rnd.IntN(2) {
+		q.Pieces = append(q.Pieces, PartOf(r.rnd, Text(r.rnd, 1+r.rnd.IntN(2))))
+	}
+	q.Match = func(note []byte) (bool, error) {
+		note = event.Fold(nil, note)
+		return !slices.ContainsFunc(q.Pieces, func(piece []byte) bool { return !bytes.Contains(note, piece) }), nil
+	}
 }
 
 func (r *random) revision() uint64 {

@@ -11,6 +11,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -89,8 +90,9 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 		if q.Match == nil {
 			return true
 		}
-		match, _ := q.Match(v) // those of tests do not fail
-		return match
+		note, err := codec.Note(v)
+		match, failed := q.Match(note)
+		return match && err == nil && failed == nil // those of tests do not fail
 	}
 	var found []observed
 	revision, err := t.each(q.Range, func(o observed) {
@@ -340,7 +342,7 @@ func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
 		q.Wanted = func(d event.Dimensions) bool { return d.Reason != "T" && d.Namespace != "b" }
 	}
 	if r.rnd.IntN(3) == 0 {
-		q.Match = func(v *store.View) (bool, error) { return v.Revision%3 != 0, nil }
+		r.match(&q)
 	}
 	wantAll, _, wantErr := r.observed(want, q, 1<<30)
 	all, _, err := r.observed(got, q, 1+r.rnd.IntN(20))

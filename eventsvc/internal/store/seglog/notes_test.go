@@ -1,0 +1,121 @@
+package seglog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/storetest"
+)
+
+// wordsOf returns the entry of the words of some frames, each of some notes.
+func wordsOf(t testing.TB, frames [][]string) (key, value []byte) {
+	t.Helper()
+	w := wordWriter{in: map[string]uint64{}}
+	for i, notes := range frames {
+		for _, note := range notes {
+			w.add(event.Fold(nil, []byte(note)))
+		}
+		w.end(uint64(10 * (i + 1)))
+	}
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(true), zstd.WithZeroFrames(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.entry(encoder)
+}
+
+// TestWords: a frame is found by every part of its notes and, by a part of one word, no other is.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	frames := make([][]string, wordFrames)
+	for i := range frames {
+		for range rnd.IntN(4) {
+			frames[i] = append(frames[i], storetest.Text(rnd, 1+rnd.IntN(4)))
+		}
+	}
+	var w wordEntry
+	if err := w.parse(wordsOf(t, frames)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		part := storetest.PartOf(rnd, storetest.Text(rnd, 1+rnd.IntN(2)))
+		in, err := w.frames([]piece{pieceOf(part)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		exact := !bytes.ContainsFunc(part, func(r rune) bool { return r < 0x80 && !isWord(byte(r)) })
+		for i, notes := range frames {
+			has := false
+			for _, note := range notes {
+				has = has || bytes.Contains(event.Fold(nil, []byte(note)), part)
+			}
+			if is := in&(1<<i) != 0; has && !is || exact && is != has {
+				t.Fatalf("%q is in frame %d of %q: %v", part, i, notes, is)
+			}
+		}
+	}
+}
+
+// TestDamagedWords: no flipped bit of an entry goes unnoticed.
+func TestDamagedWords(t *testing.T) {
+	t.Parallel()
+	key, value := wordsOf(t, [][]string{{"a note", "another"}, {"a third"}})
+	for i := range 8 * (len(key) + len(value)) {
+		b := append(bytes.Clone(key), value...)
+		b[i/8] ^= 1 << (i % 8)
+		var w wordEntry
+		if err := w.parse(b[:8], b[8:]); !errors.Is(err, boltfile.ErrChecksum) || len(w.ends) > 0 {
+			t.Errorf("bit %d: %v", i, err)
+		}
+	}
+}
+
+// FuzzWords: whatever bytes are words, they are refused, or searched without harm.
+func FuzzWords(f *testing.F) {
+	key, value := wordsOf(f, [][]string{{"a note", "another"}, {"a third"}})
+	f.Add(key, value[:len(value)-checksumBytes], []byte("NOTE"))
+	f.Fuzz(func(t *testing.T, key, value, part []byte) {
+		if len(key) == 8 {
+			value = binary.BigEndian.AppendUint32(value, boltfile.Checksum(binary.BigEndian.Uint64(key), value))
+		}
+		var w wordEntry
+		if w.parse(key, value) != nil {
+			return
+		}
+		if in, err := w.frames([]piece{pieceOf(part)}); err == nil && in>>len(w.ends) != 0 {
+			t.Errorf("it is in frames %b of %d", in, len(w.ends))
+		}
+	})
+}
+
+// FuzzNotes: whatever a frame of notes has, it is refused, or read without harm.
+func FuzzNotes(f *testing.F) {
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(true), zstd.WithZeroFrames(true))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add([]byte("\x02\x01\x05\x01\x00note"), uint64(999))
+	f.Fuzz(func(t *testing.T, content []byte, revision uint64) {
+		value := encoder.EncodeAll(content, binary.AppendUvarint(nil, 900))
+		var frame notesFrame
+		if frame.parse(recordKey(1000), be.AppendUint32(value, boltfile.Checksum(1000, value))) != nil {
+			return
+		}
+		frame.find(revision)
+		for i := range frame.revisions {
+			if r := frame.revisions[i]; r < 100 || r > 1000 || len(frame.note(i)) > len(content) {
+				t.Errorf("revision %d, %d bytes", r, len(frame.note(i)))
+			}
+		}
+	})
+}

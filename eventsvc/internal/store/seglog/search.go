@@ -1,0 +1,237 @@
+package seglog
+
+import (
+	"bytes"
+	"context"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+const (
+	// searchFrames is in how many frames of notes a text may be, so that these are looked through
+	// and nothing else is. It takes 20 ms.
+	searchFrames = 256
+	// searchMost is how many records with a text are worth to be looked up one by one, which
+	// takes as long. Those who go over the time find the first hundred of more at once.
+	searchMost = 1024
+	// openFrames is how many frames of notes a reader keeps, for records that were not written in
+	// the order in which they were observed.
+	openFrames = 4
+	checkEvery = 1024 // records of a scan are between two looks at whether it is still wanted
+)
+
+// A Search is for the records of a range of seconds up to a revision, whose notes have all pieces. These are
+// folded ([event.Fold]).
+type Search struct {
+	From, To int64
+	Last     uint64
+	Pieces   [][]byte
+
+	pieces   []piece
+	found    []uint64
+	room     []byte
+	unsealed []int // segments that have no words
+}
+
+// framePlace is where a frame of notes is.
+type framePlace struct {
+	segment     int
+	first, last uint64
+}
+
+// Search returns the revisions of the records that match, and perhaps of some that do not, in no
+// order. It reports false if they are too many to be looked up one by one, or if something that
+// shortens the search is damaged.
+func (r *Reader) Search(ctx context.Context, s *Search) (revisions []uint64, ok bool, err error) {
+	for _, text := range s.Pieces {
+		s.pieces = append(s.pieces, pieceOf(text))
+	}
+	frames, ok, err := r.searchWords(s)
+	if err != nil || !ok {
+		return nil, false, err
+	}
+	var frame notesFrame
+	for _, at := range frames {
+		if ctx.Err() != nil {
+			return nil, false, ctx.Err()
+		}
+		if ok, err := r.searchFrame(s, at, &frame); err != nil || !ok {
+			return nil, false, err
+		}
+	}
+	for _, i := range s.unsealed {
+		if ok, err := r.searchRecords(ctx, s, i); err != nil || !ok {
+			return nil, false, err
+		}
+	}
+	for _, p := range r.pending {
+		if more, _ := s.look(p.Revision, p.Data); !more {
+			return nil, false, nil
+		}
+	}
+	return s.found, len(s.found) <= searchMost, nil
+}
+
+// searchWords returns the frames of notes in which words of the pieces are.
+func (r *Reader) searchWords(s *Search) (frames []framePlace, ok bool, err error) {
+	parts, err := r.parts(s.Last, s.From, s.To)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, p := range parts {
+		stored, ok := p.(*stored)
+		switch {
+		case !ok:
+			continue // pending records are searched in any case
+		case !r.segments[stored.segment].Compressed:
+			s.unsealed = append(s.unsealed, stored.segment)
+			continue
+		}
+		if frames, ok, err = r.searchSegment(s, stored.segment, frames); err != nil || !ok {
+			return nil, false, err
+		}
+	}
+	return frames, true, nil
+}
+
+// searchSegment adds the frames of a segment. It reports false if they are too many, or if words are damaged.
+func (r *Reader) searchSegment(s *Search, i int, frames []framePlace) (_ []framePlace, ok bool, err error) {
+	v, err := r.segment(i)
+	if err != nil {
+		return nil, false, err
+	}
+	words := v.tx.Bucket([]byte(bucketWords))
+	if words == nil {
+		return nil, false, nil
+	}
+	var w wordEntry
+	covered := r.segments[i].Base - 1
+	c := words.Cursor()
+	for key, value := c.First(); key != nil; key, value = c.Next() {
+		if w.parse(key, value) != nil || w.from != covered {
+			return nil, false, nil
+		}
+		in, err := w.frames(s.pieces)
+		if err != nil || len(frames)+count(in) > searchFrames {
+			return nil, false, nil
+		}
+		for at, end := range w.ends {
+			if in&(1<<at) != 0 {
+				frames = append(frames, framePlace{i, covered + 1, end})
+			}
+			covered = end
+		}
+	}
+	return frames, recordsIn(r.segments[i], v.tx).Last(0) <= covered, nil
+}
+
+// searchFrame adds the records of a frame of notes. It reports false if they are too many, or if the frame is damaged.
+func (r *Reader) searchFrame(s *Search, at framePlace, f *notesFrame) (ok bool, err error) {
+	v, err := r.segment(at.segment)
+	if err != nil {
+		return false, err
+	}
+	notes := v.tx.Bucket([]byte(bucketNotes))
+	if notes == nil || at.first > s.Last {
+		return notes != nil, nil
+	}
+	key := recordKey(at.last)
+	if f.parse(key, notes.Get(key)) != nil || f.first != at.first {
+		return false, nil
+	}
+	for i, revision := range f.revisions {
+		if !f.known[i] || s.has(f.note(i)) {
+			s.found = append(s.found, revision)
+		}
+	}
+	return len(s.found) <= searchMost, nil
+}
+
+// searchRecords adds the records of a segment that is not compressed. It reports false if they are too many.
+func (r *Reader) searchRecords(ctx context.Context, s *Search, i int) (ok bool, err error) {
+	v, err := r.segment(i)
+	if err != nil {
+		return false, err
+	}
+	n := 0
+	return recordsIn(r.segments[i], v.tx).Each(0, func(revision uint64, record []byte) (bool, error) {
+		if n++; n%checkEvery == 0 && ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		return s.look(revision, record)
+	}, passLost)
+}
+
+// look adds a record if it matches. It reports false if there are too many, or if the record is damaged.
+func (s *Search) look(revision uint64, record []byte) (more bool, err error) {
+	if revision > s.Last {
+		return true, nil
+	}
+	e, err := ParseEntry(revision, record)
+	if err != nil {
+		return false, nil //nolint:nilerr // whoever looks it up is told
+	}
+	if e.Kind == Deleted {
+		return true, nil
+	}
+	if note, unread := e.Note(); unread != nil || s.has(note) {
+		s.found = append(s.found, revision)
+	}
+	return len(s.found) <= searchMost, nil
+}
+
+// has reports whether a note has all pieces.
+func (s *Search) has(note []byte) bool {
+	s.room = event.Fold(s.room[:0], note)
+	for _, text := range s.Pieces {
+		if !bytes.Contains(s.room, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// openNotes are the frames of notes that a reader has used last.
+type openNotes struct {
+	frames [openFrames]struct {
+		segment int
+		notesFrame
+	}
+	next int // is replaced
+}
+
+// Note returns the note of a record of a compressed segment, without the rest of it. It reports false if it cannot, and the
+// record has to be looked at. The note is valid until the next call of a method.
+func (r *Reader) Note(revision uint64) (note []byte, ok bool) {
+	i := r.segments.find(revision)
+	if i < 0 || !r.segments[i].Compressed {
+		return nil, false
+	}
+	for at := range r.notes.frames {
+		if f := &r.notes.frames[at]; f.segment == i && f.first <= revision && revision <= f.last {
+			return f.find(revision)
+		}
+	}
+	v, err := r.segment(i)
+	if err != nil {
+		return nil, false
+	}
+	b := v.tx.Bucket([]byte(bucketNotes))
+	if b == nil {
+		return nil, false
+	}
+	f := &r.notes.frames[r.notes.next%openFrames]
+	r.notes.next++
+	key, value := b.Cursor().Seek(recordKey(revision))
+	if f.segment = i; f.parse(key, value) != nil || revision < f.first {
+		return nil, false
+	}
+	return f.find(revision)
+}
+
+// forget gives up the frames, which are those of segments that may have been replaced.
+func (o *openNotes) forget() {
+	for i := range o.frames {
+		o.frames[i].first, o.frames[i].last = 1, 0
+	}
+}

@@ -1,0 +1,200 @@
+package seglog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"math/bits"
+	"slices"
+
+	"github.com/klauspost/compress/zstd"
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+// The words of so many frames of notes are in one entry, a bit for each frame, or of those with so
+// many bytes of words. An event takes 5 bytes there. In a filter of hashes it would take as much,
+// and nothing could be said of a part of a word.
+const (
+	wordFrames = 64
+	wordBytes  = 1 << 20
+)
+
+// isWord reports whether a byte of a folded text belongs to a word. All bytes of characters that are no ASCII do.
+func isWord(b byte) bool {
+	return b >= 0x80 || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9'
+}
+
+// A wordWriter writes the words of folded notes.
+type wordWriter struct {
+	from uint64            // the words are of revisions behind this one
+	ends []uint64          // the last revisions of the frames
+	in   map[string]uint64 // bits of the frames that have a word
+	size int               // of the words
+}
+
+// add adds the words of a note to the frame in the making.
+func (w *wordWriter) add(note []byte) {
+	bit := uint64(1) << len(w.ends)
+	for len(note) > 0 {
+		n := 0
+		for n < len(note) && isWord(note[n]) {
+			n++
+		}
+		if n > 0 {
+			if in, ok := w.in[string(note[:n])]; in&bit == 0 {
+				w.in[string(note[:n])] = in | bit
+				if !ok {
+					w.size += n + 1
+				}
+			}
+		}
+		note = note[min(n+1, len(note)):]
+	}
+}
+
+// end ends a frame.
+func (w *wordWriter) end(last uint64) { w.ends = append(w.ends, last) }
+
+// write writes the words if they are enough for an entry, or with all in any case.
+func (w *wordWriter) write(tx *bbolt.Tx, encoder *zstd.Encoder, all bool) error {
+	n := len(w.ends)
+	if n == 0 || !all && n < wordFrames && w.size < wordBytes {
+		return nil
+	}
+	return tx.Bucket([]byte(bucketWords)).Put(w.entry(encoder))
+}
+
+// entry returns the entry of the frames that have ended, and begins the next one.
+func (w *wordWriter) entry(encoder *zstd.Encoder) (key, value []byte) {
+	n := len(w.ends)
+	last := w.ends[n-1]
+	value = binary.AppendUvarint(nil, last-w.from-1)
+	value = binary.AppendUvarint(value, uint64(n))
+	for at, end := range w.ends {
+		before := w.from
+		if at > 0 {
+			before = w.ends[at-1]
+		}
+		value = binary.AppendUvarint(value, end-before)
+	}
+	words, in := w.table()
+	value = append(binary.AppendUvarint(value, uint64(len(words))), words...)
+	value = encoder.EncodeAll(in, value)
+	w.from, w.ends, w.size = last, w.ends[:0], 0
+	clear(w.in)
+	return recordKey(last), be.AppendUint32(value, boltfile.Checksum(last, value))
+}
+
+// table returns the words, each between two line ends, and the bits of each.
+func (w *wordWriter) table() (words, in []byte) {
+	words, in = append(make([]byte, 0, w.size+1), '\n'), make([]byte, 0, 8*len(w.in))
+	for _, word := range slices.Sorted(maps.Keys(w.in)) {
+		words = append(append(words, word...), '\n')
+		in = binary.LittleEndian.AppendUint64(in, w.in[word])
+	}
+	return words, in
+}
+
+// A wordEntry says in which frames of notes there are which words.
+type wordEntry struct {
+	from  uint64   // it covers the revisions behind this one
+	ends  []uint64 // the last revisions of the frames
+	words []byte   // each between two line ends
+	in    []byte   // the frame with the bits of each word
+	bits  []byte   // its content, once it was needed
+}
+
+// parse verifies an entry. It shares the memory of value. After an error it covers nothing.
+func (w *wordEntry) parse(key, value []byte) error {
+	*w = wordEntry{ends: w.ends[:0], bits: w.bits[:0]}
+	last, before, c, err := openValue(key, value)
+	if err != nil {
+		return err
+	}
+	end := last - before - 1
+	for range c.number(wordFrames) {
+		end += uint64(c.number(int(last - end)))
+		w.ends = append(w.ends, end)
+	}
+	words := c.take(c.number(len(c.b)))
+	if c.bad || end != last || len(words) == 0 {
+		w.ends = w.ends[:0]
+		return errBlockContent
+	}
+	w.from, w.words, w.in = last-before-1, words, c.b
+	return nil
+}
+
+// A Piece is a folded text that notes are searched for, as it shows in their words: the parts
+// between which it has something else, with a line end where a word begins or ends.
+type piece [][]byte
+
+// pieceOf splits a folded text.
+func pieceOf(text []byte) (p piece) {
+	for at := 0; at < len(text); at++ {
+		from := at
+		for at < len(text) && isWord(text[at]) {
+			at++
+		}
+		if from == at {
+			continue
+		}
+		var part []byte
+		if from > 0 {
+			part = append(part, '\n')
+		}
+		part = append(part, text[from:at]...)
+		if at < len(text) {
+			part = append(part, '\n')
+		}
+		p = append(p, part)
+	}
+	return p
+}
+
+// frames returns in which frames all parts of the pieces are, a bit for each.
+func (w *wordEntry) frames(pieces []piece) (uint64, error) {
+	all := ^uint64(0) >> (64 - len(w.ends))
+	for _, p := range pieces {
+		for _, part := range p {
+			in, err := w.having(part)
+			if all &= in; err != nil || all == 0 {
+				return 0, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// having returns in which frames words with a part are.
+func (w *wordEntry) having(part []byte) (in uint64, err error) {
+	word, counted := -1, 0 // the word that begins behind the line ends that were counted
+	for at := 0; ; {
+		i := bytes.Index(w.words[at:], part)
+		if i < 0 {
+			return in, nil
+		}
+		if len(w.bits) == 0 {
+			if w.bits, err = inflate(w.bits, w.in); err != nil {
+				return 0, err
+			}
+		}
+		at += i + 1 // behind the line end that the part may begin with
+		word += bytes.Count(w.words[counted:at], []byte{'\n'})
+		counted = at
+		if 8*word+8 > len(w.bits) {
+			return 0, errBlockContent
+		}
+		in |= binary.LittleEndian.Uint64(w.bits[8*word:])
+		end := bytes.IndexByte(w.words[at:], '\n')
+		if end < 0 {
+			return in, nil
+		}
+		at += end // the line end in front of the next word
+	}
+}
+
+// count returns the number of bits.
+func count(frames uint64) int { return bits.OnesCount64(frames) }
