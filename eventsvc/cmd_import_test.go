@@ -209,3 +209,34 @@ func TestUndo(t *testing.T) {
 	}
 	command(t, 2, append([]string{"export", "-", "--after=1", "--at=2"}, here...)...)
 }
+
+// TestOwnOutput: what get prints in any form is imported unchanged.
+func TestOwnOutput(t *testing.T) {
+	t.Parallel()
+	i, dir := newIssuer(t), t.TempDir()
+	p := start(t, dir, i)
+	command(t, 3, "import", "internal/dump/testdata/dumps", "--data-dir="+dir, "--listen-admin="+p.addrs["--listen-admin"])
+	p.do("POST", eventsPath, strings.Replace(newEvent("odd"), `"reason"`, `"note":"a: |\n\u001b[2J \u202e --- # 'x'\n\n- y\t","reason"`, 1))
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(p.token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := command(t, 0, "digest", "--data-dir="+dir, "--listen-admin="+p.addrs["--listen-admin"])
+	for _, form := range []string{"json", "yaml", "ndjson"} {
+		out := command(t, 0, "get", "-A", "-o", form, "--server", "http://"+p.addrs["--listen-http"], "--token-file", token)
+		if strings.ContainsAny(out, "\x1b\u202e") {
+			t.Errorf("%s has control characters", form)
+		}
+		copied := t.TempDir()
+		command(t, 0, "import", dumpFile(t, out), "--strict", "--data-dir="+copied)
+		if got := command(t, 0, "digest", "--data-dir="+copied); got != want {
+			t.Errorf("%s: %s, want %s", form, got, want)
+		}
+	}
+	for _, form := range []string{"json", "yaml"} {
+		out := command(t, 0, "get", "-n", "none", "-o", form, "--server", "http://"+p.addrs["--listen-http"], "--token-file", token)
+		if !strings.Contains(out, "[]") {
+			t.Errorf("an empty list in %s: %q", form, out)
+		}
+	}
+}

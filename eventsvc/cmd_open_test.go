@@ -126,12 +126,35 @@ func TestOpen(t *testing.T) {
 	if n := strings.Count(listed, "\n"); n != 11 {
 		t.Errorf("get has %d events", n)
 	}
+	access := []string{"--server", base, "--token-file", s.found(`--token-file (\S+)`)}
+	for _, args := range [][]string{{"query", "events"}, {"query", "histogram"}, {"get", "-A", "--since", "1h"}} { // long after the dump
+		if said := complaint(t, append(args, access...)); !strings.Contains(said, "the newest was seen at 2026-02-03 ") {
+			t.Errorf("%v: %s", args, said)
+		}
+	}
 	if code := s.end(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+}
+
+// complaint returns what a command writes to standard error.
+func complaint(t *testing.T, args []string) string {
+	t.Helper()
+	errs, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(t.Context(), args, io.Discard, errs, nil); err != nil {
+		t.Fatal(err)
+	}
+	said, err := os.ReadFile(errs.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(said)
 }
 
 // TestOpenKeeps: a dump that is kept can be opened again, without secrets in between.

@@ -25,7 +25,7 @@ type get struct {
 	To      string `env:"-" placeholder:"TIME" help:"Only events that were last seen before this time."`
 	Prefix  string `env:"-" placeholder:"TEXT" help:"Only events about objects whose name begins with this, such as web-."`
 	Last    int    `env:"-" placeholder:"N" help:"Only the N events that were last seen."`
-	Output  string `env:"-" short:"o" default:"table" enum:"table,json,ndjson" help:"table, json (one list) or ndjson (one event per line)."`
+	Output  string `env:"-" short:"o" default:"table" enum:"table,json,yaml,ndjson" help:"table, json or yaml (one list) or ndjson (one event per line)."`
 	Wide    bool   `env:"-" help:"Do not cut notes at the width of the terminal."`
 }
 
@@ -40,7 +40,7 @@ func (*get) Help() string {
     eventsvc get -A -- pull -cached
     eventsvc get -A -o ndjson | jq -r .reason | sort | uniq -c
 
-A table is in the order of time, the newest last. JSON is in the order of the server, by namespace and name, unless --last,
+A table is in the order of time, the newest last. JSON and YAML are in the order of the server, by namespace and name, unless --last,
 --since or a text is given. A server that answers queries looks for --since and text itself, and -A is then all that you may
 list; other servers send everything, and it is compared here. The exit code is 0 if there are no events, too.
 
@@ -146,7 +146,15 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	for _, line := range a.notices(p.Has("namespace")) {
 		fmt.Fprintln(g.std.Err, "eventsvc: "+printable.OneLine(line))
 	}
+	g.say(ctx, c, p, a.HistoryFrom)
 	return nil
+}
+
+// say says when the newest event was seen, if a range before now has none.
+func (g *getting) say(ctx context.Context, c *client.Client, asked url.Values, historyFrom time.Time) {
+	if g.read == 0 && g.From == "" && g.Since > 0 {
+		sayNewest(ctx, c, g.std.Err, asked, historyFrom)
+	}
 }
 
 // latest ends a range that has what was observed in the future, by reporters whose clocks are ahead.

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
 
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/printable"
@@ -64,7 +65,7 @@ func writeJSON(out *bytes.Buffer, output string, object []byte) error {
 	return out.WriteByte('\n')
 }
 
-// jsonList writes events as the items of one list or, for ndjson, each on a line.
+// jsonList writes events as the items of one list, in JSON or YAML, or, for ndjson, each on a line.
 type jsonList struct {
 	w              *bufio.Writer
 	domain, output string
@@ -73,7 +74,10 @@ type jsonList struct {
 
 func newJSONList(w io.Writer, domain, output string) *jsonList {
 	l := &jsonList{w: bufio.NewWriterSize(w, 64<<10), domain: domain, output: output}
-	if output == "json" {
+	switch output {
+	case "yaml":
+		fmt.Fprintf(l.w, "apiVersion: events.%s/v1\nkind: EventList\nitems:", domain)
+	case "json":
 		fmt.Fprintf(l.w, "{\n  \"kind\": \"EventList\",\n  \"apiVersion\": \"events.%s/v1\",\n  \"items\": [", domain)
 	}
 	return l
@@ -82,9 +86,13 @@ func newJSONList(w io.Writer, domain, output string) *jsonList {
 func (l *jsonList) add(s seen) error {
 	var text bytes.Buffer
 	var err error
-	if l.output == "ndjson" {
+	switch l.output {
+	case "ndjson":
 		err = writeJSON(&text, l.output, s.object(l.domain))
-	} else {
+	case "yaml":
+		l.separator = "\n"
+		err = writeYAML(&text, s.object(l.domain))
+	default:
 		text.WriteString(l.separator + "\n    ")
 		l.separator = ","
 		err = json.Indent(&text, printable.JSON(s.object(l.domain)), "    ", "  ")
@@ -95,10 +103,29 @@ func (l *jsonList) add(s seen) error {
 	return err
 }
 
+// writeYAML writes an object as an item of a list. One whose text could change what a terminal shows is written as JSON,
+// which is YAML too, with escapes.
+func writeYAML(out *bytes.Buffer, object []byte) error {
+	text, err := yaml.JSONToYAML(object)
+	if err != nil {
+		return err
+	}
+	block := strings.TrimSuffix(string(text), "\n")
+	if printable.Lines(block) != block {
+		block = string(bytes.TrimSpace(printable.JSON(object)))
+	}
+	out.WriteString("\n- " + strings.ReplaceAll(block, "\n", "\n  "))
+	return nil
+}
+
 func (l *jsonList) end() error {
 	after := ""
 	switch {
 	case l.output == "ndjson":
+	case l.output == "yaml" && l.separator == "":
+		after = " []\n"
+	case l.output == "yaml":
+		after = "\n"
 	case l.separator == "":
 		after = "]\n}\n"
 	default:

@@ -256,6 +256,9 @@ func (q *queryCmd) Run(ctx context.Context, std IO) error {
 	for _, line := range a.notices(p.Has("namespace")) {
 		fmt.Fprintln(std.Err, "eventsvc: "+printable.OneLine(line))
 	}
+	if q.From == "" && q.At == "" && a.rows() == 0 && a.Total == 0 && len(a.Buckets)+len(a.Facets) == 0 {
+		sayNewest(ctx, c, std.Err, p, a.HistoryFrom)
+	}
 	if q.Output == "json" {
 		return writeAnswer(out, a)
 	}
@@ -311,6 +314,23 @@ func (q *queryCmd) pageOf(all *answer, m mode) int {
 		return most
 	}
 	return min(most, q.limit()-all.rows())
+}
+
+// sayNewest says when the newest event was seen, if there is any, to somebody whose range has none.
+func sayNewest(ctx context.Context, c *client.Client, w io.Writer, asked url.Values, historyFrom time.Time) {
+	p := url.Values{"limit": {"1"}, "from": {historyFrom.UTC().Format(time.RFC3339)}, "to": {latest}}
+	if asked.Has("namespace") {
+		p["namespace"] = asked["namespace"]
+	}
+	a, err := fetch(ctx, c, "events", p)
+	if err != nil || len(a.Items) == 0 { // it was only a hint
+		return
+	}
+	if s, err := decode(a.Items[0]); err == nil {
+		at := lastSeen(s.event).Local()
+		fmt.Fprintf(w, "eventsvc: no events in this range; the newest was seen at %s: look there with --from '%s'\n",
+			at.Format(time.DateTime), at.Add(-time.Hour).Format("2006-01-02 15:04"))
+	}
 }
 
 // fetch asks one question. It says so if the server cannot be asked: kube-apiserver has no such path, or has no rule for it.

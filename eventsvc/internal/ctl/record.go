@@ -58,7 +58,6 @@ func (*record) Help() string {
     eventsvc record --regarding Job/nightly --reason BackupFailed --type Warning --note "no space left on /backup"
     eventsvc record -n shop --regarding Deployment/web --reason Deployed --label version=1.4.2
     eventsvc record -f - < events.ndjson
-    kubectl get events -A -o json | jq -c '.items[]' | eventsvc record -f -
 
 A line without an apiVersion is an event of events.k8s.io/v1. A line is refused with its number if it is of another kind or has
 an unknown field; the other lines are recorded.
@@ -142,6 +141,9 @@ func (r *recording) many(ctx context.Context, in io.Reader) error {
 		if len(text) == 0 {
 			continue
 		}
+		if r.stored+r.failed == 0 && number == 1 && isDump(text) {
+			return errDump
+		}
 		places <- struct{}{}
 		lines.Go(func() {
 			r.line(ctx, n, text)
@@ -161,6 +163,30 @@ func (r *recording) many(ctx context.Context, in io.Reader) error {
 		return fmt.Errorf("%d of %d events are not recorded", r.failed, r.failed+r.stored)
 	}
 	return nil
+}
+
+// errDump is the error of a file that has events in another form than one a line.
+var errDump = errors.New("this is a dump, such as a list, a watch or YAML, and not one event a line: eventsvc import reads it, and keeps its uids and times")
+
+// isDump reports whether the first line of a file is that of a list, a watch, YAML or a packed file. Of a pretty-printed object, it
+// is a bracket.
+func isDump(line []byte) bool {
+	var head struct {
+		Kind          string
+		Items, Object json.RawMessage
+	}
+	for _, begin := range []string{"[{", "---", "apiVersion:", "items:", "kind:", "\x1f\x8b", "PK\x03\x04"} {
+		if bytes.HasPrefix(line, []byte(begin)) {
+			return true
+		}
+	}
+	if len(line) == 1 && (line[0] == '{' || line[0] == '[') {
+		return true
+	}
+	if json.Unmarshal(line, &head) != nil {
+		return false
+	}
+	return strings.HasSuffix(head.Kind, "List") || head.Items != nil || head.Object != nil
 }
 
 // line records the event of one line and prints why it cannot be recorded.

@@ -85,6 +85,20 @@ func recordLines(t *testing.T, handler http.Handler, r record, lines string) (sa
 	return string(text), err
 }
 
+// TestRecordOfDumps: a file in another form than one event a line is refused as a whole, and the error says what reads it.
+func TestRecordOfDumps(t *testing.T) {
+	t.Parallel()
+	for _, lines := range []string{
+		"{\n  \"kind\": \"List\"\n}\n", "[\n{}\n]\n", `[{"kind":"Event"}]`, "apiVersion: v1\n", "---\nkind: Event\n", "\x1f\x8b\x08\n",
+		`{"kind":"EventList","items":[]}`, `{"type":"ADDED","object":{}}`,
+	} {
+		refuse := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Errorf("%q: something is sent", lines) })
+		if said, err := recordLines(t, refuse, record{}, lines); err == nil || !strings.Contains(err.Error(), "eventsvc import reads it") || said != "" {
+			t.Errorf("%q: %v, %s", lines, err, said)
+		}
+	}
+}
+
 // TestRecordRefuses: a line with a field or a kind that would be lost is refused with its number, and the others are recorded.
 func TestRecordRefuses(t *testing.T) {
 	t.Parallel()
