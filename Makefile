@@ -90,7 +90,7 @@ cluster-faults: ## every fault of the profile cluster under load, and failovers 
 	@cd deploy/test && E2E_COMPOSE=1 $(TEST) -timeout 120m -v ./cluster $(if $(filter short,$(FAULTS)),,-faults=all -losses=$(or $(LOSSES),20) -waits=$(or $(WAITS),20))
 
 robustness: ## the long forms of the store's tests (ROBUSTNESS_FLAGS="-compress -run TestFlippedBytes")
-	@cd eventsvc && $(GO) test -v -count=1 -timeout 6h ./internal/store/bolt -long $(ROBUSTNESS_FLAGS)
+	@cd eventsvc && $(GO) test -v -count=1 -timeout 6h -p 1 ./internal/store/bolt ./internal/store/postgres -long $(ROBUSTNESS_FLAGS)
 
 conformance: ## stock Kubernetes clients against a running eventsvc, on each engine
 	$(call each,$(wildcard deploy/test/conformance),$(TEST) ./... && $(TEST) . -store=postgres -replicas=2)

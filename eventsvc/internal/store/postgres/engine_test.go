@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,14 +21,21 @@ import (
 	"tidings.example/shared/pgtest"
 )
 
+// compress has the copies of these tests compress their log files as soon as they are sealed.
+var compress = flag.Bool("compress", false, "compress log files as soon as they are sealed")
+
 // options are those of a replica, with limits so small that segments, merges and replays happen all the time.
 func options(dsn, dir string) postgres.Options {
-	return postgres.Options{
+	o := postgres.Options{
 		Access: postgres.Access{DSN: dsn},
 		Copy: bolt.Options{
 			Dir: dir, SegmentBytes: 8 << 10, RingEntries: 16, MemtableLimit: 20, MaxBytes: -1, MinFree: -1,
 		},
 	}
+	if *compress {
+		o.Copy.CompressAfter = time.Nanosecond
+	}
+	return o
 }
 
 // open opens a replica and waits until it has caught up.
