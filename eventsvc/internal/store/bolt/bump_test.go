@@ -111,7 +111,7 @@ func TestBumpWhileOpen(t *testing.T) {
 	defer w.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
-	const each = 300
+	const each = 100
 	for n := range 4 {
 		all.Go(func() {
 			for i := range each {

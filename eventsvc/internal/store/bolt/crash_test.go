@@ -24,7 +24,7 @@ var long = flag.Bool("long", false, "run the long forms of the robustness tests"
 
 // The tests wait for the disk more than they compute, so more of them run at a time than there are processors.
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", "6"); err != nil { // -parallel goes before
+	if err := flag.Set("test.parallel", "8"); err != nil { // -parallel goes before
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -93,6 +93,8 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
+	silent := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // which has it print its stacks
+	defer silent.Stop()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
@@ -100,6 +102,7 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 			continue // the line that the kill cut off
 		}
 		if len(acks) == 0 {
+			silent.Stop()
 			time.AfterFunc(after, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
 		}
 		count, _ := strconv.Atoi(fields[1])

@@ -79,7 +79,9 @@ func runHistory(t *testing.T, dir string, round int, start time.Time) (done, pen
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	begun := map[int]porcupine.Operation{} // by client
+	begun := map[int]porcupine.Operation{}                                                       // by client
+	silent := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // which has it print its stacks
+	defer silent.Stop()
 	var kill *time.Timer
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var s step
@@ -87,6 +89,7 @@ func runHistory(t *testing.T, dir string, round int, start time.Time) (done, pen
 			continue // the line that the kill cut off
 		}
 		if kill == nil {
+			silent.Stop()
 			kill = time.AfterFunc(time.Duration(5+rand.IntN(60))*time.Millisecond, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
 		}
 		now, client := time.Since(start).Nanoseconds(), round*crashWriters+s.Client

@@ -3,16 +3,15 @@ package bolt_test
 import (
 	"errors"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -69,7 +68,7 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 				}
 			}
 			refuses(t, db)
-			if err := within(t, stopped); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), file) {
+			if err := storetest.Within(t, stopped); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), file) {
 				t.Errorf("the store has stopped with %v, want the file and why", err)
 			}
 			want := dump(t, db)
@@ -84,19 +83,6 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-// within receives from a channel.
-func within(t *testing.T, c <-chan error) error {
-	t.Helper()
-	select {
-	case err := <-c:
-		return err
-	case <-time.After(10 * time.Second):
-		stacks := make([]byte, 1<<20)
-		t.Fatalf("it goes on:\n%s", stacks[:runtime.Stack(stacks, true)])
-		return nil
 	}
 }
 

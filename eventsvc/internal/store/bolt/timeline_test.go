@@ -412,7 +412,7 @@ func TestNotCredible(t *testing.T) {
 func TestTimelineWhileWritten(t *testing.T) {
 	t.Parallel()
 	const events = 30
-	writes := 400
+	writes := 200
 	if *long {
 		writes = 20_000
 	}
@@ -533,13 +533,8 @@ func TestTimelineLetsGo(t *testing.T) {
 				}
 				done := make(chan error, 1)
 				go func() { done <- db.Close() }()
-				select {
-				case err := <-done:
-					if err != nil {
-						t.Error(err)
-					}
-				case <-time.After(10 * time.Second):
-					t.Error("the store waits for the function")
+				if err := storetest.Within(t, done); err != nil { // the store does not wait for the function
+					t.Error(err)
 				}
 				return false
 			}

@@ -22,7 +22,7 @@ import (
 func TestReadersBesideRewrites(t *testing.T) {
 	t.Parallel()
 	db := openQuiet(t, func(o *Options) { o.SegmentBytes = 64 << 10 })
-	const n, readers, rounds = 60, 4, 15
+	const n, readers, rounds = 60, 4, 8
 	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
 	for i := range n {
 		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: make([]byte, 2000)}); err != nil {

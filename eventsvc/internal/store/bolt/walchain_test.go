@@ -34,7 +34,7 @@ type chain struct {
 // rotated, and stores stop because a file has failed.
 func TestRestartsOfRestarts(t *testing.T) {
 	t.Parallel()
-	rounds := 25
+	rounds := 10
 	if long := flag.Lookup("long"); long != nil && long.Value.String() == "true" {
 		rounds = 300
 	}
