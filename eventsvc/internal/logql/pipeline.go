@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"tidings.example/eventsvc/internal/flow"
 )
@@ -135,6 +137,36 @@ func (l *Log) MatchesLine(turns *flow.Turns, line string) bool {
 		}
 	}
 	return true
+}
+
+// FiltersLines reports whether the pipeline has line filters.
+func (l *Log) FiltersLines() bool {
+	return slices.ContainsFunc(l.Stages, func(s Stage) bool {
+		_, ok := s.(*lineFilter)
+		return ok
+	})
+}
+
+// mostParts bounds what a store looks for before lines are matched.
+const mostParts = 16
+
+// LineParts returns some texts that are in each line that MatchesLine accepts, in upper or lower
+// case: that of a filter with one text, and what every match of a regular expression has.
+func (l *Log) LineParts() (parts []string) {
+	for _, s := range l.Stages {
+		f, ok := s.(*lineFilter)
+		switch {
+		case !ok || f.op[0] != '|' || len(f.texts) != 1:
+		case f.res == nil:
+			parts = append(parts, f.texts[0])
+		default:
+			if re, err := syntax.Parse(f.texts[0], syntax.Perl); err == nil {
+				parts = appendLiterals(parts, re)
+			}
+		}
+	}
+	parts = slices.DeleteFunc(parts, func(text string) bool { return text == "" || !utf8.ValidString(text) })
+	return parts[:min(len(parts), mostParts)]
 }
 
 // Needs returns the names of the labels that the pipeline depends on, and whether it depends

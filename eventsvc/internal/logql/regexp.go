@@ -87,6 +87,19 @@ func instructions(re *syntax.Regexp) int {
 	return max(n, 1)
 }
 
+// appendLiterals appends texts that every match has.
+func appendLiterals(parts []string, re *syntax.Regexp) []string {
+	switch {
+	case re.Op == syntax.OpLiteral:
+		return append(parts, string(re.Rune))
+	case re.Op == syntax.OpConcat, re.Op == syntax.OpCapture, re.Op == syntax.OpPlus, re.Op == syntax.OpRepeat && re.Min > 0:
+		for _, sub := range re.Sub {
+			parts = appendLiterals(parts, sub)
+		}
+	}
+	return parts
+}
+
 // matches reports whether a text has a match, false once the turns are over. A long text is
 // matched in several turns.
 func (p *pattern) matches(turns *flow.Turns, text string) bool {

@@ -283,6 +283,7 @@ type scanning struct {
 	request *request
 	in      period
 	visit   func(*entry) bool
+	filters bool // the pipeline has line filters, so that events are looked at by their notes
 	over    bool // visit has had enough
 	bytes   int  // of complete entries, which visit keeps
 }
@@ -290,11 +291,18 @@ type scanning struct {
 // scan calls visit with the entries of a query in a range of time, until it returns
 // false. Complete entries have all their labels.
 func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, visit func(*entry) bool) error {
-	s := &scanning{reader: *a.reader(r.turns, l, complete), request: r, in: in, visit: visit}
+	s := &scanning{reader: *a.reader(r.turns, l, complete), request: r, in: in, visit: visit, filters: l.FiltersLines()}
+	var pieces [][]byte
+	for _, text := range l.LineParts() {
+		pieces = append(pieces, event.Fold(nil, []byte(text)))
+	}
 	known := a.selected(r, l)
 	revision := a.Store.Revision()
 	for step := range in.steps(forward) {
 		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision}, OldestFirst: forward, Wanted: known.may}
+		if s.filters {
+			q.Match, q.Pieces = s.note, pieces
+		}
 		if !l.Plain() {
 			q.Wanted = func(d event.Dimensions) bool { return known.of(d) >= 0 }
 			if err := known.occurrences(q.Range, nil); err != nil {
@@ -321,13 +329,24 @@ func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, 
 	return nil
 }
 
+// look counts an event that is looked at. It reports false if there are too many.
+func (s *scanning) look() bool {
+	s.request.looked++
+	return s.request.looked <= maxLooked
+}
+
+// note reports whether a note passes the line filters.
+func (s *scanning) note(note []byte) (bool, error) {
+	return s.look() && s.log.MatchesLine(s.turns, string(note)), s.turns.Err()
+}
+
 // event visits an event if it is within the range and passes the pipeline. It reports
 // whether to go on.
 func (s *scanning) event(v *store.View, at store.Moment) bool {
 	if at.Time.Before(s.in.start) || !at.Time.Before(s.in.end) {
 		return true // within the first or the last second
 	}
-	if s.request.looked++; s.request.looked > maxLooked {
+	if !s.filters && !s.look() {
 		return false
 	}
 	if e := s.entry(v, at); e != nil && s.err == nil {
