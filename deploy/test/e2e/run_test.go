@@ -209,6 +209,8 @@ func TestDocumentation(t *testing.T) {
 		"docs/how-to/backup.md": {"var/events.tar: revision ", "events, checked", "no problem found", `"revision":`, "0 created, 0 changed, 0 deleted"},
 		"docs/how-to/commandline.md": {"default/nightly.", "BackupFailed   job/nightly", "shop/web-3.", "deployment/web-3", `"attempt":"2"`,
 			"in all: # Warning 1, = Normal ", "REASON         OBJECT", "reason      1       "},
+		"docs/how-to/dump.md":             {"created, 0 changed", "0 created, 0 changed, 0 deleted", "events, from ", "job/nightly"},
+		"docs/how-to/undo.md":             {"deleted", "1 created, 0 changed, 0 deleted, 0 unchanged", "BackupFailed   job/nightly"},
 		"docs/how-to/connect.md":          {"Normal Started backup of orders started", "recorded nightly-", "two events, one token", "invalid_client"},
 		"docs/tutorials/first-service.md": {"not in billing", "orders has started", "refused, as the policy says"},
 		"docs/tutorials/find-out-what-happened.md": {"in all: # Warning 106, = Normal 7", "checkout-7d9f-*", "BackOff                    shop/pod/checkout-7d9f-0",
