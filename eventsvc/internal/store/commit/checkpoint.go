@@ -15,9 +15,6 @@ type Checkpoint struct {
 	Err     error
 }
 
-// Checkpointed receives each checkpoint that has ended, for [Writer.EndCheckpoint].
-func (w *Writer) Checkpointed() <-chan Checkpoint { return w.checkpointed }
-
 // beginCheckpoint continues in the other half of the write-ahead log, and starts a
 // checkpoint of the current one. It waits if the other half is not free yet.
 func (w *Writer) beginCheckpoint() error {

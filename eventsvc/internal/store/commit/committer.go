@@ -74,7 +74,7 @@ func (c *Committer) Run() {
 			c.commit(w)
 		case f := <-c.Queue.controls:
 			f()
-		case checkpoint := <-c.Writer.Checkpointed():
+		case checkpoint := <-c.Writer.checkpointed:
 			_ = c.Writer.EndCheckpoint(checkpoint) // it was logged
 		case <-c.Stop:
 			for {
@@ -93,7 +93,7 @@ func (c *Committer) Run() {
 func (c *Committer) commit(first *Write) {
 	c.batch = c.Queue.collect(c.batch[:0], first)
 	c.Merger.makeRoom(c.Stop, c.Writer.Health.Done())
-	c.Writer.RotateIfFull()
+	c.Writer.rotateIfFull()
 	start := time.Now()
 	err := c.Writer.Health.Failed()
 	if err == nil {

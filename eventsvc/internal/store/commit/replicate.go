@@ -28,7 +28,7 @@ func (c *Committer) Apply(ctx context.Context, changes []Replicated) error {
 
 func (c *Committer) apply(changes []Replicated) error {
 	c.Merger.makeRoom(c.Stop, c.Writer.Health.Done())
-	c.Writer.RotateIfFull()
+	c.Writer.rotateIfFull()
 	c.batch = c.batch[:0]
 	for i := range changes {
 		r := &changes[i]

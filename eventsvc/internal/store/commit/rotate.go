@@ -9,9 +9,9 @@ import (
 	"tidings.example/shared/safefile"
 )
 
-// RotateIfFull rotates a head that has grown to its limit. If that fails the head goes
+// rotateIfFull rotates a head that has grown to its limit. If that fails the head goes
 // on, and it is tried again later.
-func (w *Writer) RotateIfFull() {
+func (w *Writer) rotateIfFull() {
 	head := w.Records.Head()
 	if head.Bytes() < max(w.SegmentBytes, w.rotateAt) || w.Health.Failed() != nil {
 		return

@@ -37,10 +37,10 @@ type Writer struct {
 	Last uint64
 
 	WriterConfig
-	wal           *wal.Log // nil if there was no room for one
-	rotateAt      int64    // size of the head at which to try again to rotate
-	checkpointing bool     // a checkpoint was begun and not ended
-	checkpointed  chan Checkpoint
+	wal           *wal.Log        // nil if there was no room for one
+	rotateAt      int64           // size of the head at which to try again to rotate
+	checkpointing bool            // a checkpoint was begun and not ended
+	checkpointed  chan Checkpoint // receives each that has ended, for EndCheckpoint
 	seconds       prometheus.Histogram
 }
 
