@@ -343,7 +343,7 @@ func TestDecodePlain(t *testing.T) {
 	for seed := range uint64(400) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		ev := eventtest.Typical()
-		ev.ManagedFields, ev.ResourceVersion = nil, ""
+		ev.ResourceVersion = ""
 		if seed%2 == 0 {
 			ev = eventtest.InSeries()
 			ev.Related, ev.DeprecatedCount = &ev.Regarding, int32(seed)
@@ -364,6 +364,26 @@ func TestDecodePlain(t *testing.T) {
 	}
 	if plain < total/4 || plain == total {
 		t.Errorf("%d of %d bodies were plain", plain, total)
+	}
+}
+
+// TestPlainManagedFields: managed fields, which exports have, are decoded quickly if they are as servers write them.
+func TestPlainManagedFields(t *testing.T) {
+	t.Parallel()
+	c := codectest.New(t, "k8s.io")
+	long := `{"f:a":"` + strings.Repeat("x", 100_000) + `"}`
+	for managers, want := range map[string]bool{
+		`[{"manager":"m","operation":"Update","apiVersion":"v1","time":"2026-05-04T12:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:a":{}},"subresource":"s"}]`: true,
+		"[ {\"manager\" : \"\\u0041\"} , { \"fieldsV1\" : {\n\"k:{\\\"a\\\":1}\" : [ 1, null, {\"b\":\"}\"} ] } } ]":                                             true,
+		`[{}]`: true, `[{"fieldsV1":{}}]`: true, `[{"time":"2026-05-04T14:00:00+02:00"}]`: true, `[{"fieldsV1":{"a":1,"a":2}}]`: true,
+		`[]`: false, `null`: false, `{}`: false, `[`: false, `[{}`: false, `[{},]`: false, `[{}}`: false, `[1]`: false, `[{"other":1}]`: false,
+		`[{"time":null}]`: false, `[{"time":"0001-01-01T00:00:00Z"}]`: false, `[{"time":"today"}]`: false, `[{"manager":"a","manager":"b"}]`: false,
+		`[{"fieldsV1":null}]`: false, `[{"fieldsV1":[]}]`: false, `[{"fieldsV1":{"a":[}]}]`: false, `[{"fieldsV1":{"a"}}]`: false, `[{"fieldsV1":{`: false,
+		`[{"fieldsV1":{"`: false, `[{"fieldsV1":` + long + `}]`: false,
+	} {
+		if plain := plainEqualsLibrary(t, c, event.EventsV1, []byte(`{"metadata":{"managedFields":`+managers+`}}`)); plain != want {
+			t.Errorf("%.100s: plain %t, want %t", managers, plain, want)
+		}
 	}
 }
 

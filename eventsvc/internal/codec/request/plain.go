@@ -27,18 +27,21 @@ import (
 // processor time instead of 112 (medians of 5 alternating runs of create/64).
 func (c *Decoder) decodePlain(v event.View, body []byte) (*eventsv1.Event, bool) {
 	ev := new(eventsv1.Event)
-	return ev, c.setPlain(v, body, ev)
+	return ev, c.readPlain(v, plainReader{text: string(body), managed: true}, ev)
 }
 
-// setPlain sets the members that such a body has in an existing event.
-func (c *Decoder) setPlain(v event.View, body []byte, ev *eventsv1.Event) bool {
+// setPlain sets the members that such a patch has in an existing event. Managed fields are for the library.
+func (c *Decoder) setPlain(v event.View, patch []byte, ev *eventsv1.Event) bool {
+	return c.readPlain(v, plainReader{text: string(patch)}, ev)
+}
+
+func (c *Decoder) readPlain(v event.View, r plainReader, ev *eventsv1.Event) bool {
 	kind, apiVersion := event.Kind, c.Group.APIVersion(v)
 	var members [event.NumMembers + 2]event.Member
 	of := event.Members(v, ev)
 	copy(members[:], of[:])
 	members[event.NumMembers] = event.Member{Name: "kind", Value: &kind}
 	members[event.NumMembers+1] = event.Member{Name: "apiVersion", Value: &apiVersion}
-	r := plainReader{text: string(body)}
 	r.object(members[:])
 	// Name and namespace outlive the request. As substrings they would keep the
 	// whole body in memory.
@@ -49,10 +52,11 @@ func (c *Decoder) setPlain(v event.View, body []byte, ev *eventsv1.Event) bool {
 // plainReader reads JSON from position at. What it has read is not valid once it
 // has failed. The strings share the memory of text.
 type plainReader struct {
-	text   string
-	at     int
-	failed bool
-	pieces pieces
+	text    string
+	at      int
+	failed  bool
+	managed bool // managed fields are read, too
+	pieces  pieces
 }
 
 func (r *plainReader) value(into any) {
@@ -69,12 +73,8 @@ func (r *plainReader) value(into any) {
 		p.Time = r.time(event.ParseMicroTime)
 	case *map[string]string:
 		r.dict(p)
-	case *metav1.ObjectMeta: // what clients set
-		r.object([]event.Member{
-			{Name: "name", Value: &p.Name}, {Name: "generateName", Value: &p.GenerateName}, {Name: "namespace", Value: &p.Namespace},
-			{Name: "uid", Value: &p.UID}, {Name: "resourceVersion", Value: &p.ResourceVersion},
-			{Name: "creationTimestamp", Value: &p.CreationTimestamp}, {Name: "labels", Value: &p.Labels}, {Name: "annotations", Value: &p.Annotations},
-		})
+	case *metav1.ObjectMeta:
+		r.meta(p)
 	case **eventsv1.EventSeries:
 		if *p == nil {
 			*p = new(eventsv1.EventSeries)
@@ -92,7 +92,75 @@ func (r *plainReader) value(into any) {
 			{Name: "kind", Value: &p.Kind}, {Name: "namespace", Value: &p.Namespace}, {Name: "name", Value: &p.Name}, {Name: "uid", Value: &p.UID},
 			{Name: "apiVersion", Value: &p.APIVersion}, {Name: "resourceVersion", Value: &p.ResourceVersion}, {Name: "fieldPath", Value: &p.FieldPath},
 		})
+	default:
+		r.ofManagers(into)
 	}
+}
+
+// meta reads the metadata that clients set and, with managed fields, those that exports have.
+func (r *plainReader) meta(p *metav1.ObjectMeta) {
+	members := []event.Member{
+		{Name: "name", Value: &p.Name}, {Name: "generateName", Value: &p.GenerateName}, {Name: "namespace", Value: &p.Namespace},
+		{Name: "uid", Value: &p.UID}, {Name: "resourceVersion", Value: &p.ResourceVersion},
+		{Name: "creationTimestamp", Value: &p.CreationTimestamp}, {Name: "labels", Value: &p.Labels}, {Name: "annotations", Value: &p.Annotations},
+	}
+	if r.managed {
+		members = append(members, event.Member{Name: "managedFields", Value: &p.ManagedFields})
+	}
+	r.object(members)
+}
+
+// ofManagers reads managed fields, and what only they have.
+func (r *plainReader) ofManagers(into any) {
+	switch p := into.(type) {
+	case *[]metav1.ManagedFieldsEntry:
+		*p = r.managers()
+	case **metav1.Time:
+		*p = &metav1.Time{Time: r.time(parseTime)}
+		r.failed = r.failed || (*p).IsZero() // null is none
+	case **metav1.FieldsV1:
+		*p = &metav1.FieldsV1{Raw: r.raw()}
+	}
+}
+
+// managers reads managed fields, but not an empty list of them.
+func (r *plainReader) managers() (all []metav1.ManagedFieldsEntry) {
+	for more := r.take('['); more && !r.failed; more = r.take(',') {
+		var e metav1.ManagedFieldsEntry
+		var operation string
+		r.object([]event.Member{
+			{Name: "manager", Value: &e.Manager}, {Name: "operation", Value: &operation}, {Name: "apiVersion", Value: &e.APIVersion}, {Name: "time", Value: &e.Time},
+			{Name: "fieldsType", Value: &e.FieldsType}, {Name: "fieldsV1", Value: &e.FieldsV1}, {Name: "subresource", Value: &e.Subresource},
+		})
+		e.Operation = metav1.ManagedFieldsOperationType(operation)
+		all = append(all, e)
+	}
+	r.failed = r.failed || len(all) == 0 || !r.take(']')
+	return all
+}
+
+// raw reads an object that is not large, and returns a copy of its text.
+func (r *plainReader) raw() []byte {
+	r.space()
+	from := r.at
+	if !r.take('{') {
+		r.failed = true
+		return nil
+	}
+	for depth := 1; depth > 0 && r.at < len(r.text) && r.at-from < piece; r.at++ {
+		switch r.text[r.at] {
+		case '"':
+			r.at = endOfString(r.text, r.at+1)
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		}
+	}
+	r.at = min(r.at, len(r.text))
+	raw := []byte(r.text[from:r.at])
+	r.failed = !json.Valid(raw)
+	return raw
 }
 
 // object reads an object of known members, none of which comes twice.
