@@ -182,9 +182,6 @@ func (c *Client) list(ctx context.Context, path string, query url.Values) (*Page
 	return &page, err
 }
 
-// ClusterLabel is the label that names the cluster which an event was mirrored from.
-const ClusterLabel = "tidings.example/cluster"
-
 // PageSize is the number of events of one page of a list.
 const PageSize = 500
 

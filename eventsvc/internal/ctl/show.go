@@ -14,7 +14,7 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 
-	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/shared/printable"
 )
@@ -87,11 +87,11 @@ func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
 		r := ev.Regarding
 		return []string{
 			o.when(at), ev.Type, ev.Reason, r.Kind, r.Namespace, r.Name, string(r.UID), ev.Note, count, ev.Namespace, ev.Name, reporterOf(ev),
-			ev.Labels[client.ClusterLabel], ev.ResourceVersion,
+			ev.Labels[event.ClusterLabel], ev.ResourceVersion,
 		}
 	case "wide":
 		return []string{
-			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[client.ClusterLabel], ev.Name, ev.Note,
+			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[event.ClusterLabel], ev.Name, ev.Note,
 		}
 	}
 	return []string{o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, ev.Note}

@@ -178,9 +178,9 @@ func (a Attributes) Since(before Attributes) Attributes {
 // SourceUID is the annotation of a copy that a mirror has made: the uid that the event has in its cluster.
 const SourceUID = "mirror.tidings.example/uid"
 
-// CopyName returns the name of an event that is stored beside others of its name, as a mirror names its copies: the same for every version of it,
-// another one for any other event.
-func CopyName(cluster string, name string, uid types.UID) string {
+// CopyName returns the name of an event that is stored beside others of its name, such as the copy of a mirror: the same for
+// every version of it, another one for any other event.
+func CopyName(cluster, name string, uid types.UID) string {
 	sum := sha256.Sum256([]byte(cluster + "/" + string(uid)))
 	return fmt.Sprintf("%s.%x", name, sum[:5])
 }

@@ -1,7 +1,6 @@
 package mirror
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -11,14 +10,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 )
 
-// The annotations of a copy: the object of the source that it shows, and the version of that object.
-const (
-	annotationUID     = "mirror.tidings.example/uid"
-	annotationVersion = "mirror.tidings.example/resource-version"
-)
+// annotationVersion is the annotation of a copy that has the version of the object that it shows. [event.SourceUID] is that
+// of its uid.
+const annotationVersion = "mirror.tidings.example/resource-version"
 
 // item is an event of the source that is to be written.
 type item struct {
@@ -39,9 +36,9 @@ func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 	it := item{copy: &ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(&ev), modified: modified}
 	ev.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	ev.ObjectMeta = metav1.ObjectMeta{
-		Name: copyName(m.Cluster, &ev), Namespace: ev.Namespace, OwnerReferences: ev.OwnerReferences,
+		Name: event.CopyName(m.Cluster, ev.Name, ev.UID), Namespace: ev.Namespace, OwnerReferences: ev.OwnerReferences,
 		Labels:      with(ev.Labels, m.labels()),
-		Annotations: with(ev.Annotations, map[string]string{annotationUID: it.uid, annotationVersion: it.version}),
+		Annotations: with(ev.Annotations, map[string]string{event.SourceUID: it.uid, annotationVersion: it.version}),
 	}
 	return it, nil
 }
@@ -55,15 +52,9 @@ func lastWritten(ev *corev1.Event) time.Time {
 	return slices.MaxFunc(times, time.Time.Compare)
 }
 
-// copyName returns the name of the copy: the same for every version of an event, another one for any other event.
-func copyName(cluster string, ev *corev1.Event) string {
-	sum := sha256.Sum256([]byte(cluster + "/" + string(ev.UID)))
-	return fmt.Sprintf("%s.%x", ev.Name, sum[:5])
-}
-
 // labels returns the labels of every copy: the one that queries use, and [Config.Label].
 func (m *Mirror) labels() map[string]string {
-	labels := map[string]string{client.ClusterLabel: m.Cluster}
+	labels := map[string]string{event.ClusterLabel: m.Cluster}
 	if m.Label != "" {
 		labels[m.Label] = m.Cluster
 	}

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 )
 
 // The results of a write, as the metric names them.
@@ -115,7 +116,7 @@ func (c *copier) attempt(ctx context.Context, it item) (result string, err error
 		return resultCreated, raced(c.create(ctx, it))
 	case err != nil:
 		return "", err
-	case stored.Annotations[annotationUID] != it.uid:
+	case stored.Annotations[event.SourceUID] != it.uid:
 		return "", errTaken
 	case !client.Newer(it.version, stored.Annotations[annotationVersion]):
 		return resultUnchanged, nil
