@@ -28,6 +28,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
@@ -55,7 +56,7 @@ Loki's API and kubectl, all of them only for reading. It prints the addresses, a
   eventsvc open events.json --browser
   eventsvc open must-gather.tar.gz
   kubectl get events -A -o json | eventsvc open -
-  docker run --rm -i -p 127.0.0.1:8080:8080 tidings/eventsvc open - < events.json
+  docker run --rm -i -p 127.0.0.1:8080:8080 tidings/eventsvc open - --listen-https= < events.json
 
 Exit codes: 0 after a signal, 1 failed, 2 wrong settings, 3 there are no events in the files, or --strict refuses one.`
 }
@@ -97,7 +98,7 @@ func (o *openC) Run(ctx context.Context, std stdio) (err error) {
 	run := &opened{openC: o, std: std, dir: o.Keep, token: rand.Text()}
 	if run.dir == "" {
 		if run.dir, err = os.MkdirTemp("", "eventsvc-open-"); err != nil {
-			return err
+			return fmt.Errorf("%w: set TMPDIR to a directory that this user may write to, or name one with --keep", err)
 		}
 		defer func() { err = errors.Join(err, os.RemoveAll(run.dir)) }()
 	} else if err := safefile.MkdirAll(run.dir); err != nil {
@@ -119,9 +120,12 @@ func (o *openC) Run(ctx context.Context, std stdio) (err error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil // by Ctrl-C
+	case errors.Is(err, store.ErrFull):
+		return fmt.Errorf("%w: free some room, or name a directory that has more with TMPDIR or --keep", err)
 	case err != nil:
 		return err
 	case run.sum.Events == 0:
+		_, _ = fmt.Fprintln(std.err, "eventsvc: there are no events: ask for the output of kubectl get events -A -o json")
 		return errFindings
 	}
 	return run.serve(ctx, db, formats, log)
@@ -233,7 +237,7 @@ func (o *opened) tell(ctx context.Context) error {
 		return err
 	}
 	if o.Browser {
-		if err := browse(ctx, filepath.Join(o.dir, openPage)); err != nil {
+		if err := browse(ctx, filepath.Join(o.dir, openPage)); err != nil && ctx.Err() == nil {
 			_, _ = fmt.Fprintf(o.std.err, "eventsvc: --browser: %s: open the address of the console yourself\n", printable.OneLine(err.Error()))
 		}
 	}
@@ -297,8 +301,10 @@ func browse(ctx context.Context, file string) error {
 	if runtime.GOOS == "darwin" {
 		program = "open"
 	}
-	out, err := exec.CommandContext(ctx, program, file).CombinedOutput()
-	if err != nil {
+	start := exec.CommandContext(ctx, program, file)
+	start.WaitDelay = time.Second // the browser that it has started may keep its output open
+	out, err := start.CombinedOutput()
+	if err != nil && !errors.Is(err, exec.ErrWaitDelay) {
 		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(out)))
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -10,9 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // showing is a running open command.
@@ -20,6 +24,7 @@ type showing struct {
 	t    *testing.T
 	out  *bytes.Buffer
 	said func() string // what it has printed once it serves
+	errs string        // the file of its messages
 	end  func() int
 }
 
@@ -38,7 +43,7 @@ func openDump(t *testing.T, args ...string) *showing {
 		_ = w.Close()
 		code <- exitCode(err)
 	}()
-	s := &showing{t: t, out: new(bytes.Buffer)}
+	s := &showing{t: t, out: new(bytes.Buffer), errs: errs.Name()}
 	s.said = func() string {
 		buf := make([]byte, 4096)
 		for !strings.Contains(s.out.String(), "Ctrl-C") {
@@ -56,6 +61,15 @@ func openDump(t *testing.T, args ...string) *showing {
 	})
 	t.Cleanup(func() { s.end() })
 	return s
+}
+
+// complaints returns the messages so far.
+func (s *showing) complaints() string {
+	text, err := os.ReadFile(s.errs)
+	if err != nil {
+		s.t.Error(err)
+	}
+	return string(text)
 }
 
 // found returns the part of what was printed that an expression captures.
@@ -179,12 +193,146 @@ func TestOpenKeeps(t *testing.T) {
 	}
 }
 
-// TestOpenRefuses: what has no events is not opened.
+// TestOpenRefuses: what cannot be opened is said together with what to do about it, and leaves nothing.
 func TestOpenRefuses(t *testing.T) {
-	t.Parallel()
-	if said := command(t, 3, "open", "internal/dump/testdata/dumps/table.txt"); !strings.Contains(said, "ask the sender") {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	const list = "internal/dump/testdata/dumps/list.json"
+	for name, tt := range map[string]struct {
+		code int
+		args []string
+		want string
+	}{
+		"a table":                 {3, []string{"internal/dump/testdata/dumps/table.txt"}, "ask the sender"},
+		"a missing file":          {3, []string{"missing.json"}, "missing.json: no such file or directory"},
+		"an empty folder":         {3, []string{t.TempDir()}, "there are no events: ask for the output of kubectl get events"},
+		"no address":              {2, []string{"x", "--listen-http="}, "set an address"},
+		"a label that is none":    {2, []string{"x", "--cluster=a b"}, "--cluster"},
+		"a port in use":           {1, []string{list, "--listen-http=" + l.Addr().String()}, "stop the other program or set --listen-http"},
+		"another port in use":     {1, []string{list, "--listen-https=" + l.Addr().String()}, "stop the other program or set --listen-https"},
+		"a folder that is a file": {1, []string{list, "--keep=" + list}, "--keep"},
+	} {
+		if said := command(t, tt.code, append([]string{"open"}, tt.args...)...); !strings.Contains(said, tt.want) {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	t.Setenv("TMPDIR", filepath.Join(temp, "missing"))
+	if said := command(t, 1, "open", list); !strings.Contains(said, "set TMPDIR to a directory that this user may write to") {
 		t.Error(said)
 	}
-	command(t, 2, "open", "x", "--listen-http=")
-	command(t, 2, "open", "x", "--cluster=a b")
+}
+
+// TestOpenOnFullDisk: a temporary directory without room, or that can only be read, is named together with what to do.
+func TestOpenOnFullDisk(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	if err := syscall.Mount("tmpfs", temp, "tmpfs", 0, "size=256k"); err != nil {
+		unable(t, "a small file system cannot be mounted (%v): run the tests as root", err)
+	}
+	defer func() {
+		if err := syscall.Unmount(temp, syscall.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}()
+	if said := command(t, 1, "open", "internal/dump/testdata/dumps/list.json"); !strings.Contains(said, "no space left for writes") || !strings.Contains(said, "TMPDIR or --keep") {
+		t.Error(said)
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if err := syscall.Mount("tmpfs", temp, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	if said := command(t, 1, "open", "internal/dump/testdata/dumps/list.json"); !strings.Contains(said, "read-only file system: set TMPDIR") {
+		t.Error(said)
+	}
+}
+
+// TestOpenInContainer: with the settings of the image, what comes on standard input is served on all addresses, and the
+// printed one is that of the machine around it.
+func TestOpenInContainer(t *testing.T) {
+	image, err := os.ReadFile("Dockerfile")
+	if err != nil || !strings.Contains(string(image), "ENV EVENTSVC_LISTEN_HTTP=:8080 ") || !strings.Contains(string(image), " TMPDIR=/data\n") {
+		t.Fatalf("the image has other settings: %v", err)
+	}
+	t.Setenv("EVENTSVC_LISTEN_HTTP", ":0")
+	t.Setenv("EVENTSVC_DATA_DIR", t.TempDir())
+	t.Setenv("TMPDIR", t.TempDir())
+	in, err := os.Open("internal/dump/testdata/dumps/list.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	defer func(stdin *os.File) { os.Stdin = stdin }(os.Stdin)
+	os.Stdin = in
+	s := openDump(t, "-", "--listen-https=")
+	if said := s.said(); !strings.HasPrefix(said, "5 events, ") || strings.Contains(said, "kubectl") {
+		t.Error(said)
+	}
+	resp, err := http.Get(s.found(`Console +(http://localhost:[0-9]+/console/)`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusOK {
+		t.Error(resp.Status)
+	}
+	if code := s.end(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+}
+
+// TestOpenBrowser: the browser gets a page with the token in it, because others see its command line. One that cannot be
+// opened is said, and the dump is shown all the same; one that goes on does not keep the command from its end.
+func TestOpenBrowser(t *testing.T) {
+	bin, temp := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ script, want string }{
+		"none":             {"", "open the address of the console yourself"},
+		"one that fails":   {"echo no display; exit 3", "exit status 3: no display: open the address of the console yourself"},
+		"one that returns": {sleep + " 60 & echo $! >" + bin + "/pid; read -r page <\"$1\"; echo \"$page\" >" + bin + "/page", ""},
+		"one that stays":   {"read -r page <\"$1\"; echo \"$page\" >" + bin + "/page; " + "exec " + sleep + " 60", ""},
+	} {
+		t.Setenv("PATH", t.TempDir())
+		if tt.script != "" {
+			t.Setenv("PATH", bin)
+			if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\n"+tt.script+"\n"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = os.Remove(filepath.Join(bin, "page"))
+		s := openDump(t, "internal/dump/testdata/dumps/list.json", "--browser")
+		console := s.found(`Console +(\S+)`)
+		if tt.want != "" {
+			eventually(t, name, func() bool { return strings.Contains(s.complaints(), tt.want) })
+		} else {
+			eventually(t, name, func() bool {
+				page, err := os.ReadFile(filepath.Join(bin, "page"))
+				return err == nil && strings.Contains(string(page), "url="+html.EscapeString(console))
+			})
+		}
+		begun := time.Now()
+		if code := s.end(); code != 0 || time.Since(begun) > 10*time.Second {
+			t.Errorf("%s: exit code %d after %s", name, code, time.Since(begun))
+		}
+		if said := s.complaints(); tt.want == "" && said != "" {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+	if text, err := os.ReadFile(filepath.Join(bin, "pid")); err == nil {
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
 }
