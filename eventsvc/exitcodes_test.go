@@ -20,7 +20,7 @@ func TestExitCodePage(t *testing.T) {
 	}
 	codes := map[string]string{"errNo": "1", "errFindings": "3", "ErrTimedOut": "3"}
 	commands := map[string]string{ // by the type that runs it
-		"canI": "can-i", "tokenCheck": "token check", "check": "check", "databaseCheck": "database check", "importC": "import",
+		"canI": "can-i", "tokenCheck": "token check", "check": "check", "databaseCheck": "database check", "importC": "import", "openC": "open",
 		"tail": "tail --wait-for",
 	}
 	named := map[string]bool{}
