@@ -122,10 +122,11 @@ func (l Local) Import(ctx context.Context, arrivals []Arrival) (sum Imported, er
 	return sum, flush()
 }
 
-// importBatch imports different events in parallel. An error means that further ones would fail as well.
+// importBatch imports different events: in one commit, as far as that is possible, and the rest in parallel. An error means
+// that further ones would fail as well.
 func (l Local) importBatch(ctx context.Context, batch []*arriving, sum *Imported) error {
 	var wg sync.WaitGroup
-	for _, in := range batch {
+	for _, in := range l.importTogether(ctx, batch) {
 		wg.Go(func() {
 			for in.err = l.importOne(ctx, in); errors.Is(in.err, store.ErrBusy) && ctx.Err() == nil; in.err = l.importOne(ctx, in) {
 				select {
@@ -181,6 +182,34 @@ const (
 	beside       // the event belongs beside another one of its name
 	removed      // another event of its name was removed, and it can be created now
 )
+
+// together is an engine that changes different events in one commit.
+type together interface {
+	UpdateMany(ctx context.Context, keys []store.Key, decide func(i int, current *store.Record) (store.Decision, error)) []store.Outcome
+}
+
+// importTogether creates, replaces or deletes different events. It returns those that need more than that.
+func (l Local) importTogether(ctx context.Context, batch []*arriving) (rest []*arriving) {
+	db, ok := l.DB.(together)
+	if !ok {
+		return batch
+	}
+	keys, next := make([]store.Key, len(batch)), make([]step, len(batch))
+	for i, in := range batch {
+		keys[i] = in.key
+	}
+	outcomes := db.UpdateMany(ctx, keys, func(i int, current *store.Record) (d store.Decision, err error) {
+		d, next[i], err = l.decide(ctx, batch[i], current)
+		return d, err
+	})
+	for i, in := range batch {
+		in.result, in.err = outcomes[i].Result, outcomes[i].Err
+		if errors.Is(in.err, store.ErrBusy) || in.err == nil && next[i] != done {
+			rest = append(rest, in)
+		}
+	}
+	return rest
+}
 
 // importOne creates, replaces or deletes an event.
 func (l Local) importOne(ctx context.Context, in *arriving) (err error) {

@@ -153,6 +153,12 @@ type Result struct {
 	Created bool
 }
 
+// Outcome is the result of one of several updates, or its error.
+type Outcome struct {
+	Result
+	Err error
+}
+
 // Store is what the API needs of an engine; package storetest has the tests that every
 // engine passes. What operators need, such as backups and checks, is the engine's own: see
 // package bolt and the interface of package admin. Every method is safe for
