@@ -137,25 +137,35 @@ func TestBroken(t *testing.T) {
 	event := func(i int) string {
 		return fmt.Sprintf(`{"kind":"Event","apiVersion":"v1","metadata":{"name":"e%d","namespace":"n","uid":"u%d"},"involvedObject":{"namespace":"n"},"firstTimestamp":"2026-02-03T04:05:06Z"}`, i, i)
 	}
+	large := strings.Repeat("x", 5<<20)
 	for name, tt := range map[string]struct {
 		text string
 		want string // names of the events
 		says string
 	}{
-		"a line that is cut":          {event(1) + "\n" + event(2)[:50] + "\n" + event(3) + "\n" + event(4) + "\n", "e1 e3 e4", "line 2"},
-		"a line that is cut at a :":   {event(1) + "\n{\"kind\":\n" + event(3) + "\n" + event(4) + "\n", "e1 e3 e4", "line 4"},
-		"a list that breaks off":      {`{"kind":"List","items":[` + event(1) + ",\n" + event(2) + ",\n" + event(3)[:80], "e1 e2", "line 3: the file breaks off here"},
-		"a list with a broken item":   {`{"kind":"List","items":[` + "\n  " + event(1) + ",\n  " + event(2)[:80] + ",\n  " + event(3) + "\n]}\n", "e1 e3", "line 3"},
-		"text within":                 {"# events\n" + event(1) + "\nnote: {}\n[x] y\n{z}\n" + event(2), "e1 e2", ""},
-		"too deep":                    {event(1) + "\n" + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "\n" + event(2) + "\n", "e1 e2", "line 2: not JSON: objects and lists are nested deeper than 100"},
-		"too large":                   {event(1) + "\n" + `{"kind":"Secret","data":"` + strings.Repeat("x", 5<<20) + `"}` + "\n" + event(2) + "\n", "e1 e2", ""},
-		"an audit log":                {strings.Replace(event(1), `"v1"`, `"audit.k8s.io/v1"`, 1) + "\n" + event(2), "e2", ""},
-		"a frame within a log":        {`{"log":"{\"type\":\"ADDED\",\"object\":` + strings.ReplaceAll(event(5), `"`, `\"`) + `}\n"}`, "e5", ""},
-		"a name twice":                {strings.Replace(event(1), `"name":"e1"`, `"name":"e0","name":"e1"`, 1), "e1", "is there twice"},
-		"YAML with an unknown anchor": {"kind: List\nitems:\n- kind: Event\n  a: *x\n- {kind: Event, apiVersion: v1, metadata: {name: e2, namespace: shop, creationTimestamp: 2026-02-03T04:05:06Z}}\n", "e2", "line 3, item 1"},
-		"YAML with many aliases":      {"kind: Event\na: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]\n", "", "excessive aliasing"},
-		"YAML that is deep":           {"kind: Event\na: " + strings.Repeat("[", 20000) + "\n", "", "depth"},
-		"YAML of many values":         {"kind: Event\na: [" + strings.Repeat("1,", 60000) + "]\n", "", "more than 50000 values"},
+		"a line that is cut":               {event(1) + "\n" + event(2)[:50] + "\n" + event(3) + "\n" + event(4) + "\n", "e1 e3 e4", "line 2"},
+		"a line that is cut at a :":        {event(1) + "\n{\"kind\":\n" + event(3) + "\n" + event(4) + "\n", "e1 e3 e4", "line 4"},
+		"a list that breaks off":           {`{"kind":"List","items":[` + event(1) + ",\n" + event(2) + ",\n" + event(3)[:80], "e1 e2", "line 3: the file breaks off here"},
+		"a list with a broken item":        {`{"kind":"List","items":[` + "\n  " + event(1) + ",\n  " + event(2)[:80] + ",\n  " + event(3) + "\n]}\n", "e1 e3", "line 3"},
+		"text within":                      {"# events\n" + event(1) + "\nnote: {}\n[x] y\n{z}\n" + event(2), "e1 e2", ""},
+		"too deep":                         {event(1) + "\n" + strings.Repeat("[", 200) + strings.Repeat("]", 200) + "\n" + event(2) + "\n", "e1 e2", "line 2: not JSON: objects and lists are nested deeper than 100"},
+		"too large":                        {event(1) + "\n" + `{"kind":"Secret","data":"` + strings.Repeat("x", 5<<20) + `"}` + "\n" + event(2) + "\n", "e1 e2", ""},
+		"too large, with its kind behind":  {`{"apiVersion":"v1","data":"` + strings.Repeat("x", 5<<20) + `","kind":"Secret"}` + "\n" + event(2) + "\n", "e2", ""},
+		"an event that is too large":       {event(1) + "\n" + strings.Replace(event(2), `"uid"`, `"annotations":{"a":"`+large+`"},"uid"`, 1) + "\n" + event(3) + "\n", "e1 e3", "line 2: it is larger than 4 MiB"},
+		"an item that is too large":        {`{"kind":"List","items":[` + event(1) + ",\n" + strings.Replace(event(2), `"uid"`, `"annotations":{"a":"`+large+`"},"uid"`, 1) + ",\n" + event(3) + "]}\n", "e1 e3", "line 2, item 2: it is larger than 4 MiB"},
+		"a large one with its kind behind": {`{"metadata":{"name":"e1","annotations":{"a":"` + large + `"}},"kind":"Event","apiVersion":"v1"}` + "\n" + event(2) + "\n", "e2", "line 1: it is larger than 4 MiB"},
+		"a large one without a kind":       {`{"metadata":{"name":"e1","annotations":{"a":"` + strings.Repeat("x", 12<<20) + `"}},"involvedObject":{},"reason":"r"}` + "\n" + event(2) + "\n", "e2", "line 1: it is larger than 4 MiB"},
+		"a large frame of a watch":         {`{"type":"ADDED","object":` + strings.Replace(event(1), `"uid"`, `"annotations":{"a":"`+large+`"},"uid"`, 1) + "}\n" + event(2) + "\n", "e2", "line 1: it is larger than 4 MiB"},
+		"a large frame of something else":  {`{"type":"ADDED","object":{"kind":"Secret","data":"` + large + `"}}` + "\n" + event(2) + "\n", "e2", ""},
+		"a large line of a log":            {"a F " + strings.Replace(event(1), `"note"`, `"x"`, 1)[:60] + `"involvedObject":{},"a":"` + large + "\"}\n" + event(2) + "\n", "e2", "line 1: it is larger than 4 MiB"},
+		"a YAML event that is too large":   {"kind: Event\napiVersion: v1\nmessage: " + strings.Repeat("x", 2<<20) + "\nreason: " + strings.Repeat("x", 2<<20) + "\n---\n" + event(2) + "\n", "e2", "line 1: not YAML that can be read: it has more than 50000 values or 3 MiB"},
+		"an audit log":                     {strings.Replace(event(1), `"v1"`, `"audit.k8s.io/v1"`, 1) + "\n" + event(2), "e2", ""},
+		"a frame within a log":             {`{"log":"{\"type\":\"ADDED\",\"object\":` + strings.ReplaceAll(event(5), `"`, `\"`) + `}\n"}`, "e5", ""},
+		"a name twice":                     {strings.Replace(event(1), `"name":"e1"`, `"name":"e0","name":"e1"`, 1), "e1", "is there twice"},
+		"YAML with an unknown anchor":      {"kind: List\nitems:\n- kind: Event\n  a: *x\n- {kind: Event, apiVersion: v1, metadata: {name: e2, namespace: shop, creationTimestamp: 2026-02-03T04:05:06Z}}\n", "e2", "line 3, item 1"},
+		"YAML with many aliases":           {"kind: Event\na: &a [x,x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f,*f]\n", "", "excessive aliasing"},
+		"YAML that is deep":                {"kind: Event\na: " + strings.Repeat("[", 20000) + "\n", "", "depth"},
+		"YAML of many values":              {"kind: Event\na: [" + strings.Repeat("1,", 60000) + "]\n", "", "more than 50000 values"},
 	} {
 		file := filepath.Join(t.TempDir(), "dump")
 		if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {

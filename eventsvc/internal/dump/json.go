@@ -2,10 +2,14 @@ package dump
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	"tidings.example/eventsvc/internal/event"
 )
 
 // lists are the members of objects whose elements are objects to be read one by one: of lists, of logs of
@@ -81,9 +85,13 @@ func (t *textFile) prose() {
 	}
 	i := bytes.IndexByte(line, '{')
 	if i >= 0 && (bytes.Contains(line, wordCore) || bytes.Contains(line, wordEvents)) {
+		at := Place{File: t.file, Line: t.line}
 		if o, err := firstObject(line[i:]); err == nil {
 			t.begun = true
-			t.single(o, Place{File: t.file, Line: t.line})
+			t.single(o, at)
+		} else if len(line) == maxObject {
+			t.lost = line[i:]
+			t.tooLarge(new(openObject), at)
 		}
 	}
 	t.rest()
@@ -148,6 +156,7 @@ func (t *textFile) element(at Place, depth int, in *listed) error {
 		return t.list(at, depth, in)
 	}
 	t.keep()
+	t.lost = nil
 	var o openObject
 	t.pos++
 	if c, ok := t.space(); ok && c == '}' {
@@ -177,6 +186,7 @@ type openObject struct {
 	spans []span // of its members, from the mark
 	split bool   // the mark is gone: it has a list that was read, or is too large
 	kind  string // if it is split
+	about bool   // likewise: it is about an object, as events are
 	list  listed
 	had   bool // a list
 }
@@ -191,7 +201,11 @@ func (t *textFile) member(o *openObject, at Place, depth int) error {
 	if _, ok := t.space(); !ok {
 		return t.wrong("a name")
 	}
-	if o.split = o.split || t.mark < 0 || len(o.spans) > maxMembers; o.split {
+	if len(o.spans) > maxMembers {
+		o.split = true
+		o.keepKind(t)
+	}
+	if o.split = o.split || t.mark < 0; o.split {
 		o.spans = o.spans[:0]
 		t.keep()
 	}
@@ -237,11 +251,11 @@ func (t *textFile) name(o *openObject) (isList bool, err error) {
 	return isList, t.want(':')
 }
 
-// keepKind takes the kind out of the members since the mark, which are forgotten.
+// keepKind takes what tells an event out of the members since the mark, which are forgotten.
 func (o *openObject) keepKind(t *textFile) {
-	if kind := (&object{members: o.members(t.buf[t.mark:])}).text("kind"); kind != "" {
-		o.kind = kind
-	}
+	part := &object{members: o.members(t.buf[t.mark:])}
+	o.kind = cmp.Or(part.text("kind"), o.kind)
+	o.about = o.about || part.get("involvedObject") != nil || part.get("regarding") != nil
 	o.spans, t.mark = o.spans[:0], -1
 }
 
@@ -266,7 +280,11 @@ func (t *textFile) closed(o *openObject, at Place, in *listed) {
 		}
 		t.report.skip(kindName(kind), o.list.unnamed)
 	case o.split || !whole:
-		t.report.note(at, fmt.Sprintf("an object is larger than %d MiB, and not read: no event is", maxObject>>20))
+		if t.mark >= 0 && !whole {
+			t.lost = t.buf[t.mark : t.mark+lostBytes]
+			o.keepKind(t)
+		}
+		t.tooLarge(o, at)
 	default:
 		raw = bytes.Clone(raw)
 		if !t.classify(&object{raw, o.members(raw)}, at, frame{}) {
@@ -275,6 +293,22 @@ func (t *textFile) closed(o *openObject, at Place, in *listed) {
 	}
 	t.mark = -1
 }
+
+// tooLarge reports an object that is not read. It fails if it is an event, or has one, as far as its beginning shows.
+func (t *textFile) tooLarge(o *openObject, at Place) {
+	kind := o.kind
+	if m := jsonKind.FindSubmatch(t.lost); kind == "" && m != nil {
+		kind = string(m[1])
+	}
+	if kind == event.Kind || kind == "" && (o.about || bytes.Contains(t.lost, wordCore) || bytes.Contains(t.lost, wordEvents)) {
+		t.report.problem(at, "", fmt.Errorf("it is larger than %d MiB, and the service accepts events of up to %d MiB: make it smaller in the file", maxObject>>20, maxEvent>>20))
+		return
+	}
+	t.report.note(at, fmt.Sprintf("an object is larger than %d MiB, and not read: no event is", maxObject>>20))
+}
+
+// jsonKind finds the first kind in an object.
+var jsonKind = regexp.MustCompile(`"kind"\s*:\s*"([A-Za-z]+)"`)
 
 // list reads the elements of a list. The mark is within one of them, or nowhere.
 func (t *textFile) list(at Place, depth int, in *listed) error {

@@ -11,6 +11,9 @@ import (
 // maxObject is the largest object that is read, in bytes. No API server stores one of this size.
 const maxObject = 4 << 20
 
+// lostBytes is how much is kept of an object that is larger, to tell what it is.
+const lostBytes = 4 << 10
+
 // maxDepth is how deep objects and lists may be nested, as in a request.
 const maxDepth = 100
 
@@ -19,10 +22,11 @@ const maxDepth = 100
 type source struct {
 	r     io.Reader
 	buf   []byte
-	pos   int // of the next byte in buf
-	line  int // of the next byte, from 1
-	mark  int // first byte that is kept; -1: none
-	begun int // line of the mark
+	pos   int    // of the next byte in buf
+	line  int    // of the next byte, from 1
+	mark  int    // first byte that is kept; -1: none
+	begun int    // line of the mark
+	lost  []byte // the beginning of what was kept, if it became too large
 	err   error
 }
 
@@ -43,7 +47,8 @@ func (s *source) fill() bool {
 	if s.mark >= 0 {
 		from = s.mark
 	}
-	if len(s.buf)-from > maxObject {
+	if s.mark >= 0 && len(s.buf)-from > maxObject {
+		s.lost = bytes.Clone(s.buf[from : from+lostBytes])
 		s.mark, from = -1, max(s.pos-1, 0) // nobody wants it any more
 	}
 	if len(s.buf) == cap(s.buf) && from < cap(s.buf)/2 {

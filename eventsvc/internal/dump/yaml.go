@@ -192,7 +192,7 @@ func yamlObject(piece []byte) (o *object, note string, err error) {
 		values += bytes.Count(piece, []byte(mark))
 	}
 	if len(piece) > maxPiece || values > maxValues {
-		return nil, "", fmt.Errorf("it has more than %d values or %d MiB", maxValues, maxPiece>>20)
+		return nil, "", fmt.Errorf("it has more than %d values or %d MiB: if it has a list of events, ask for it as JSON", maxValues, maxPiece>>20)
 	}
 	text, err := yaml.YAMLToJSONStrict(piece)
 	if err != nil && strings.Contains(err.Error(), "already set in map") {
