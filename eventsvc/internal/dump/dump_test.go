@@ -108,6 +108,39 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestTextForPeople: what kubectl prints for people is named in one line, together with what to ask for.
+func TestTextForPeople(t *testing.T) {
+	t.Parallel()
+	pod := "Name:             picker-1\nNamespace:        orchard\nPriority:         0\nService Account:  default\nNode:             row-1/10.0.0.1\n" +
+		strings.Repeat("    Mounts:\n      /var/run from pears (ro)\n", 30)
+	for name, text := range map[string]string{
+		"get":                   "LAST SEEN   TYPE      REASON    OBJECT         MESSAGE\n5m          Normal    Pulled    pod/picker-1   Basket is full\n",
+		"get -A":                "NAMESPACE   LAST SEEN   TYPE      REASON    OBJECT         MESSAGE\norchard     5m          Normal    Pulled    pod/picker-1   Basket is full\n",
+		"get -o wide":           "LAST SEEN   TYPE     REASON   OBJECT         SUBOBJECT                 SOURCE           MESSAGE          FIRST SEEN   COUNT   NAME\n5m          Normal   Pulled   pod/picker-1   spec.containers{basket}   kubelet, row-1   Basket is full   9m           3       picker-1.17c0\n",
+		"get --no-headers":      "5m      Normal    Pulled    pod/picker-1   Basket is full\n3m20s   Warning   BackOff   pod/picker-2   Basket [x] {y}\n",
+		"get -A --no-headers":   "orchard   <unknown>   Warning   Evicted   deployment.apps/cart   gone\n",
+		"get, old":              "LASTSEEN   FIRSTSEEN   COUNT     NAME            KIND      SUBOBJECT   TYPE      REASON    SOURCE    MESSAGE\n1m         9m          3         picker-1.17c0   Pod                   Normal    Pulled    kubelet   Basket\n",
+		"events":                "LAST SEEN               TYPE      REASON    OBJECT         MESSAGE\n5m (x3 over 9m)         Normal    Pulled    Pod/picker-1   Basket\n",
+		"a terminal":            "$ kubectl get events -n orchard\n\nLAST SEEN   TYPE      REASON    OBJECT         MESSAGE\n",
+		"a table of CRLF":       "LAST SEEN   TYPE      REASON    OBJECT         MESSAGE\r\n5m          Normal    Pulled    pod/picker-1   Basket is full\r\n",
+		"describe":              pod + "Events:\n  Type    Reason  Age  From     Message\n  ----    ------  ---  ----     -------\n  Normal  Pulled  5m   kubelet  Basket is full\n",
+		"describe, no event":    pod + "Events:                      <none>\n",
+		"describe, old":         pod + "Events:\n  FirstSeen\tLastSeen\tCount\tFrom\tSubObjectPath\tType\tReason\tMessage\n",
+		"describe of two":       pod + "Events:  <none>\n\n\n" + pod + "Events:  <none>\n",
+		"a part of describe":    "  Type    Reason  Age  From     Message\n  ----    ------  ---  ----     -------\n  Normal  Pulled  5m   kubelet  Basket is full\n",
+		"describe of resources": "Name:  cart\nKind:  Cart\nAPI Version:  example.com/v1\nMetadata:\n  UID: x\nEvents:\n  Type    Reason  Age  From     Message\n",
+	} {
+		file := filepath.Join(t.TempDir(), "text")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		items, report := readAll(t, dump.Options{}, file)
+		if lines := report.Lines(); len(items) != 0 || report.Failed != 1 || len(lines) != 1 || !strings.HasSuffix(lines[0], "ask the sender for the output of kubectl get events -A -o json") {
+			t.Errorf("%s: %d events, %q", name, len(items), lines)
+		}
+	}
+}
+
 // TestMadeUp: an event without a name, a uid or a time gets the same each time.
 func TestMadeUp(t *testing.T) {
 	t.Parallel()

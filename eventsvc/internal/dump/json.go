@@ -23,7 +23,7 @@ type textFile struct {
 	file   string
 	inside bool     // the file is within a folder or an archive, where other files are no failure
 	begun  bool     // something was JSON
-	plain  [][]byte // the first lines that are not JSON
+	plain  [][]byte // the first lines that are not JSON, and those that begin the events of an object
 }
 
 // nestedLists is how deep lists may be within lists.
@@ -80,7 +80,7 @@ var (
 // runtimes do, is read from its first bracket on.
 func (t *textFile) prose() {
 	line := t.peekLine(maxObject)
-	if len(t.plain) < 40 && len(bytes.TrimSpace(line)) > 0 {
+	if n := len(t.plain); n < 40 && len(bytes.TrimSpace(line)) > 0 || n < 50 && bytes.HasPrefix(line, []byte("Events:")) {
 		t.plain = append(t.plain, bytes.Clone(line[:min(len(line), 200)]))
 	}
 	i := bytes.IndexByte(line, '{')

@@ -48,7 +48,9 @@ func (r *reader) readText(p *peeker, name string, in level) error {
 
 var (
 	tableHead = regexp.MustCompile(`^(NAMESPACE +)?((LAST|FIRST) SEEN|LASTSEEN|FIRSTSEEN) .*REASON`)
-	described = regexp.MustCompile(`^(Events:|  Type +Reason +Age)`)
+	// tableRow is a line without the head: when it was last seen, perhaps how often, the type, the reason and the object.
+	tableRow  = regexp.MustCompile(`^(\S+ +)?(<unknown>|<invalid>|([0-9]+[ydhms])+)( \(x[0-9]+ over [^)]*\))? +(Normal|Warning) +\S+ +[a-z0-9.]+/`)
+	described = regexp.MustCompile(`^(Events:(\s|$)|Type +Reason +Age +From)`)
 )
 
 const askFor = "ask the sender for the output of kubectl get events -A -o json"
@@ -57,7 +59,7 @@ const askFor = "ask the sender for the output of kubectl get events -A -o json"
 func (t *textFile) table() string {
 	for _, line := range t.plain {
 		switch {
-		case tableHead.Match(line):
+		case tableHead.Match(line), tableRow.Match(line):
 			return "the table of kubectl get events, which lacks uids and exact times: " + askFor
 		case described.Match(line):
 			return "the text of kubectl describe, whose events lack names and exact times: " + askFor
