@@ -123,8 +123,11 @@ func TestImportStrict(t *testing.T) {
 	good := dumpFile(t, dumped("good", "u1", 1, 1))
 	for says, bad := range map[string]string{
 		"metadata.clusterName": dumpFile(t, dumped("a", "u2", 1, 1), strings.Replace(dumped("b", "u3", 1, 1), `"uid"`, `"clusterName":"x","uid"`, 1)),
-		"not JSON":             dumpFile(t, dumped("a", "u2", 1, 1), `{"kind":"Event",]`),
-		"no time at all":       dumpFile(t, dumped("a", "u2", 1, 1), `{"kind":"Event","apiVersion":"v1","metadata":{"name":"b"}}`),
+		"series.state": dumpFile(t, dumped("a", "u2", 1, 1), `{"kind":"Event","apiVersion":"events.k8s.io/v1beta1","metadata":{"name":"b","namespace":"shop"},"regarding":{"namespace":"shop"},"reason":"R",`+
+			`"eventTime":"2026-02-03T04:00:00.000000Z","series":{"count":2,"lastObservedTime":"2026-02-03T04:00:00.000000Z","state":"Ongoing"}}`),
+		"it is larger than 4 MiB": dumpFile(t, dumped("a", "u2", 1, 1), strings.Replace(dumped("b", "u3", 1, 1), `"uid"`, `"annotations":{"a":"`+strings.Repeat("x", 5<<20)+`"},"uid"`, 1)),
+		"not JSON":                dumpFile(t, dumped("a", "u2", 1, 1), `{"kind":"Event",]`),
+		"no time at all":          dumpFile(t, dumped("a", "u2", 1, 1), `{"kind":"Event","apiVersion":"v1","metadata":{"name":"b"}}`),
 	} {
 		dir := t.TempDir()
 		said := command(t, 3, "import", bad, good, "--strict", "--data-dir="+dir)

@@ -137,10 +137,15 @@ func unkept(problem string) string {
 
 // decodeOld reads an event as kubectl cluster-info dump wrote it once: with the Go names of its fields, and with the
 // metadata among them.
-func (f *found) decodeOld() (*eventsv1.Event, []string, error) {
+func (f *found) decodeOld() (ev *eventsv1.Event, notes []string, err error) {
 	var core corev1.Event // encoding/json takes any case of a name
 	var meta metav1.ObjectMeta
-	if err := json.Unmarshal(f.raw, &core); err != nil {
+	var had struct { // and events have no more
+		ClusterName string
+		Metadata    struct{ ClusterName string }
+		Series      struct{ State string }
+	}
+	if err := errors.Join(json.Unmarshal(f.raw, &core), json.Unmarshal(f.raw, &had)); err != nil {
 		return nil, nil, err
 	}
 	if core.Name == "" {
@@ -149,5 +154,11 @@ func (f *found) decodeOld() (*eventsv1.Event, []string, error) {
 		}
 		core.ObjectMeta = meta
 	}
-	return event.FromCore(&core), nil, nil
+	if had.ClusterName != "" || had.Metadata.ClusterName != "" {
+		notes = append(notes, unkept(`unknown field "metadata.clusterName"`))
+	}
+	if had.Series.State != "" {
+		notes = append(notes, unkept(`unknown field "series.state"`))
+	}
+	return event.FromCore(&core), notes, nil
 }
