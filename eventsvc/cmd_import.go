@@ -136,7 +136,8 @@ type loader struct {
 	dump.Options
 	strict, deletions bool
 	done              func()
-	spooled           *os.File // standard input, if it is read twice
+	spooled           *os.File      // standard input, if it is read twice
+	signs             *clusterSigns // nil: labels tell clusters apart
 
 	sum imported
 }
@@ -186,6 +187,10 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (impo
 	if l.strict {
 		files, err = l.sound(ctx, files)
 	}
+	if len(l.Labels) == 0 {
+		l.signs = newClusterSigns(files)
+		l.signs.known(ctx, s)
+	}
 	var report *dump.Report
 	if err == nil {
 		report, err = dump.Read(ctx, files, l.Options, func(items []dump.Item) error { return l.store(ctx, s, items) })
@@ -203,11 +208,21 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (impo
 		l.sum.Messages = append(l.sum.Messages, fmt.Sprintf(
 			"%d have a name that another event has, and are stored beside it under a longer one: if they come from another cluster, import it with --cluster NAME", l.sum.Beside))
 	}
+	if l.signs != nil {
+		if text := l.signs.warning(); text != "" {
+			l.sum.Messages = append(l.sum.Messages, text)
+		}
+	}
 	return l.sum, err
 }
 
 // store stores some events.
 func (l *loader) store(ctx context.Context, s admin.Store, items []dump.Item) error {
+	if l.signs != nil {
+		for _, it := range items {
+			l.signs.add(it.File, it.Event.Labels, &it.Event.Regarding)
+		}
+	}
 	sum, err := s.Import(ctx, admin.Arrivals(items, l.deletions))
 	l.sum.Add(sum)
 	for _, p := range sum.Problems {

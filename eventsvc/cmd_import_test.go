@@ -92,6 +92,46 @@ func TestImportVersions(t *testing.T) {
 	}
 }
 
+// TestImportTellsClusters: dumps of two clusters without colliding names get a warning if an object that lives long has
+// different uids in them, in one command or one after the other, unless a label tells them apart.
+func TestImportTellsClusters(t *testing.T) {
+	t.Parallel()
+	about := func(name, kind, object, uid string) string {
+		return strings.Replace(dumped(name, "u-"+name, 1, 1), `"kind":"Pod","namespace":"shop","name":"web"`, fmt.Sprintf(`"kind":%q,"namespace":"shop","name":%q,"uid":%q`, kind, object, uid), 1)
+	}
+	north := dumpFile(t, about("a", "Deployment", "cart", "1"), about("b", "Pod", "web-0", "2"), about("c", "Node", "row", "row"))
+	south := dumpFile(t, about("d", "Deployment", "cart", "3"), about("e", "Node", "row", "4"))
+	const want = "Deployment shop/cart has one uid in "
+	for name, tt := range map[string]struct {
+		files [][]string // of each command
+		args  []string
+		want  string // of the last one
+	}{
+		"in one command":        {[][]string{{north, south}}, nil, want + north + " and another in " + south + ": "},
+		"one after the other":   {[][]string{{north}, {south}}, nil, want + "the store and another in " + south + ": "},
+		"in a folder":           {[][]string{{north}, {filepath.Dir(south)}}, nil, want + "the store and another in " + filepath.Dir(south) + ": "},
+		"the same again":        {[][]string{{north}, {north}}, nil, ""},
+		"of one cluster":        {[][]string{{north, north}}, []string{"--cluster=north"}, ""},
+		"with another label":    {[][]string{{north, south}}, []string{"--label=team=a"}, ""},
+		"a Pod that came again": {[][]string{{north, dumpFile(t, about("f", "Pod", "web-0", "5"))}}, nil, ""},
+		"a kubelet's Node":      {[][]string{{dumpFile(t, about("g", "Node", "row", "row")), dumpFile(t, about("h", "Node", "row", "4"))}}, nil, ""},
+		"made anew":             {[][]string{{north, dumpFile(t, about("i", "Deployment", "cart", "1"), about("j", "Deployment", "cart", "6"))}}, nil, ""},
+		"two of them": {[][]string{{dumpFile(t, about("k", "Node", "x", "1"), about("l", "Namespace", "y", "2"))},
+			{dumpFile(t, about("m", "Node", "x", "3"), about("n", "Namespace", "y", "4"))}}, nil, "Namespace shop/y has one uid in the store"},
+	} {
+		dir, said := t.TempDir(), ""
+		for _, files := range tt.files {
+			said = command(t, 0, append(append([]string{"import", "--data-dir=" + dir}, files...), tt.args...)...)
+		}
+		if tt.want == "" && strings.Contains(said, "uid") || !strings.Contains(said, tt.want) || tt.want != "" && !strings.Contains(said, "--cluster NAME") {
+			t.Errorf("%s: %s", name, said)
+		}
+		if name == "two of them" && !strings.Contains(said, ", and so have 1 more: ") {
+			t.Errorf("%s: %s", name, said)
+		}
+	}
+}
+
 // TestImportCountsOnce: a watch that is imported twice, into a running service, counts each observation once, and does not
 // move the revisions of the service.
 func TestImportCountsOnce(t *testing.T) {
