@@ -47,7 +47,7 @@ func NewToken(dataDir string) (string, error) {
 
 // Handler offers a [Store] to [Remote] over HTTP.
 type Handler struct {
-	store Store
+	store Local
 	token string
 	audit *audit.Log // nil: there is none
 	mux   http.ServeMux
@@ -61,7 +61,7 @@ type Handler struct {
 // while the audit log, which may be nil, is not writable. [audit.Handler] makes the
 // entries. Questions has handlers by the name of what is asked for besides: a token, or
 // the settings ("config"). Refused counts requests that are refused because of a limit.
-func NewHandler(s Store, token string, log *audit.Log, questions map[string]http.Handler, refused func(limit string)) *Handler {
+func NewHandler(s Local, token string, log *audit.Log, questions map[string]http.Handler, refused func(limit string)) *Handler {
 	h := &Handler{store: s, token: token, audit: log, exports: make(chan struct{}, maxExports), refused: refused}
 	h.mux.HandleFunc("POST "+Path+"backup", h.alone(h.backup))
 	h.mux.HandleFunc("POST "+Path+"check", h.alone(long(h.store.Check)))
@@ -189,7 +189,7 @@ func (h *Handler) importLines(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	arrivals, err := decodeArrivals(lines)
+	arrivals, err := h.store.decodeArrivals(lines)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

@@ -323,41 +323,48 @@ func managed(ev *eventsv1.Event) (last time.Time) {
 	return last
 }
 
-// arrivalLine is an arrival on its way to a running service.
+// arrivalLine is the line before the event of an arrival on its way to a running service.
 type arrivalLine struct {
-	Event    json.RawMessage `json:"event"`
-	Version  uint64          `json:"version,omitempty"`
-	Believed bool            `json:"believed,omitempty"`
-	Deleted  bool            `json:"deleted,omitempty"`
-	Replace  bool            `json:"replace,omitempty"`
+	Version  uint64 `json:"version,omitempty"`
+	Believed bool   `json:"believed,omitempty"`
+	Deleted  bool   `json:"deleted,omitempty"`
+	Replace  bool   `json:"replace,omitempty"`
 }
 
-// encodeArrivals writes arrivals, one a line.
+// encodeArrivals writes arrivals, two lines each.
 func encodeArrivals(arrivals []Arrival) ([]byte, error) {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b)
 	for _, a := range arrivals {
 		ev, err := json.Marshal(a.Event)
 		if err == nil {
-			err = lines.Encode(arrivalLine{ev, a.Version, a.Believed, a.Deleted, a.Replace})
+			err = lines.Encode(arrivalLine{a.Version, a.Believed, a.Deleted, a.Replace})
 		}
 		if err != nil {
 			return nil, err
 		}
+		b.Write(append(ev, '\n'))
 	}
 	return b.Bytes(), nil
 }
 
 // decodeArrivals reads what encodeArrivals has written, and checks it again: it comes from elsewhere.
-func decodeArrivals(lines []byte) ([]Arrival, error) {
+func (l Local) decodeArrivals(lines []byte) ([]Arrival, error) {
 	var all []Arrival
-	for text := range bytes.Lines(lines) {
+	for len(lines) > 0 {
+		var first, text []byte
+		first, lines, _ = bytes.Cut(lines, []byte("\n"))
+		text, lines, _ = bytes.Cut(lines, []byte("\n"))
 		var line arrivalLine
-		if err := json.Unmarshal(text, &line); err != nil {
+		if err := json.Unmarshal(first, &line); err != nil {
 			return nil, fmt.Errorf("arrival %d: %w", len(all), err)
 		}
-		ev := new(eventsv1.Event)
-		if _, err := event.Decode(line.Event, ev, false); err != nil {
+		ev, _, err := l.Codec.Decoder.DecodeEvent(event.EventsV1, "application/json", text, metav1.FieldValidationIgnore)
+		if err != nil {
+			ev = new(eventsv1.Event) // it may be larger than that of a request
+			_, err = event.Decode(text, ev, false)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("arrival %d: %w", len(all), err)
 		}
 		ev.TypeMeta = metav1.TypeMeta{}
