@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -99,14 +100,15 @@ func freeAddress(t *testing.T) string {
 
 var ports atomic.Int32 // given out so far
 
-// patience bounds every wait, also on a machine that is busy with other things and has a slow disk.
-const patience = 5 * time.Minute
+// patience bounds every wait. On a busy machine the longest ones take a second or two.
+const patience = 10 * time.Second
 
-// eventually waits until check holds.
+// eventually waits until check holds. If the wait is lost, it prints what all goroutines do.
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !check(); {
 		if time.Now().After(deadline) {
+			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
 			t.Fatal("still not: " + what)
 		}
 		select {

@@ -36,8 +36,8 @@ func (b *backup) Run(ctx context.Context, std stdio) error {
 		return cli.Usagef("--json would be mixed with the backup on the output: name a file")
 	}
 	result := written{File: b.File}
-	if err := b.save(std, "backup", &result, nil, func(s admin.Store, begin admin.Begin) error {
-		return s.Backup(ctx, begin)
+	if err := b.save(std, "backup", &result, nil, func(s admin.Store, open admin.Open) error {
+		return s.Backup(ctx, open)
 	}); err != nil || b.File == "-" {
 		return err
 	}
@@ -53,7 +53,7 @@ type written struct {
 }
 
 // save writes what work writes to the file of the result, and counts it there.
-func (p *place) save(std stdio, what string, result *written, formats *codec.Codec, work func(admin.Store, admin.Begin) error) error {
+func (p *place) save(std stdio, what string, result *written, formats *codec.Codec, work func(admin.Store, admin.Open) error) error {
 	s, closeStore, err := p.open(false, formats)
 	if err != nil {
 		return err

@@ -45,8 +45,8 @@ func (e *export) Run(ctx context.Context, std stdio) error {
 		return cli.Usagef("--group-domain: %w", err)
 	}
 	result := written{File: e.File, Events: new(int64)}
-	if err := e.save(std, "export", &result, formats, func(s admin.Store, begin admin.Begin) error {
-		return s.Export(ctx, admin.Exported{After: e.After, At: e.At, Namespace: e.Namespace}, begin)
+	if err := e.save(std, "export", &result, formats, func(s admin.Store, open admin.Open) error {
+		return s.Export(ctx, admin.Exported{After: e.After, At: e.At, Namespace: e.Namespace}, open)
 	}); err != nil || e.File == "-" {
 		return err
 	}

@@ -111,10 +111,9 @@ func TestNothingLeaks(t *testing.T) {
 	}
 }
 
-// TestWatchesThatAreTalkedIntoEnd: a client that writes on the connection of
-// its watch ends the watch, whether it leaves then or stays. So no watch waits
-// forever without a client.
-func TestWatchesThatAreTalkedIntoEnd(t *testing.T) {
+// TestWatchesEndWithTheirClients: a client that leaves ends its watch, although nothing
+// is written to it.
+func TestWatchesEndWithTheirClients(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), newIssuer(t), "--listen-https=127.0.0.1:0", "--tls-self-signed")
 	plain := func(ctx context.Context) (net.Conn, error) {
@@ -142,13 +141,8 @@ func TestWatchesThatAreTalkedIntoEnd(t *testing.T) {
 		if n := metric(t, p.url("--listen-admin"), "eventsvc_watches"); n != "50" {
 			t.Fatalf("%s: %s watches are open", name, n)
 		}
-		for i, conn := range conns {
-			if _, err := conn.Write([]byte("x")); err != nil {
-				t.Fatal(err)
-			}
-			if i%2 == 0 {
-				_ = conn.Close()
-			}
+		for _, conn := range conns {
+			_ = conn.Close()
 		}
 		eventually(t, name+": no watch is left", func() bool { return metric(t, p.url("--listen-admin"), "eventsvc_watches") == "0" })
 	}

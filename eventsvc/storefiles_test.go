@@ -341,7 +341,7 @@ func TestKilledCommands(t *testing.T) {
 	source, work := t.TempDir(), t.TempDir()
 	lines, archive := filepath.Join(work, "lines"), filepath.Join(work, "archive")
 	var text strings.Builder
-	for n := range 4000 {
+	for n := range 2000 {
 		fmt.Fprintf(&text, `{"type":"ADDED","object":{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e%d","namespace":"a","uid":"%d","creationTimestamp":"2026-01-02T03:04:05Z"},"eventTime":null,"note":"%0900d"}}`+"\n", n, n, n)
 	}
 	if err := os.WriteFile(lines, []byte(text.String()), 0o600); err != nil {
@@ -349,8 +349,8 @@ func TestKilledCommands(t *testing.T) {
 	}
 	command(t, 0, "import", lines, "--data-dir="+source)
 	command(t, 0, "backup", archive, "--data-dir="+source)
-	for round := range 6 {
-		after := time.Duration(5+20*round) * time.Millisecond
+	for round := range 4 {
+		after := time.Duration(5+15*round) * time.Millisecond
 		dir := t.TempDir()
 		restored, imported, file := filepath.Join(dir, "restored"), filepath.Join(dir, "imported"), filepath.Join(dir, "file")
 
@@ -368,7 +368,7 @@ func TestKilledCommands(t *testing.T) {
 		command(t, 0, "import", lines, "--data-dir="+imported)
 		killAfter(t, after, "compact", "--data-dir="+imported)
 		for _, d := range []string{source, restored, imported} {
-			if report := decoded[struct{ Live int }](t, command(t, 0, "check", "--json", "--data-dir="+d)); report.Live != 4000 {
+			if report := decoded[struct{ Live int }](t, command(t, 0, "check", "--json", "--data-dir="+d)); report.Live != 2000 {
 				t.Errorf("round %d: %s has %d events", round, d, report.Live)
 			}
 		}

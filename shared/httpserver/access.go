@@ -1,25 +1,18 @@
 package httpserver
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
-	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
-	requestIDHeader   = "X-Request-Id"
-	traceParentHeader = "Traceparent"
-	maxID             = 64
-	maxLoggedText     = 256 // bytes of a path or user agent in a log line
+	maxLoggedText = 256 // bytes of a path or user agent in a log line
 
 	// statusClientGone is the logged status of a request whose client left before the answer. It is never sent.
 	statusClientGone = 499
@@ -124,37 +117,6 @@ func Shorten(s string) string {
 	}
 	return s
 }
-
-// WellFormedID reports whether an id of a client is short and has only characters that are harmless in a header or a log.
-func WellFormedID(id string) bool {
-	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
-	return id != "" && len(id) <= maxID && consistsOf(id, harmless)
-}
-
-// requestID returns the client's id if it is well-formed, and otherwise a random UUID. It needs to be unique, but not hard to
-// guess.
-func requestID(header http.Header) string {
-	if id := header.Get(requestIDHeader); WellFormedID(id) {
-		return id
-	}
-	var id uuid.UUID
-	binary.LittleEndian.PutUint64(id[:8], rand.Uint64())
-	binary.LittleEndian.PutUint64(id[8:], rand.Uint64())
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80 // version 4, RFC 9562 section 5.4
-	return id.String()
-}
-
-// traceID returns the trace id of a well-formed traceparent of version 00, 00-<32 hex>-<16 hex>-<2 hex>, or "".
-func traceID(parent string) string {
-	parts := strings.Split(Shorten(parent), "-")
-	if len(parts) != 4 || parts[0] != "00" || len(parts[1]) != 32 || len(parts[2]) != 16 || len(parts[3]) != 2 ||
-		!consistsOf(parts[1]+parts[2]+parts[3], "0123456789abcdef") {
-		return ""
-	}
-	return parts[1]
-}
-
-func consistsOf(s, characters string) bool { return strings.Trim(s, characters) == "" }
 
 // recorder records the status and size of an answer. Flushing and deadlines work through Flush and Unwrap.
 type recorder struct {

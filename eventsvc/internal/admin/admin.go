@@ -39,7 +39,7 @@ import (
 // Store is a whole store, in this process or in a running service.
 type Store interface {
 	// Backup writes a backup. Its total is the size in bytes.
-	Backup(ctx context.Context, begin Begin) error
+	Backup(ctx context.Context, open Open) error
 	// Check reads everything. Problems are in the report, and not an error.
 	Check(ctx context.Context, progress store.Progress) (*store.Report, error)
 	// Compact frees disk space, and gives the files of the log a form.
@@ -47,7 +47,7 @@ type Store interface {
 	// Usage says who takes the room. MaxBytes replaces the limit, unless it is 0.
 	Usage(ctx context.Context, maxBytes int64) (*usage.Breakdown, error)
 	// Export writes events. Its total is about the number of lines.
-	Export(ctx context.Context, what Exported, begin Begin) error
+	Export(ctx context.Context, what Exported, open Open) error
 	// Import stores events of other stores, some at a time. Its result is valid with an error too.
 	Import(ctx context.Context, arrivals []Arrival) (Imported, error)
 }
@@ -59,9 +59,9 @@ type Exported struct {
 	Namespace string // only those of this namespace; not with After
 }
 
-// Begin is called before the first byte, with the revision of the state and the total
+// Open is called before the first byte, with the revision of the state and the total
 // of the work. It returns where to write.
-type Begin func(revision uint64, total int64) io.Writer
+type Open func(revision uint64, total int64) io.Writer
 
 // Compaction is the result of a compaction.
 type Compaction struct {
@@ -99,12 +99,12 @@ type Local struct {
 var _ Store = Local{}
 
 // Backup implements [Store].
-func (l Local) Backup(ctx context.Context, begin Begin) error {
+func (l Local) Backup(ctx context.Context, open Open) error {
 	s, err := l.DB.Snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	err = s.Write(writerWithContext{ctx, begin(s.Revision(), s.Size())})
+	err = s.Write(writerWithContext{ctx, open(s.Revision(), s.Size())})
 	if err = errors.Join(err, s.Close()); err == nil && l.Backed != nil {
 		l.Backed()
 	}

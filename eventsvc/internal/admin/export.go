@@ -23,16 +23,16 @@ type exporter struct {
 }
 
 // Export implements [Store].
-func (l Local) Export(ctx context.Context, what Exported, begin Begin) error {
+func (l Local) Export(ctx context.Context, what Exported, open Open) error {
 	if _, err := l.DB.Fresh(ctx); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	x := &exporter{Local: l, frames: l.Codec.NewFrames(codec.Format{}, event.EventsV1), revision: l.DB.Revision()}
 	var err error
 	if x.revision = cmp.Or(what.At, x.revision); what.After == 0 {
-		err = x.everything(ctx, what.Namespace, begin)
+		err = x.everything(ctx, what.Namespace, open)
 	} else {
-		err = x.changes(ctx, what.After, begin)
+		err = x.changes(ctx, what.After, open)
 	}
 	if _, ok := errors.AsType[*store.ExpiredError](err); ok && what.At == 0 {
 		return fmt.Errorf("export: %w; export everything, without --after", err)
@@ -50,7 +50,7 @@ func (l Local) Export(ctx context.Context, what Exported, begin Begin) error {
 const exportBytes = 256 << 10
 
 // everything writes the state of the revision.
-func (x *exporter) everything(ctx context.Context, namespace string, begin Begin) error {
+func (x *exporter) everything(ctx context.Context, namespace string, open Open) error {
 	total := x.DB.Stats().Events
 	var failed error
 	visit := func(v *store.View) bool {
@@ -64,7 +64,7 @@ func (x *exporter) everything(ctx context.Context, namespace string, begin Begin
 			return err
 		}
 		if x.w == nil {
-			x.w = begin(x.revision, total)
+			x.w = open(x.revision, total)
 		}
 		if !page.More {
 			return x.end(x.revision)
@@ -78,14 +78,14 @@ func (x *exporter) everything(ctx context.Context, namespace string, begin Begin
 
 // changes writes the newest version, or the deletion, of each event that was written
 // after a revision.
-func (x *exporter) changes(ctx context.Context, after uint64, begin Begin) error {
+func (x *exporter) changes(ctx context.Context, after uint64, open Open) error {
 	switch oldest := x.DB.Stats().Oldest; {
 	case after > x.revision:
 		return &store.FutureError{Revision: after, Current: x.revision}
 	case after < oldest:
 		return &store.ExpiredError{Revision: after, Oldest: oldest}
 	}
-	x.w = begin(x.revision, int64(x.revision-after))
+	x.w = open(x.revision, int64(x.revision-after))
 	if after == x.revision { // nothing has changed: only a bookmark
 		return x.end(after)
 	}

@@ -111,7 +111,7 @@ type answer struct {
 	begun bool
 }
 
-func (a *answer) begin(contentType, headerTotal string) Begin {
+func (a *answer) open(contentType, headerTotal string) Open {
 	return func(revision uint64, total int64) io.Writer {
 		a.begun = true
 		a.Header().Set("Content-Type", contentType)
@@ -133,7 +133,7 @@ func (a *answer) fail(err error) {
 
 func (h *Handler) backup(w http.ResponseWriter, r *http.Request) {
 	a := &answer{ResponseWriter: w}
-	a.fail(h.store.Backup(r.Context(), a.begin("application/x-tar", headerBytes)))
+	a.fail(h.store.Backup(r.Context(), a.open("application/x-tar", headerBytes)))
 }
 
 func (h *Handler) compact(w http.ResponseWriter, r *http.Request) {
@@ -175,7 +175,7 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := &answer{ResponseWriter: w}
-	a.fail(h.store.Export(r.Context(), Exported{after, at, q.Get("namespace")}, a.begin("application/x-ndjson", headerLines)))
+	a.fail(h.store.Export(r.Context(), Exported{after, at, q.Get("namespace")}, a.open("application/x-ndjson", headerLines)))
 }
 
 func (h *Handler) importLines(w http.ResponseWriter, r *http.Request) {

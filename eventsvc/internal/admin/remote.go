@@ -94,7 +94,7 @@ func (r *Remote) Config(ctx context.Context, out io.Writer) error {
 }
 
 // copy writes a long answer to the writer that begin returns. The total is in a header.
-func (r *Remote) copy(ctx context.Context, path, totalHeader string, begin Begin) error {
+func (r *Remote) copy(ctx context.Context, path, totalHeader string, open Open) error {
 	resp, err := r.ask(ctx, path, nil)
 	if err != nil {
 		return err
@@ -105,21 +105,21 @@ func (r *Remote) copy(ctx context.Context, path, totalHeader string, begin Begin
 		return fmt.Errorf("the service at %s does not say of which revision its answer is", r.address)
 	}
 	total, _ := strconv.ParseInt(resp.Header.Get(totalHeader), 10, 64) // used for the progress only
-	if _, err := io.Copy(begin(revision, total), resp.Body); err != nil {
+	if _, err := io.Copy(open(revision, total), resp.Body); err != nil {
 		return fmt.Errorf("the service at %s broke off, its log says why: %w", r.address, err)
 	}
 	return nil
 }
 
 // Backup implements [Store].
-func (r *Remote) Backup(ctx context.Context, begin Begin) error {
-	return r.copy(ctx, "backup", headerBytes, begin)
+func (r *Remote) Backup(ctx context.Context, open Open) error {
+	return r.copy(ctx, "backup", headerBytes, open)
 }
 
 // Export implements [Store].
-func (r *Remote) Export(ctx context.Context, what Exported, begin Begin) error {
+func (r *Remote) Export(ctx context.Context, what Exported, open Open) error {
 	q := url.Values{"after": {strconv.FormatUint(what.After, 10)}, "at": {strconv.FormatUint(what.At, 10)}, "namespace": {what.Namespace}}
-	return r.copy(ctx, "export?"+q.Encode(), headerLines, begin)
+	return r.copy(ctx, "export?"+q.Encode(), headerLines, open)
 }
 
 // Check implements [Store].

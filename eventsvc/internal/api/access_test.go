@@ -83,7 +83,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		req.Header.Set("Authorization", "Bearer bad")
 		w.server.ServeHTTP(first, req)
 	})
-	<-first.arrived
+	within(t, first.arrived)
 	if a := w.as("bad", "GET", eventsPath, "").must(429); a.header.Get("Retry-After") != "1" {
 		t.Errorf("%v", a.header)
 	}

@@ -430,7 +430,7 @@ func TestWithdrawnKeysEndWatches(t *testing.T) {
 	equal(t, kind, "BOOKMARK")
 	s.ended()
 	stop()
-	if err := <-done; err != nil {
+	if err := within(t, done); err != nil {
 		t.Error(err)
 	}
 }

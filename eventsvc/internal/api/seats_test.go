@@ -97,14 +97,14 @@ func TestClientsTakeTurns(t *testing.T) {
 	}
 	w.as("writer", "POST", eventsPath, newEvent("w")).must(201)
 	for range working {
-		<-slow.arrived
+		within(t, slow.arrived)
 	}
 	slow.proceed <- struct{}{}
-	if next := <-slow.arrived; next != "g" {
+	if next := within(t, slow.arrived); next != "g" {
 		t.Errorf("the next is %s", next)
 	}
 	close(slow.proceed)
-	if code := <-good; code != http.StatusNotFound {
+	if code := within(t, good); code != http.StatusNotFound {
 		t.Error(code)
 	}
 	wait.Wait()
@@ -121,7 +121,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 	var wait sync.WaitGroup
 	for _, caller := range []string{"a", "a", "b"} {
 		w.send(t.Context(), &wait, caller, "x")
-		<-slow.arrived
+		within(t, slow.arrived)
 	}
 	for caller, limit := range map[string]string{"a": "client-requests", "b": "requests"} {
 		a := w.as(caller, "GET", eventsPath+"/x", "").must(http.StatusTooManyRequests)
@@ -130,9 +130,9 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 		}
 	}
 	fresh := w.send(t.Context(), &wait, "c", "x")
-	<-slow.arrived
+	within(t, slow.arrived)
 	close(slow.proceed)
-	if code := <-fresh; code != http.StatusNotFound {
+	if code := within(t, fresh); code != http.StatusNotFound {
 		t.Error(code)
 	}
 	wait.Wait()
@@ -186,7 +186,7 @@ func TestSlowSendersHoldNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = body.Close()
-	if code := <-done; code != http.StatusCreated {
+	if code := within(t, done); code != http.StatusCreated {
 		t.Error(code)
 	}
 }
@@ -279,14 +279,14 @@ func TestWatchesBeginInTurn(t *testing.T) {
 	waiting(flood)
 	working := int(w.metric("eventsvc_requests_working", "watch"))
 	for range working {
-		<-slow.arrived
+		within(t, slow.arrived)
 	}
 	open("good")
 	waiting(flood + 1)
 	w.as("writer", "POST", eventsPath, newEvent("a")).must(201)
 	w.as("reader", "GET", eventsPath+"/a", "").must(200)
 	slow.proceed <- struct{}{}
-	if next := <-slow.arrived; next != "good" {
+	if next := within(t, slow.arrived); next != "good" {
 		t.Errorf("the next is %s", next)
 	}
 	hangUp()

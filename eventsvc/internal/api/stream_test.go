@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func (w *world) serve() *running {
 	go func() { ended <- service.Run(ctx, c) }()
 	r := &running{<-opened, http.DefaultClient, sync.OnceFunc(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := within(w.t, ended); err != nil {
 			w.t.Error(err)
 		}
 	})}
@@ -55,7 +56,9 @@ func (w *world) serve() *running {
 // watch opens a watch; path has the query.
 func (w *world) watch(srv *running, path string, headers ...string) *stream {
 	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	lost := time.AfterFunc(mostWait, cancel) // not even a header came
+	defer lost.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
 	if err != nil {
 		w.t.Fatal(err)
@@ -85,7 +88,7 @@ type change struct{ Type, Name, Note string }
 // next reads the next event of a JSON watch.
 func (s *stream) next() (kind string, object map[string]any) {
 	s.t.Helper()
-	if !s.lines.Scan() {
+	if !s.scan() {
 		s.t.Fatalf("the watch ended: %v", s.lines.Err())
 	}
 	var event struct {
@@ -96,6 +99,31 @@ func (s *stream) next() (kind string, object map[string]any) {
 		s.t.Fatalf("%v: %s", err, s.lines.Bytes())
 	}
 	return event.Type, event.Object
+}
+
+// mostWait is how long a test waits for what comes at once unless it is lost.
+const mostWait = 10 * time.Second
+
+// within receives what others send, or waits until they close the channel. If nothing comes the
+// test fails, and shows what all goroutines do.
+func within[T any](t testing.TB, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(mostWait):
+		stacks := make([]byte, 1<<20)
+		t.Fatalf("waited for %s in vain:\n%s", mostWait, stacks[:runtime.Stack(stacks, true)])
+	}
+	return v
+}
+
+// scan reads the next line. If nothing comes and the watch does not end, the test fails, and shows
+// what all goroutines do.
+func (s *stream) scan() bool {
+	s.t.Helper()
+	read := make(chan bool, 1)
+	go func() { read <- s.lines.Scan() }()
+	return within(s.t, read)
 }
 
 // take reads n events.
@@ -115,7 +143,7 @@ func (s *stream) take(n int) []change {
 // ended fails the test unless the watch ends cleanly now.
 func (s *stream) ended() {
 	s.t.Helper()
-	if s.lines.Scan() {
+	if s.scan() {
 		s.t.Fatalf("another event: %s", s.lines.Bytes())
 	}
 	if err := s.lines.Err(); err != nil {

@@ -308,7 +308,7 @@ func TestListThenWatch(t *testing.T) {
 	for _, c := range s.take(n - len(seen)) {
 		seen[c.Name]++
 	}
-	<-done
+	within(t, done)
 	equal(t, len(seen), n)
 	for name, times := range seen {
 		if times != 1 {

@@ -356,7 +356,7 @@ type unservedError struct{ server string }
 
 // Error says what to do instead.
 func (e *unservedError) Error() string {
-	return e.server + " does not answer queries (/query/v1): it is no eventsvc, such as a Kubernetes API server, or an older one; " +
+	return e.server + " does not answer queries (/query/v1): it is no eventsvc, such as a Kubernetes API server; " +
 		"`eventsvc get` lists what it has"
 }
 

@@ -51,14 +51,21 @@ func TestAnonymousHasASmallShare(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(t.Context())
+		const seconds = 10
+		most := int(seconds * time.Second / costs[Refusals])
 		var mu sync.Mutex
 		refused := 0
+		goOn := func() bool { // not for ever where nobody waits
+			mu.Lock()
+			defer mu.Unlock()
+			return ctx.Err() == nil && refused < 10*most
+		}
 		var wait sync.WaitGroup
 		// Each caller may have one refusal more in a period: it was let in, and is charged for the next one only when it asks
 		// again. Four of them stay below the bound in every order in which the goroutines run.
 		for range 4 {
 			wait.Go(func() {
-				for ctx.Err() == nil {
+				for goOn() {
 					if _, err := scheduler.work(ctx, Refusals, Anonymous, 0); err == nil {
 						mu.Lock()
 						refused++
@@ -67,10 +74,9 @@ func TestAnonymousHasASmallShare(t *testing.T) {
 				}
 			})
 		}
-		const seconds = 10
 		time.Sleep(seconds * time.Second)
 		mu.Lock()
-		if most := int(seconds * time.Second / costs[Refusals]); refused > most+int(2*period/costs[Refusals]) || refused < most*9/10 {
+		if refused > most+int(2*period/costs[Refusals]) || refused < most*9/10 {
 			t.Errorf("%d Refusals in %d s, want %d", refused, seconds, most)
 		}
 		mu.Unlock()

@@ -1,6 +1,7 @@
 package logql_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -279,6 +280,49 @@ func TestSelects(t *testing.T) {
 		}
 		if got := l.Selects(flow.NewTurns(t.Context()), func(name string) string { return labels[name] }); got != want {
 			t.Errorf("%s: %v", selector, got)
+		}
+	}
+}
+
+// TestBest: topk and bottomk choose at each point, and of equal values the first by labels.
+func TestBest(t *testing.T) {
+	t.Parallel()
+	count := func(*logql.RangeAggregation, *logql.Grouping) ([]*logql.Series, error) {
+		var all []*logql.Series
+		for name, values := range map[string][]float64{"a": {1, 3}, "b": {2, 2}, "c": {3, 2}} {
+			s := logql.NewSeries([]logql.Label{{Name: "name", Value: name}}, len(values))
+			copy(s.Values, values)
+			s.Has = []bool{true, true}
+			all = append(all, s)
+		}
+		return all, nil
+	}
+	for text, want := range map[string]string{
+		`topk(1, count_over_time({}[1m]))`:    "a[0 3] c[3 0]",
+		`bottomk(1, count_over_time({}[1m]))`: "a[1 0] b[0 2]",
+		`topk(2, count_over_time({}[1m]))`:    "a[0 3] b[2 2] c[3 0]",
+		`bottomk(2, count_over_time({}[1m]))`: "a[1 0] b[2 2] c[0 2]",
+		`max(count_over_time({}[1m]))`:        "[3 3]",
+		`min(count_over_time({}[1m]))`:        "[1 2]",
+	} {
+		m, err := logql.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := logql.Evaluate(m.(logql.Metric), 2, count)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range all {
+			name := ""
+			for _, l := range s.Labels {
+				name = l.Value
+			}
+			got = append(got, fmt.Sprint(name, s.Values))
+		}
+		if diff := cmp.Diff(want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
 	}
 }

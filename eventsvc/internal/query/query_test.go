@@ -378,3 +378,24 @@ func TestGroupBytes(t *testing.T) {
 		t.Errorf("the groups are %s, and there are more: %v", got, page.After != nil)
 	}
 }
+
+// TestHistogramOther: what is counted of values that are not shown apart is in Other.
+func TestHistogramOther(t *testing.T) {
+	t.Parallel()
+	shot, err := newSource(t, query.MaxValues+5).Snapshot(t.Context(), everything(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := shot.Histogram(t.Context(), []query.Dimension{query.Reason}, time.Hour)
+	if err != nil || len(h.Buckets) != 1 || len(h.Values) != query.MaxValues {
+		t.Fatalf("%d buckets, %d values, %v", len(h.Buckets), len(h.Values), err)
+	}
+	shown := int64(0)
+	for _, n := range h.Buckets[0].Counts {
+		shown += n
+	}
+	// 27 events were observed twice, and 23 of those that were observed once are shown.
+	if b := h.Buckets[0]; shown != 77 || b.Other != 5 || b.Count != 82 || h.Total != 82 {
+		t.Errorf("%d are shown, %d are others, %d in the bucket, %d in all", shown, b.Other, b.Count, h.Total)
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -77,8 +79,14 @@ func TestElsewhere(t *testing.T) {
 	if lag := hub.Lag(); lag == 0 {
 		t.Error("no lag with one change to come")
 	}
-	<-wake
-	b, err := w.Next(t.Context())
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	select {
+	case <-wake:
+	case <-ctx.Done():
+		t.Fatal("the watcher is not woken")
+	}
+	b, err := w.Next(ctx)
 	if err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != want {
 		t.Errorf("%+v, %v; want the change of revision %d", b, err, want)
 	}
@@ -90,7 +98,7 @@ func TestElsewhere(t *testing.T) {
 	defer late.Close()
 	var got []uint64
 	for len(got) < 2 {
-		b, err := late.Next(t.Context())
+		b, err := late.Next(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,6 +112,38 @@ func TestElsewhere(t *testing.T) {
 	if log.reads == 0 {
 		t.Error("a watch from before the ring did not read the log")
 	}
+}
+
+// TestBehindWithoutAnything: a watcher that has fallen behind reads the log, finds nothing for it there, and hears of what
+// comes then.
+func TestBehindWithoutAnything(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hub, log := NewHub(1, 8, 1<<20), &history{}
+		w := hub.Subscribe(store.WatchQuery{Namespace: "here", Name: "20"}, log)
+		defer w.Close()
+		for range 20 { // more than the ring holds
+			log.publish(hub, "here")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		next := make(chan store.Batch, 1)
+		go func() {
+			b, err := w.Next(ctx)
+			if err != nil {
+				t.Error(err)
+			}
+			next <- b
+		}()
+		synctest.Wait()
+		want := log.publish(hub, "here")
+		if b := <-next; len(b.Changes) != 1 || b.Changes[0].Revision != want {
+			t.Errorf("%+v; want the change of revision %d", b, want)
+		}
+		if log.reads == 0 {
+			t.Error("the log was not read")
+		}
+	})
 }
 
 // TestTopicsAreForgotten: nothing is kept for namespaces without watchers.
