@@ -91,6 +91,8 @@ type imported struct {
 	To       *time.Time `json:"to,omitempty"`
 	LeftOut  int64      `json:"leftOut"`
 	Messages []string   `json:"messages,omitempty"`
+
+	current bool // an export says that there is nothing newer
 }
 
 // Run stores the events.
@@ -116,7 +118,7 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 	if err = errors.Join(err, closeStore(), i.print(std.out, sum, sum.String())); err != nil {
 		return fmt.Errorf("%w; run it again when that is mended: what is imported already is left alone", err)
 	}
-	if sum.LeftOut > 0 || sum.Events == 0 {
+	if sum.LeftOut > 0 || sum.Events == 0 && !sum.current {
 		return errFindings
 	}
 	return nil
@@ -197,7 +199,7 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (impo
 	}
 	l.done()
 	if report != nil {
-		l.sum.Events = report.Events
+		l.sum.Events, l.sum.current = report.Events, report.Current
 		l.sum.LeftOut += report.Failed
 		if report.Events > 0 {
 			l.sum.From, l.sum.To = &report.From, &report.To

@@ -206,6 +206,12 @@ func TestImportRoundTrip(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "export")
 	command(t, 0, "export", file, "--data-dir="+one)
 	command(t, 0, "import", file, "--data-dir="+two)
+	rest := filepath.Join(t.TempDir(), "rest")
+	_, after, _ := strings.Cut(command(t, 0, "export", filepath.Join(t.TempDir(), "again"), "--data-dir="+one), "--after ")
+	command(t, 0, "export", rest, "--after="+strings.TrimSpace(after), "--data-dir="+one)
+	if said := command(t, 0, "import", rest, "--data-dir="+two); !strings.Contains(said, "0 created") {
+		t.Errorf("an export of nothing: %s", said)
+	}
 	a, b := command(t, 0, "digest", "--data-dir="+one), command(t, 0, "digest", "--data-dir="+two)
 	if a != b || strings.HasPrefix(a, "0 ") {
 		t.Errorf("the digests are %q and %q", a, b)

@@ -124,6 +124,7 @@ func (r *reader) unwrap(o *object, at Place, in frame) bool {
 		case "DELETED":
 			in.deleted = true
 		case "BOOKMARK":
+			r.report.Current = true
 			return true
 		case "ERROR":
 			r.report.note(at, "the watch ended with an error of its server")

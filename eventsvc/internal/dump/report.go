@@ -17,6 +17,7 @@ type Report struct {
 	Events   int64     // that were passed on
 	From, To time.Time // when the first and the last of them were observed
 	Failed   int64     // events, or parts that may have some, which were not passed on
+	Current  bool      // a bookmark was found: without events, an export says that there is nothing newer
 	Problems []string  // why, with the place, of the first ones
 
 	mu      sync.Mutex
