@@ -34,7 +34,7 @@ func TestCompletion(t *testing.T) {
 		{"eventsvc ge", "get"},
 		{"eventsvc tail --wait", "--wait-for="},
 		{"eventsvc get --output=n", "ndjson"},
-		{"eventsvc get -o ", "json ndjson table"},
+		{"eventsvc get -o ", "json ndjson table yaml"},
 		{"eventsvc completion z", "zsh"},
 		{"eventsvc record --file=events.y", "events.yaml"},
 		{"eventsvc record -f ev", "events.json events.yaml"},
