@@ -108,7 +108,7 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		return before, events.scraped(t)
 	},
 	"RequestsRefused": func(t *testing.T) (before, after scrape) {
-		_, events, token := startBoth(t, "MAX_CLIENT_WATCHES=1")
+		_, events, token := startBoth(t, "MAX_WATCHES=4")
 		events.watch(t, token)
 		events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 		before = events.scraped(t)
@@ -215,9 +215,10 @@ var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
 	},
 	"MirrorRefused": func(t *testing.T) (before, after scrape) {
 		tokens, source, token := startBoth(t)
-		mirror := startMirror(t, tokens, source.url, startTarget(t, tokens, "MAX_ANNOTATIONS=1"))
+		mirror := startMirror(t, tokens, source.url, startTarget(t, tokens, "NAMESPACES=declared"))
 		before = mirror.scraped(t)
-		source.create(t, token, "", http.StatusCreated)
+		inShop := strings.NewReplacer("/default/", "/shop/", `"default"`, `"shop"`)
+		source.send(t, "POST", inShop.Replace(eventsPath), token, inShop.Replace(eventBody("", note)), http.StatusCreated)
 		return before, mirror.scrapedOnce(t, "an event is refused", func(now scrape) bool {
 			return now.sum(`eventsvc_mirror_events_total{instance="a",job="eventsvc-mirror",namespace="*",result="refused"}`) > 0
 		})

@@ -287,7 +287,7 @@ func TestMetricsExist(t *testing.T) {
 	t.Parallel()
 	issuers := filepath.Join(t.TempDir(), "issuers.yaml")
 	write(t, issuers, "[]\n")
-	tokens, events, token := startBoth(t, "MAX_CLIENT_WATCHES=1", "AUDIT=metadata", "POLICY_FILE=../../compose/policy.yaml", "ISSUERS_FILE="+issuers, "OBSERVED_METRICS=10")
+	tokens, events, token := startBoth(t, "MAX_WATCHES=4", "AUDIT=metadata", "POLICY_FILE=../../compose/policy.yaml", "ISSUERS_FILE="+issuers, "OBSERVED_METRICS=10")
 	events.watch(t, token)
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.createIn(t, token, "east")

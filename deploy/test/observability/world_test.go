@@ -28,7 +28,7 @@ const (
 )
 
 // deadline bounds every wait in these tests. It is long enough for a busy machine.
-const deadline = 10 * time.Minute
+const deadline = 3 * time.Minute
 
 // bin holds the services that TestMain builds.
 var bin string
