@@ -54,24 +54,13 @@ type server struct {
 // start runs eventsvc until the test ends.
 func start(t *testing.T, extra ...string) *server {
 	t.Helper()
-	return startReplicas(t, *replicas, extra)
-}
-
-// startOne runs one replica, for tests of what each replica counts for itself.
-func startOne(t *testing.T, extra ...string) *server {
-	t.Helper()
-	return startReplicas(t, 1, extra)
-}
-
-func startReplicas(t *testing.T, replicas int, extra []string) *server {
-	t.Helper()
 	s := newServer(t, extra)
 	if *engine == "postgres" {
 		dsn := pgtest.Start(t).Database(t)
 		eventsvc(t, "database", "migrate", "--store-dsn", dsn)
 		s.engine = []string{"--store=postgres", "--store-dsn=" + dsn}
 	}
-	if replicas > 1 {
+	if *replicas > 1 {
 		s.twin = newServer(t, nil)
 		s.turn = turns{next: new(atomic.Uint32), other: map[string]string{s.httpAddr: s.twin.httpAddr, s.httpsAddr: s.twin.httpsAddr}}
 	}
