@@ -134,16 +134,17 @@ func (r *recording) many(ctx context.Context, in io.Reader) error {
 	places := make(chan struct{}, r.Parallel)
 	scanner := bufio.NewScanner(in)
 	scanner.Buffer(make([]byte, 64<<10), maxLine)
-	number := 0
+	number, begun := 0, false
 	for ctx.Err() == nil && scanner.Scan() {
 		number++
 		n, text := number, bytes.Clone(bytes.TrimSpace(scanner.Bytes()))
 		if len(text) == 0 {
 			continue
 		}
-		if r.stored+r.failed == 0 && number == 1 && isDump(text) {
+		if !begun && isDump(text) {
 			return errDump
 		}
+		begun = true
 		places <- struct{}{}
 		lines.Go(func() {
 			r.line(ctx, n, text)
