@@ -300,6 +300,8 @@ func TestBadTrust(t *testing.T) {
 func TestCanI(t *testing.T) {
 	t.Parallel()
 	path := writeFile(t, "policy.yaml", "bindings:\n- {role: 'events:read', namespaces: [team-*], subjects: [{clientID: app}, {claim: groups, value: b}]}\n")
+	cluster := writeFile(t, "issuers.yaml", "- {issuer: cluster, audiences: [eventsvc]}") // can be checked outside of it
+	viewer := writeFile(t, "viewer.yaml", "bindings:\n- {role: 'events:read', subjects: [{issuer: cluster, clientID: 'system:serviceaccount:shop:viewer'}]}\n")
 	for _, c := range []struct {
 		args, want string
 		code       int
@@ -309,6 +311,7 @@ func TestCanI(t *testing.T) {
 		{"list -n team-a --claim=groups=a,b --policy-file=" + path, "yes: role \"events:read\", bound in line 2\n", 0},
 		{"list -A --client-id=app --claims=groups --policy-file=" + path, "no: no rule of the policy allows this client to list across all namespaces", 1},
 		{"list -A --scope=events:read --claims=groups --policy-file=" + path, "yes: the token's scope \"events:read\"\n", 0},
+		{"get -n shop --client-id=system:serviceaccount:shop:viewer --token-issuer=cluster --issuer= --issuers-file=" + cluster + " --policy-file=" + viewer, "yes: role \"events:read\", bound in line 2\n", 0},
 		{"lists", "", 2},
 		{"get --policy-file=/nowhere", "", 2},
 	} {

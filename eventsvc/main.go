@@ -33,6 +33,7 @@ import (
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
+	"tidings.example/shared/issuers"
 	"tidings.example/shared/printable"
 	"tidings.example/shared/service"
 )
@@ -176,7 +177,7 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed 
 			Issuer: s.Issuer, KeySource: bearer.KeySource{JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile},
 			Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
 		},
-		IssuersFile: s.IssuersFile, Changed: func() { rights.Recheck() }, // it may name other issuers and claims now
+		IssuersFile: s.IssuersFile, Pod: issuers.ThisPod(), Changed: func() { rights.Recheck() }, // it may name other issuers and claims now
 		AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: jwksMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
 	})
 	if err != nil {
@@ -192,9 +193,12 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed 
 }
 
 // policyOptions returns the issuers, and the claims of their tokens, that a policy may refer to.
-func policyOptions(first string, issuers []trust.Issuer) policy.Options {
-	o := policy.Options{Default: first, Claims: map[string][]string{}}
-	for _, i := range issuers {
+func policyOptions(first string, accepted []trust.Issuer) policy.Options {
+	o := policy.Options{Default: first, Aliases: map[string]string{}, Claims: map[string][]string{}}
+	for _, i := range accepted {
+		if i.Cluster {
+			o.Aliases[issuers.Cluster] = i.Issuer
+		}
 		o.Issuers = append(o.Issuers, i.Issuer)
 		o.Claims[i.Issuer] = i.Claims
 	}

@@ -19,6 +19,7 @@ import (
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
+	"tidings.example/shared/issuers"
 	"tidings.example/shared/printable"
 	"tidings.example/shared/service"
 	"tidings.example/tokensvc/internal/client"
@@ -191,7 +192,7 @@ func (s *serve) federation(log *slog.Logger, reg *prometheus.Registry) (*federat
 		return nil, nil
 	}
 	trusted, err := federation.New(federation.Config{
-		Path: s.TrustedIssuersFile, Own: s.Issuer, AllowHTTPHosts: s.JwksAllowHTTPHost, Log: log, Registry: reg,
+		Path: s.TrustedIssuersFile, Pod: issuers.ThisPod(), Own: s.Issuer, AllowHTTPHosts: s.JwksAllowHTTPHost, Log: log, Registry: reg,
 	})
 	if err != nil {
 		return nil, cli.Usagef("%w", err)

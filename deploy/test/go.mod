@@ -9,6 +9,8 @@ require (
 	github.com/chromedp/cdproto v0.159.3
 	// console: drives a browser
 	github.com/chromedp/chromedp v0.23.0
+	// e2e: serves the documents of service-account tokens as kube-apiserver does
+	github.com/emicklei/go-restful/v3 v3.13.0
 	// bench: verifies a sample of the tokens that are issued
 	github.com/golang-jwt/jwt/v5 v5.3.1
 	// readable differences
@@ -88,7 +90,6 @@ require (
 	github.com/dennwc/varint v1.0.0 // indirect
 	github.com/distribution/reference v0.6.0 // indirect
 	github.com/edsrzf/mmap-go v1.2.1-0.20241212181136-fad1cd13edbd // indirect
-	github.com/emicklei/go-restful/v3 v3.13.0 // indirect
 	github.com/exponent-io/jsonpath v0.0.0-20210407135951-1de76d718b3f // indirect
 	github.com/facette/natsort v0.0.0-20181210072756-2cd4dd1e2dcb // indirect
 	github.com/fatih/camelcase v1.0.0 // indirect

@@ -20,6 +20,9 @@ const (
 	maxRedirects = 3
 	fetchTimeout = 5 * time.Second
 	maxDocument  = 512 << 10 // bytes
+
+	// An API server of Kubernetes answers 406 to a request for its keys that does not name their type (RFC 7517 section 8.5.1).
+	accepted = "application/json, application/jwk-set+json, */*;q=0.1"
 )
 
 // sameHostClient returns a copy of a client that follows no redirect to another host or scheme. Nil stands for the default
@@ -52,7 +55,7 @@ func get(ctx context.Context, client *http.Client, address string) ([]byte, time
 	if err != nil {
 		return nil, 0, err
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", accepted)
 	httpserver.PassTrace(ctx, req.Header) // if a request with an unknown key caused the fetch, ctx is its context
 	resp, err := client.Do(req)
 	if err != nil {

@@ -88,7 +88,7 @@ const maxTokenFile = 64 << 10
 
 // RoundTrip implements [http.RoundTripper].
 func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := a.token()
+	token, err := ReadTokenFile(a.file)
 	if err != nil {
 		return nil, fmt.Errorf("bearerTokenFile: %w", err)
 	}
@@ -100,8 +100,9 @@ func (a authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.RoundTripper.RoundTrip(r)
 }
 
-func (a authorized) token() (string, error) {
-	f, err := os.Open(a.file)
+// ReadTokenFile returns the token in a file.
+func ReadTokenFile(path string) (string, error) {
+	f, err := os.Open(path)
 	if err != nil {
 		return "", err
 	}
@@ -112,7 +113,7 @@ func (a authorized) token() (string, error) {
 	}
 	token := strings.TrimSpace(string(text))
 	if token == "" || strings.ContainsAny(token, " \r\n") {
-		return "", fmt.Errorf("%s holds no token", a.file)
+		return "", fmt.Errorf("%s holds no token", path)
 	}
 	return token, nil
 }

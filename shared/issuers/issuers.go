@@ -44,6 +44,7 @@ type Entry interface {
 type Config[E Entry] struct {
 	Fixed    []E                                                   // issuers of other settings, which never change
 	Path     string                                                // of the file with more issuers; empty: none
+	Pod      Pod                                                   // whose cluster an entry may mean; a new issuer of its tokens counts as a change of the file
 	Setting  string                                                // that Path is from, for errors
 	Parse    func(data []byte) ([]E, error)                        // reads a version of the file
 	Keys     func(E) (*bearer.IssuerKeys, error)                   // of an issuer
@@ -94,7 +95,7 @@ func New[E Entry](c Config[E]) (*Live[E], error) {
 	}
 	var err error
 	l.file, err = livefile.Open(livefile.Config{
-		Path: c.Path, MaxBytes: maxFile, Apply: l.apply, Reloads: reloads, Good: good,
+		Path: c.Path, MaxBytes: maxFile, Apply: l.apply, Beside: c.Pod.mounted, Reloads: reloads, Good: good,
 		Changed: func() {
 			if c.Changed != nil {
 				c.Changed()

@@ -36,6 +36,7 @@ type Config struct {
 	Path     string
 	MaxBytes int                     // of the file
 	Apply    func(data []byte) error // checks a version and puts it into force; after an error nothing may have changed
+	Beside   func() string           // what else Apply looks at: when this changes, the file counts as changed; may be nil
 	Changed  func()                  // called after a later version than the first has come into force
 	Failed   func(err error)         // called once for a later version that is bad
 
@@ -49,12 +50,14 @@ type File struct {
 
 	mu     sync.Mutex
 	data   []byte // the last version, good or bad
+	beside string // what Beside returned with it
 	failed string // the error of the last version; empty: it is in force
 }
 
 // Open reads the file and puts it into force.
 func Open(c Config) (*File, error) {
 	f := &File{Config: c}
+	beside := f.now()
 	data, err := f.read()
 	if err != nil {
 		return nil, err
@@ -62,7 +65,7 @@ func Open(c Config) (*File, error) {
 	if err := f.apply(data); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Path, err)
 	}
-	f.data = data
+	f.data, f.beside = data, beside
 	c.Good.Set(1)
 	for _, result := range []string{resultOK, resultError} {
 		c.Reloads.WithLabelValues(result) // shown from the start, so that the first reload is an increase
@@ -102,14 +105,15 @@ func (f *File) reload(again bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	beside := f.now()
 	data, err := f.read()
-	same := bytes.Equal(data, f.data)
+	same := bytes.Equal(data, f.data) && beside == f.beside
 	if err == nil {
 		if same && f.failed == "" && !again {
 			return
 		}
 		if err = f.apply(data); err == nil {
-			f.data, f.failed = data, ""
+			f.data, f.beside, f.failed = data, beside, ""
 			f.Reloads.WithLabelValues(resultOK).Inc()
 			f.Good.Set(1)
 			f.Changed()
@@ -119,10 +123,17 @@ func (f *File) reload(again bool) {
 	if same && f.failed == err.Error() {
 		return // reported already
 	}
-	f.data, f.failed = data, err.Error()
+	f.data, f.beside, f.failed = data, beside, err.Error()
 	f.Reloads.WithLabelValues(resultError).Inc()
 	f.Good.Set(0)
 	f.Failed(err)
+}
+
+func (f *File) now() string {
+	if f.Beside == nil {
+		return ""
+	}
+	return f.Beside()
 }
 
 func (f *File) read() ([]byte, error) {

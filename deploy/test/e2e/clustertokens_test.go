@@ -17,9 +17,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emicklei/go-restful/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/routes"
 	"k8s.io/kubernetes/pkg/serviceaccount"
 
 	"tidings.example/deploy/test/internal/testenv"
@@ -109,7 +111,7 @@ func (s signer) legacyToken(t *testing.T) string {
 }
 
 // cluster is the part of a Kubernetes cluster that services need to verify its tokens. Like kube-apiserver, it shows its keys
-// to service accounts only, and refuses every other path.
+// to service accounts only. Its handler of both documents is that of kube-apiserver.
 type cluster struct {
 	signer
 	key    crypto.Signer
@@ -121,23 +123,17 @@ func newCluster(t *testing.T, key crypto.Signer) *cluster {
 	t.Helper()
 	c := &cluster{key: key}
 	allowed := ""
+	api := restful.NewContainer()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		config, age := c.documents.GetConfigJSON()
-		documents := map[string]struct{ media, text string }{
-			serviceaccount.OpenIDConfigPath: {"application/json", string(config)},
-			serviceaccount.JWKSPath:         {"application/jwk-set+json", c.keys()},
-		}
-		document, ok := documents[r.URL.Path]
-		if !ok || r.Header.Get("Authorization") != "Bearer "+allowed {
+		if r.Header.Get("Authorization") != "Bearer "+allowed {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		w.Header().Set("Content-Type", document.media)
-		w.Header().Set("Cache-Control", fmt.Sprintf("public, max-age=%d", age))
-		fmt.Fprint(w, document.text)
+		api.ServeHTTP(w, r)
 	}))
 	c.issuer = "https://" + server.Listener.Addr().String()
 	c.signer = newSigner(t, c.issuer, key)
+	routes.NewOpenIDMetadataServer(c.documents).Install(api)
 	allowed = c.token(t, grant{account: "verifier", audiences: []string{c.issuer}})
 	server.StartTLS()
 	t.Cleanup(server.Close)

@@ -22,7 +22,7 @@ const (
 	second = "https://other.example"
 )
 
-var options = policy.Options{Issuers: []string{first, second}, Default: first, Claims: map[string][]string{first: {"groups"}, second: {"groups", "team"}}}
+var options = policy.Options{Issuers: []string{first, second}, Default: first, Aliases: map[string]string{"cluster": second}, Claims: map[string][]string{first: {"groups"}, second: {"groups", "team"}}}
 
 func parse(t testing.TB, text string) *policy.Policy {
 	t.Helper()
@@ -51,6 +51,7 @@ bindings:
     subjects:
       - scope: team-a
       - {issuer: https://other.example, clientID: dashboard}
+      - {issuer: cluster, clientID: "system:serviceaccount:shop:viewer"}
   - role: events:admin
     namespaces: [sandbox]
     subjects:
@@ -93,6 +94,8 @@ func TestDecide(t *testing.T) {
 		{"scope, verb the role has not", team, "create", "team-a-1", false},
 		{"named issuer", dashboard, "watch", "shared", true},
 		{"named issuer, another's", &caller{Issuer: first, ClientID: "dashboard"}, "watch", "shared", false},
+		{"issuer by its alias", &caller{Issuer: second, ClientID: "system:serviceaccount:shop:viewer"}, "watch", "shared", true},
+		{"issuer that calls itself the alias", &caller{Issuer: "cluster", ClientID: "system:serviceaccount:shop:viewer"}, "watch", "shared", false},
 		{"anyone", &caller{Issuer: first, ClientID: "nobody"}, "deletecollection", "sandbox", true},
 		{"anyone is of the first issuer", &caller{Issuer: second, ClientID: "nobody"}, "get", "sandbox", false},
 		{"anyone of no issuer", &caller{Issuer: "https://evil.example"}, "get", "sandbox", false},

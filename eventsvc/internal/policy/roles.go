@@ -20,6 +20,8 @@ type Options struct {
 	// Default is the one of subjects that name none, and of the tokens whose scopes
 	// give built-in roles. Empty: subjects must name theirs, and no scopes do that.
 	Default string
+	// Aliases are other names of some of them, which subjects may use.
+	Aliases map[string]string
 	// Claims are the claims that are read from the tokens of each issuer. A subject with
 	// another claim would never match, so it is an error.
 	Claims map[string][]string
@@ -185,6 +187,9 @@ func grants(r role, name string, within namespaces) []*grant {
 
 // bind adds the grants of a binding to one of its subjects.
 func (p *Policy) bind(s subject, given []*grant, o Options) error {
+	if issuer, ok := o.Aliases[s.issuer]; ok {
+		s.issuer = issuer
+	}
 	issuers := []string{s.issuer}
 	switch {
 	case s.issuer == "" && o.Default == "":

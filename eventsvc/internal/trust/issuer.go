@@ -13,20 +13,21 @@ import (
 // service's flags describe one issuer, the entries of the issuers file the
 // others.
 type Issuer struct {
-	Issuer           string `yaml:"issuer"` // the iss claim, to the letter
+	Issuer           string `yaml:"issuer"` // the iss claim, to the letter, or [issuers.Cluster]
 	bearer.KeySource `yaml:",inline"`
 	Audiences        []string      `yaml:"audiences"`     // a token must be for one of them; empty: any
 	MaxTokenLife     time.Duration `yaml:"maxTokenLife"`  // from iat to exp; 0: one hour
 	ClientIDClaim    string        `yaml:"clientIDClaim"` // empty: client_id. Keycloak and OpenID Connect use azp
 	ScopeClaim       string        `yaml:"scopeClaim"`    // empty: scope
 	Claims           []string      `yaml:"claims"`        // claims that the policy may ask for
+	Cluster          bool          `yaml:"-"`             // the file names it [issuers.Cluster], and Issuer is what that stands for
 }
 
 // From implements [issuers.Entry].
 func (i Issuer) From() (issuer string, keys bearer.KeySource) { return i.Issuer, i.KeySource }
 
-// ReadIssuers reads an issuers file: a YAML list of [Issuer]. An error names the
-// file and the entry.
+// ReadIssuers reads an issuers file: a YAML list of [Issuer]. [issuers.Cluster] stays
+// what it is, because this need not be a pod. An error names the file and the entry.
 func ReadIssuers(path string) ([]Issuer, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -45,9 +46,12 @@ func parse(data []byte) ([]Issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	for n := range list {
-		if list[n].Issuer == "" {
+	for n, i := range list {
+		switch {
+		case i.Issuer == "":
 			return nil, fmt.Errorf("entry %d: issuer is missing: name whose tokens to accept, their iss claim to the letter", n+1)
+		case i.Issuer == issuers.Cluster && len(i.Audiences) == 0:
+			return nil, fmt.Errorf("entry %d: issuer: cluster: audiences is missing: name what tokens are made for, such as eventsvc, because every pod has one for the API server", n+1)
 		}
 	}
 	return list, nil

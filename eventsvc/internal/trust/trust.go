@@ -30,6 +30,7 @@ import (
 type Config struct {
 	Issuer         Issuer        // of the flags; its zero value: none, the file must list one
 	IssuersFile    string        // with more of them; empty: none
+	Pod            issuers.Pod   // whose cluster the file may mean
 	Changed        func()        // called after a new version of the file has come into force
 	AllowHTTPHosts []string      // hosts whose keys may be fetched over plain HTTP, besides loopback addresses
 	MaxStale       time.Duration // how long the last keys are used when an issuer does not answer
@@ -50,7 +51,7 @@ func New(c Config) (*Trust, error) {
 		fixed = append(fixed, c.Issuer)
 	}
 	live, err := issuers.New(issuers.Config[Issuer]{
-		Fixed: fixed, Path: c.IssuersFile, Setting: "--issuers-file", Parse: c.parse, Keys: c.keys, Verifier: c.verifier,
+		Fixed: fixed, Path: c.IssuersFile, Pod: c.Pod, Setting: "--issuers-file", Parse: c.parse, Keys: c.keys, Verifier: c.verifier,
 		Added: c.warn, Changed: c.Changed, Log: c.Log, Registry: c.Registry,
 	})
 	if err != nil {
@@ -64,6 +65,16 @@ func (c *Config) parse(data []byte) ([]Issuer, error) {
 	list, err := parse(data)
 	if err == nil && len(list) == 0 && c.Issuer.Issuer == "" {
 		return nil, errors.New("the file lists no issuer, and --issuer is not set: list one whose tokens to accept")
+	}
+	for n := range list {
+		i := &list[n]
+		if i.Issuer != issuers.Cluster {
+			continue
+		}
+		if i.Issuer, i.KeySource, err = c.Pod.Issuer(i.KeySource); err != nil {
+			return nil, fmt.Errorf("entry %d: %w", n+1, err)
+		}
+		i.Cluster = true
 	}
 	return list, err
 }

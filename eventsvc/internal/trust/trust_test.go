@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -75,5 +76,24 @@ func TestRemovedWhileWaiting(t *testing.T) {
 	close(answer)
 	if err := <-refused; err == nil || err.Error() != "other issuer" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestClusterElsewhere: an entry that means the pod's cluster is refused outside of one, and without an audience everywhere.
+func TestClusterElsewhere(t *testing.T) {
+	t.Parallel()
+	for content, want := range map[string]string{
+		"- {issuer: cluster}":                        "entry 1: issuer: cluster: audiences is missing",
+		"- {issuer: cluster, audiences: [eventsvc]}": "entry 1: issuer: cluster: this is no pod of a cluster",
+		"- {issuer: a, jwksFile: /x}\n- {issuer: cluster, audiences: [eventsvc], jwksFile: /x}": "entry 2: issuer: cluster: the pod's own cluster says where its keys are",
+	} {
+		path := filepath.Join(t.TempDir(), "issuers.yaml")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := trust.New(trust.Config{IssuersFile: path, Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", content, err, want)
+		}
 	}
 }

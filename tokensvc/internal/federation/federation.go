@@ -8,6 +8,7 @@
 package federation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,7 @@ import (
 
 // Issuer is a trusted issuer: an entry of the file.
 type Issuer struct {
-	Issuer           string `yaml:"issuer"` // the iss claim, to the letter
+	Issuer           string `yaml:"issuer"` // the iss claim, to the letter, or [issuers.Cluster]
 	bearer.KeySource `yaml:",inline"`
 	Audiences        []string      `yaml:"audiences"`    // the only aud of an assertion is one of them; empty: our issuer
 	MaxTokenLife     time.Duration `yaml:"maxTokenLife"` // from iat to exp; 0: one hour
@@ -43,8 +44,12 @@ func (c *Config) parse(data []byte) ([]Issuer, error) {
 	if len(list) == 0 {
 		return nil, errors.New("must list at least one issuer")
 	}
-	for n, i := range list {
-		if err := c.check(i); err != nil {
+	for n := range list {
+		i := &list[n]
+		if i.Issuer == issuers.Cluster {
+			i.Issuer, i.KeySource, err = c.Pod.Issuer(i.KeySource)
+		}
+		if err := cmp.Or(err, c.check(*i)); err != nil {
 			return nil, fmt.Errorf("entry %d: %w", n+1, err)
 		}
 	}
@@ -68,9 +73,10 @@ func (c *Config) check(i Issuer) error {
 
 // Config are the settings of a [Federation].
 type Config struct {
-	Path           string   // of the file of trusted issuers, which is followed
-	Own            string   // issuer of this service, which is not trusted and is the default audience
-	AllowHTTPHosts []string // hosts whose keys may be fetched over plain HTTP, besides loopback addresses
+	Path           string      // of the file of trusted issuers, which is followed
+	Pod            issuers.Pod // whose cluster the file may mean
+	Own            string      // issuer of this service, which is not trusted and is the default audience
+	AllowHTTPHosts []string    // hosts whose keys may be fetched over plain HTTP, besides loopback addresses
 	Log            *slog.Logger
 	Registry       prometheus.Registerer
 	Now            func() time.Time // nil: time.Now
@@ -87,7 +93,7 @@ const skew = 10 * time.Second
 // New reads the file and sets up its issuers. An error names the setting, the file and the entry.
 func New(c Config) (*Federation, error) {
 	live, err := issuers.New(issuers.Config[Issuer]{
-		Path: c.Path, Setting: "--trusted-issuers-file", Parse: c.parse, Keys: c.keys, Verifier: c.verifier, Log: c.Log, Registry: c.Registry,
+		Path: c.Path, Pod: c.Pod, Setting: "--trusted-issuers-file", Parse: c.parse, Keys: c.keys, Verifier: c.verifier, Log: c.Log, Registry: c.Registry,
 	})
 	if err != nil {
 		return nil, err
