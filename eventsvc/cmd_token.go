@@ -111,7 +111,7 @@ func (c *tokenCheck) offline(ctx context.Context, std stdio, r admin.TokenReques
 	if err != nil {
 		return nil, err
 	}
-	trusted, rights, err := c.Settings.access(log, prometheus.NewRegistry(), func() {})
+	trusted, rights, err := c.Settings.access(log, prometheus.NewRegistry(), func() {}, func() {})
 	if err != nil {
 		return nil, err
 	}

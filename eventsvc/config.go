@@ -75,7 +75,7 @@ type serve struct {
 	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
 	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
 	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
-	IssuersFile       string        `placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims."`
+	IssuersFile       string        `placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console."`
 
 	Console         bool   `default:"true" negatable:"" help:"Serve a web page at /console/ that shows events to people; / leads browsers there."`
 	ConsoleTokenURL string `name:"console-token-url" placeholder:"URL" help:"Where the web page asks for tokens with a client id and secret; none: nowhere, tokens are pasted. Default: /oauth2/token of the issuer if it is the only one and a URL, otherwise none."`

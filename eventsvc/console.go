@@ -9,16 +9,24 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/console"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/signin"
+	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
 )
 
-// console returns the handler of the web page, or nil if it is not served. Tokens come from
-// the issuer unless a setting names another place: with several issuers there is no right one.
-func (s *serve) console(c *codec.Codec) (http.Handler, error) {
+// webPage is the console, and what tells it where people sign in.
+type webPage struct {
+	http.Handler // nil: there is none
+	signIn       *signin.Finder
+}
+
+// console returns the web page. Tokens come from the issuer unless a setting names another
+// place: with several issuers there is no right one.
+func (s *serve) console(c *codec.Codec, trusted *trust.Trust, log *slog.Logger) (webPage, error) {
 	if !s.Console {
-		return nil, nil
+		return webPage{}, nil
 	}
 	tokens := s.ConsoleTokenURL
 	switch {
@@ -27,10 +35,21 @@ func (s *serve) console(c *codec.Codec) (http.Handler, error) {
 	case tokens == "" && s.IssuersFile == "" && bearer.IsURL(s.Issuer):
 		tokens = strings.TrimSuffix(s.Issuer, "/") + "/oauth2/token"
 	}
-	return console.New(console.Config{
+	page, err := console.New(console.Config{
 		Version: service.Version(), EventsPath: "/apis/" + c.Group.GroupVersion(event.EventsV1).String(),
 		Issuer: s.Issuer, TokenURL: tokens,
 	})
+	if err != nil {
+		return webPage{}, err
+	}
+	return webPage{page, signin.New(signin.Config{Issuers: trusted.Issuers, Found: page.SetSignIn, Log: log})}, nil
+}
+
+// issuersChanged says that the issuers file has a new version.
+func (p webPage) issuersChanged() {
+	if p.signIn != nil {
+		p.signIn.Recheck()
+	}
 }
 
 // tellConsole has the console's address logged when the listener is open. A listener of

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -79,4 +80,63 @@ func get(t *testing.T, url string) (int, []byte) {
 		t.Fatal(err)
 	}
 	return resp.StatusCode, b
+}
+
+// TestConsoleFollowsIssuers: the page and its policy follow the issuers file while the service runs, and a mistake in a block
+// changes nothing.
+func TestConsoleFollowsIssuers(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	provider := httptest.NewServer(nil)
+	t.Cleanup(provider.Close)
+	provider.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q,"authorization_endpoint":"https://login.example/auth","token_endpoint":"https://tokens.example/token"}`,
+			provider.URL, i.URL+"/jwks")
+	})
+	file := writeFile(t, "issuers.yaml", "[]")
+	p := launch(t, t.TempDir(), i, "--issuers-file="+file)
+	page := func() (policy string, c console.Config) {
+		resp, err := http.Get(p.url("--listen-http") + "/console/config.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if err := json.NewDecoder(resp.Body).Decode(&c); err != nil {
+			t.Fatal(err)
+		}
+		return resp.Header.Get("Content-Security-Policy"), c
+	}
+	if policy, c := page(); strings.Contains(policy, "tokens.example") || len(c.SignIn) != 0 {
+		t.Errorf("%s, %+v", policy, c)
+	}
+	good := fmt.Sprintf("- {issuer: %q, console: {clientID: console, name: Corp}}\n", provider.URL)
+	replaceFile(t, file, good)
+	eventually(t, "the page knows the provider", func() bool {
+		policy, c := page()
+		return len(c.SignIn) == 1 && c.SignIn[0].Name == "Corp" && c.SignIn[0].TokenEndpoint == "https://tokens.example/token" && strings.Contains(policy, " https://tokens.example;")
+	})
+	replaceFile(t, file, strings.Replace(good, "clientID: console, ", "", 1))
+	eventually(t, "the mistake is counted", func() bool { return p.metric(t, "issuers_file_good") == "0" })
+	if policy, c := page(); len(c.SignIn) != 1 || !strings.Contains(policy, " https://tokens.example;") {
+		t.Errorf("%s, %+v", policy, c)
+	}
+	replaceFile(t, file, "[]")
+	eventually(t, "the provider is gone", func() bool {
+		policy, c := page()
+		return len(c.SignIn) == 0 && !strings.Contains(policy, "tokens.example")
+	})
+}
+
+// TestSignInWithoutConsole: the log says that nobody can sign in to a page that is not served.
+func TestSignInWithoutConsole(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	p := launch(t, t.TempDir(), i, "--no-console", "--issuers-file="+writeFile(t, "issuers.yaml", "- {issuer: 'https://login.example', jwksURL: '"+i.URL+"/jwks', console: {clientID: c}}"))
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+	log, err := os.ReadFile(p.log)
+	if err != nil || strings.Count(string(log), "the block console of the issuer has no effect") != 1 {
+		t.Errorf("%v\n%s", err, log)
+	}
 }

@@ -87,7 +87,8 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		return err
 	}
 	var server *api.Server
-	trusted, rights, err := s.access(log, registry, func() { server.PolicyChanged() })
+	var page webPage
+	trusted, rights, err := s.access(log, registry, func() { page.issuersChanged() }, func() { server.PolicyChanged() })
 	if err != nil {
 		return err
 	}
@@ -105,14 +106,13 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		return err
 	}
 	health := s.health(trusted, db, entries)
-	page, err := s.console(formats)
-	if err != nil {
+	if page, err = s.console(formats, trusted, log); err != nil {
 		return err
 	}
 	server, err = api.New(api.Config{
 		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: event.Rules{Types: s.EventTypes}, Verify: trusted.Verify,
 		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
-		Console: page, Namespaces: s.Namespaces,
+		Console: page.Handler, Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Fresh: db.Fresh, Log: log, Registry: registry,
 	})
 	if err != nil {
@@ -126,6 +126,9 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		return err
 	}
 	tasks := []func(context.Context) error{trusted.Run, entries.Run, db.Run, rights.Run, server.Run}
+	if page.signIn != nil {
+		tasks = append(tasks, page.signIn.Run)
+	}
 	if s.ObservedMetrics > 0 {
 		tasks = append(tasks, eventmetrics.New(db, s.ObservedMetrics, log, registry).Run)
 	}
@@ -170,15 +173,16 @@ func (s *serve) formats() (*codec.Codec, error) {
 }
 
 // access returns whose tokens are accepted, and what these callers may do. It calls
-// changed after a new policy has come into force.
-func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, changed func()) (trusted *trust.Trust, rights *policy.Live, err error) {
+// issuersChanged after a new version of the issuers file has come into force, and changed
+// after a new policy has.
+func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, issuersChanged, changed func()) (trusted *trust.Trust, rights *policy.Live, err error) {
 	trusted, err = trust.New(trust.Config{
 		Issuer: trust.Issuer{
 			Issuer: s.Issuer, KeySource: bearer.KeySource{JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile},
 			Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
 		},
-		IssuersFile: s.IssuersFile, Pod: issuers.ThisPod(), Changed: func() { rights.Recheck() }, // it may name other issuers and claims now
-		AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: jwksMaxStale, ClockSkew: s.ClockSkew, Log: log, Registry: registry,
+		IssuersFile: s.IssuersFile, Pod: issuers.ThisPod(), Changed: func() { issuersChanged(); rights.Recheck() }, // the policy may name other issuers and claims now
+		AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: jwksMaxStale, ClockSkew: s.ClockSkew, NoConsole: !s.Console, Log: log, Registry: registry,
 	})
 	if err != nil {
 		return nil, nil, cli.Usagef("%w", err)

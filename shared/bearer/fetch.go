@@ -95,7 +95,7 @@ func checkAddress(address string, allowHTTPHosts []string) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%q is no URL: %w", address, err)
-	case u.Host == "" || u.User != nil:
+	case u.Host == "" || u.User != nil || strings.ContainsAny(u.Host, "!$&'()*+,;="): // which net/url takes, and a policy of the browser for its own
 		return fmt.Errorf("%q is no URL of the form https://host/path", address)
 	case u.Scheme == "https":
 		return nil
@@ -115,12 +115,22 @@ func checkAddress(address string, allowHTTPHosts []string) error {
 // counts as none, because an issuer may answer every path, or have another document at one of them. An error says what each
 // path answered. A nil client is the default one.
 func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allowHTTPHosts []string) (string, error) {
+	var uri string
+	err := discover(ctx, issuer, client, allowHTTPHosts, func(m object) (err error) {
+		uri, err = m.address("jwks_uri", allowHTTPHosts)
+		return err
+	})
+	return uri, err
+}
+
+// discover gives the metadata of an issuer to take, which may refuse it.
+func discover(ctx context.Context, issuer string, client *http.Client, allowHTTPHosts []string, take func(object) error) error {
 	if err := checkAddress(issuer, allowHTTPHosts); err != nil {
-		return "", fmt.Errorf("issuer: %w", err)
+		return fmt.Errorf("issuer: %w", err)
 	}
 	u, err := url.Parse(issuer)
 	if err != nil || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("issuer: %q has a query or a fragment", issuer)
+		return fmt.Errorf("issuer: %q has a query or a fragment", issuer)
 	}
 	path := strings.TrimSuffix(u.EscapedPath(), "/")
 	base := u.Scheme + "://" + u.Host
@@ -130,38 +140,46 @@ func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allow
 		base + "/.well-known/oauth-authorization-server" + path,
 		base + path + "/.well-known/openid-configuration",
 	} {
-		metadata, _, err := get(ctx, client, address)
+		body, _, err := get(ctx, client, address)
 		if err != nil {
 			failures = append(failures, err.Error())
 			continue
 		}
-		uri, err := jwksURI(metadata, issuer, allowHTTPHosts)
+		m, err := metadata(body, issuer)
 		if err == nil {
-			return uri, nil
+			err = take(m)
+		}
+		if err == nil {
+			return nil
 		}
 		failures = append(failures, fmt.Sprintf("%s answered 200, but %v", address, err))
 	}
-	return "", fmt.Errorf("no usable metadata of issuer %s: %s", issuer, strings.Join(failures, "; "))
+	return fmt.Errorf("no usable metadata of issuer %s: %s", issuer, strings.Join(failures, "; "))
 }
 
-// jwksURI returns the URL of the keys from the metadata of an issuer.
-func jwksURI(metadata []byte, issuer string, allowHTTPHosts []string) (string, error) {
-	m, err := decodeObject(metadata)
+// metadata decodes the metadata of an issuer.
+func metadata(body []byte, issuer string) (object, error) {
+	m, err := decodeObject(body)
 	if err != nil {
-		return "", fmt.Errorf("the body is no JSON object: %w", err)
+		return nil, fmt.Errorf("the body is no JSON object: %w", err)
 	}
 	switch named, ok := m.text("issuer"); {
 	case !ok:
-		return "", errors.New("it names no issuer")
+		return nil, errors.New("it names no issuer")
 	case named != issuer:
-		return "", fmt.Errorf("it is the metadata of another issuer, %.*q", maxFound, named)
+		return nil, fmt.Errorf("it is the metadata of another issuer, %.*q", maxFound, named)
 	}
-	uri, ok := m.text("jwks_uri")
+	return m, nil
+}
+
+// address returns a URL that metadata must have.
+func (o object) address(name string, allowHTTPHosts []string) (string, error) {
+	text, ok := o.text(name)
 	if !ok {
-		return "", errors.New("it has no jwks_uri")
+		return "", fmt.Errorf("it has no %s", name)
 	}
-	if err := checkAddress(uri, allowHTTPHosts); err != nil {
-		return "", fmt.Errorf("its jwks_uri cannot be used: %w", err)
+	if err := checkAddress(text, allowHTTPHosts); err != nil {
+		return "", fmt.Errorf("its %s cannot be used: %w", name, err)
 	}
-	return uri, nil
+	return text, nil
 }

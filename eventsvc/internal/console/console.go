@@ -5,7 +5,8 @@
 // [New] returns a handler for the files of static, which are part of the program, below
 // [Folder]. The page gets everything else from the API of the server that serves it, with
 // the token of the person who looks; the files themselves are the same for everybody and
-// need no token. It learns what the server is from config.json, which New makes.
+// need no token. It learns what the server is, and where people sign in, from config.json,
+// which [Console.SetSignIn] makes again.
 //
 // Every file is compressed once: the files of the page when the service starts, the files of
 // the manual when they are first asked for. Browsers keep it and ask each time whether it has
@@ -17,7 +18,9 @@
 //
 // No answer loads or runs anything from elsewhere: a Content-Security-Policy forbids
 // inline scripts and styles, frames and forms, and texts that become markup (Trusted
-// Types). Requests may go to the server itself and to the token endpoint.
+// Types). Requests may go to the server itself and to the endpoints of tokens. Because the
+// policy follows them, it is part of the name of every content: a browser that asks whether
+// its page has changed keeps the policy that it had if the answer is no.
 //
 // # Concurrency
 //
@@ -43,6 +46,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"tidings.example/shared/httpserver"
@@ -58,9 +62,29 @@ type Config struct {
 	Issuer     string `json:"issuer"`     // of the tokens that are accepted
 	TokenURL   string `json:"tokenURL"`   // where a client id and secret become a token; empty: nowhere
 
+	SignIn []SignIn `json:"signIn"` // where people sign in
+
 	// From and To are the range that the page begins with, as its address has them; empty: the last day.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
+}
+
+// SignIn is an OpenID provider where people sign in. The page sends them there, and gets tokens from it.
+type SignIn struct {
+	Issuer     string            `json:"issuer"`
+	Name       string            `json:"name"` // for people
+	ClientID   string            `json:"clientID"`
+	Scopes     []string          `json:"scopes"`
+	Token      string            `json:"token"`      // the one that is sent to the server: access or id
+	Parameters map[string]string `json:"parameters"` // more of the authorization request
+
+	AuthorizationEndpoint string `json:"authorizationEndpoint"`
+	TokenEndpoint         string `json:"tokenEndpoint"`
+	EndSessionEndpoint    string `json:"endSessionEndpoint"` // empty: people cannot sign out there
+	RevocationEndpoint    string `json:"revocationEndpoint"` // empty: refresh tokens are not given back
+	IssRequired           bool   `json:"issRequired"`        // its answers name it (RFC 9207)
+
+	Unavailable string `json:"unavailable"` // why nobody can sign in there at present, for everybody to read; empty: they can
 }
 
 //go:embed static
@@ -91,25 +115,21 @@ type file struct {
 // form is the content of a file, and the name of this content.
 type form struct {
 	content []byte
-	etag    string
+	name    string
 }
 
 // New returns a handler for [Folder] and everything below it. It answers GET and HEAD.
-func New(c Config) (http.Handler, error) {
-	policy, err := c.contentPolicy()
-	if err != nil {
-		return nil, err
-	}
+func New(c Config) (*Console, error) {
 	static, err := fs.Sub(embedded, "static")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{files: map[string]func() (*file, error){}, policy: policy}
-	contents, err := s.read(static)
-	if err != nil {
+	s := &Console{fixed: c, files: map[string]func() (*file, error){}}
+	if err := s.SetSignIn(c.SignIn); err != nil {
 		return nil, err
 	}
-	if contents["config.json"], err = json.Marshal(c); err != nil {
+	contents, err := s.read(static)
+	if err != nil {
 		return nil, err
 	}
 	contents["index.html"] = nameModules(contents["index.html"], contents)
@@ -124,28 +144,63 @@ func New(c Config) (http.Handler, error) {
 		}
 		s.files[Folder+"/"+name] = func() (*file, error) { return f, nil }
 	}
+	s.files[Folder+"/config.json"] = func() (*file, error) { return s.current.Load().config, nil }
 	s.files[Folder+"/"] = s.files[Folder+"/index.html"]
 	s.files[Folder+"/"+manual+"/"] = s.files[Folder+"/"+manual+"/index.html"]
 	return s, nil
 }
 
-// contentPolicy is the Content-Security-Policy (W3C CSP level 3, and Trusted Types).
-func (c Config) contentPolicy() (string, error) {
-	requests := "'self'"
-	if c.TokenURL != "" {
-		u, err := url.Parse(c.TokenURL)
-		if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(u.Host, ";,") { // which the policy would take for its own
-			return "", fmt.Errorf("console: the token endpoint %q is no URL", c.TokenURL)
-		}
-		requests += " " + u.Scheme + "://" + u.Host
+// SetSignIn tells pages that are loaded from now on where people sign in. If it returns an error, which names the endpoint
+// that cannot be used, nothing has changed.
+func (s *Console) SetSignIn(providers []SignIn) error {
+	c := s.fixed
+	c.SignIn = append([]SignIn{}, providers...) // a list in JSON also if there is none
+	policy, err := c.contentPolicy()
+	if err != nil {
+		return err
 	}
-	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src " + requests +
+	content, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(policy))
+	s.current.Store(&settings{policy: policy, tag: fmt.Sprintf("%x", sum[:8]), config: &file{mediaType: mediaTypes[".json"], plain: newForm(content)}})
+	return nil
+}
+
+// settings are what follows the providers.
+type settings struct {
+	policy string // Content-Security-Policy
+	tag    string // its name
+	config *file  // config.json
+}
+
+// contentPolicy is the Content-Security-Policy (W3C CSP level 3, and Trusted Types).
+func (c *Config) contentPolicy() (string, error) {
+	requests := []string{"'self'"}
+	endpoints := []string{c.TokenURL}
+	for _, p := range c.SignIn {
+		endpoints = append(endpoints, p.TokenEndpoint, p.RevocationEndpoint)
+	}
+	for _, endpoint := range endpoints {
+		if endpoint == "" {
+			continue
+		}
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(u.Host, ";,'") { // which the policy would take for its own
+			return "", fmt.Errorf("console: the token endpoint %q is no URL", endpoint)
+		}
+		if origin := u.Scheme + "://" + u.Host; !slices.Contains(requests, origin) {
+			requests = append(requests, origin)
+		}
+	}
+	return "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src " + strings.Join(requests, " ") +
 		"; form-action 'none'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'", nil
 }
 
 // read returns the content of every file by its path, except for the manual: its files are
 // made when they are asked for.
-func (s *server) read(files fs.FS) (map[string][]byte, error) {
+func (s *Console) read(files fs.FS) (map[string][]byte, error) {
 	contents := map[string][]byte{}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -207,16 +262,18 @@ func newFile(name string, content []byte, zip *gzip.Writer) (*file, error) {
 }
 
 func newForm(content []byte) form {
-	return form{content, fmt.Sprintf(`"%x"`, sha256.Sum256(content))}
+	return form{content, fmt.Sprintf("%x", sha256.Sum256(content))}
 }
 
-type server struct {
-	files  map[string]func() (*file, error) // by the path of a request
-	policy string
+// Console serves the page.
+type Console struct {
+	fixed   Config                           // but for SignIn
+	files   map[string]func() (*file, error) // by the path of a request
+	current atomic.Pointer[settings]
 }
 
 // ServeHTTP answers with a file.
-func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
@@ -243,7 +300,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Content-Type", f.mediaType)
-	h.Set("Content-Security-Policy", s.policy)
+	now := s.current.Load()
+	h.Set("Content-Security-Policy", now.policy)
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -255,7 +313,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			sent = f.small
 		}
 	}
-	h.Set("ETag", sent.etag)
+	h.Set("ETag", `"`+sent.name+"-"+now.tag+`"`)
 	h.Set("Content-Length", strconv.Itoa(len(sent.content)))
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(sent.content))
 }

@@ -22,6 +22,7 @@ import (
 var config = console.Config{
 	Version: "v1", EventsPath: "/apis/events.k8s.io/v1",
 	Issuer: "https://issuer.example/realm", TokenURL: "https://issuer.example:9443/realm/oauth2/token",
+	SignIn: []console.SignIn{},
 }
 
 // do sends a request. Headers are pairs of name and value.
@@ -120,7 +121,7 @@ func TestConditional(t *testing.T) {
 	for _, encoding := range []string{"", "gzip", "br, GZIP;q=0.5"} {
 		first := do(t, config, "GET", "/console/", "Accept-Encoding", encoding)
 		tag := first.Header.Get("ETag")
-		if !regexp.MustCompile(`^"[0-9a-f]{64}"$`).MatchString(tag) || first.Header.Get("Vary") != "Accept-Encoding" {
+		if !regexp.MustCompile(`^"[0-9a-f]{64}-[0-9a-f]{16}"$`).MatchString(tag) || first.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%q: ETag %s, Vary %s", encoding, tag, first.Header.Get("Vary"))
 		}
 		tags[tag] = true
@@ -188,7 +189,7 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	got := do(t, config, "GET", "/console/config.json")
 	var parsed console.Config
-	if err := json.Unmarshal([]byte(body(t, got)), &parsed); err != nil || parsed != config || got.Header.Get("Content-Type") != "application/json" {
+	if err := json.Unmarshal([]byte(body(t, got)), &parsed); err != nil || !cmp.Equal(parsed, config) || got.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("%+v, %v, %s", parsed, err, got.Header.Get("Content-Type"))
 	}
 	none := config
@@ -200,6 +201,57 @@ func TestConfig(t *testing.T) {
 		none.TokenURL = bad
 		if _, err := console.New(none); err == nil {
 			t.Errorf("%s is accepted", bad)
+		}
+	}
+}
+
+// TestSignIn: pages that are loaded after providers have changed learn of them, and may ask their endpoints for tokens. The
+// content of the page is the same, but its name is not: a browser keeps the headers that it has with a 304, so this must not
+// be the answer while the policy is another one.
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	h, err := console.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(path string, headers ...string) *http.Response {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		return rec.Result()
+	}
+	before := ask("/console/")
+	if text := body(t, ask("/console/config.json")); !strings.Contains(text, `"signIn":[]`) {
+		t.Error(text)
+	}
+	a := console.SignIn{
+		Issuer: "https://a.example", Name: "A", ClientID: "console", Scopes: []string{"openid"}, Token: "access",
+		AuthorizationEndpoint: "https://a.example/auth", TokenEndpoint: "https://tokens.a.example/token", RevocationEndpoint: "https://a.example:444/revoke",
+	}
+	b := console.SignIn{Issuer: "https://b.example", TokenEndpoint: "https://issuer.example:9443/token"}
+	if err := h.SetSignIn([]console.SignIn{a, b, {Issuer: "https://c.example", Unavailable: "not yet"}}); err != nil {
+		t.Fatal(err)
+	}
+	after := ask("/console/", "If-None-Match", before.Header.Get("ETag"))
+	if policy := after.Header.Get("Content-Security-Policy"); after.StatusCode != 200 || !strings.Contains(policy, "connect-src 'self' https://issuer.example:9443 https://tokens.a.example https://a.example:444;") {
+		t.Errorf("%d, %s", after.StatusCode, policy)
+	}
+	if again := ask("/console/", "If-None-Match", after.Header.Get("ETag")); again.StatusCode != 304 {
+		t.Errorf("the same page again: %d", again.StatusCode)
+	}
+	var parsed console.Config
+	if err := json.Unmarshal([]byte(body(t, ask("/console/config.json"))), &parsed); err != nil || len(parsed.SignIn) != 3 || !cmp.Equal(parsed.SignIn[0], a) || parsed.TokenURL != config.TokenURL {
+		t.Errorf("%v, %+v", err, parsed)
+	}
+	for _, endpoint := range []string{"https://a.example;script-src 'unsafe-inline'/", "//a.example/token", "https://a,b/"} {
+		if err := h.SetSignIn([]console.SignIn{{TokenEndpoint: endpoint}}); err == nil {
+			t.Errorf("%s is accepted", endpoint)
+		}
+		if now := ask("/console/").Header; now.Get("ETag") != after.Header.Get("ETag") {
+			t.Errorf("%s has changed something", endpoint)
 		}
 	}
 }

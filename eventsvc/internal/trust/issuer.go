@@ -1,8 +1,10 @@
 package trust
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"tidings.example/shared/bearer"
@@ -20,6 +22,7 @@ type Issuer struct {
 	ClientIDClaim    string        `yaml:"clientIDClaim"` // empty: client_id. Keycloak and OpenID Connect use azp
 	ScopeClaim       string        `yaml:"scopeClaim"`    // empty: scope
 	Claims           []string      `yaml:"claims"`        // claims that the policy may ask for
+	Console          *SignIn       `yaml:"console"`       // how people sign in there; nil: not at all
 	Cluster          bool          `yaml:"-"`             // the file names it [issuers.Cluster], and Issuer is what that stands for
 }
 
@@ -42,9 +45,9 @@ func ReadIssuers(path string) ([]Issuer, error) {
 
 func parse(data []byte) ([]Issuer, error) {
 	list, err := issuers.Parse[Issuer](data, "issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, "+
-		"maxTokenLife, clientIDClaim, scopeClaim and claims")
+		"maxTokenLife, clientIDClaim, scopeClaim, claims and console")
 	if err != nil {
-		return nil, err
+		return nil, errors.New(strings.ReplaceAll(err.Error(), "in type trust.SignIn", "in console (there are "+signInMembers+")"))
 	}
 	for n, i := range list {
 		switch {
@@ -52,6 +55,11 @@ func parse(data []byte) ([]Issuer, error) {
 			return nil, fmt.Errorf("entry %d: issuer is missing: name whose tokens to accept, their iss claim to the letter", n+1)
 		case i.Issuer == issuers.Cluster && len(i.Audiences) == 0:
 			return nil, fmt.Errorf("entry %d: issuer: cluster: audiences is missing: name what tokens are made for, such as eventsvc, because every pod has one for the API server", n+1)
+		}
+		if s := list[n].Console; s != nil {
+			if err := s.complete(list[n].Issuer); err != nil {
+				return nil, fmt.Errorf("entry %d: %w", n+1, err)
+			}
 		}
 	}
 	return list, nil

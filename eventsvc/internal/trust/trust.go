@@ -35,6 +35,7 @@ type Config struct {
 	AllowHTTPHosts []string      // hosts whose keys may be fetched over plain HTTP, besides loopback addresses
 	MaxStale       time.Duration // how long the last keys are used when an issuer does not answer
 	ClockSkew      time.Duration // by which issuers' clocks may differ
+	NoConsole      bool          // nobody signs in to a page
 	Log            *slog.Logger
 	Registry       prometheus.Registerer
 }
@@ -103,6 +104,9 @@ func (c *Config) verifier(i Issuer, keys *bearer.IssuerKeys) (*bearer.Verifier, 
 func (c *Config) warn(i Issuer) {
 	if len(i.Audiences) == 0 {
 		c.Log.Warn("--audience is not set: tokens of the issuer that are meant for other services are accepted too", "issuer", i.Issuer)
+	}
+	if c.NoConsole && i.Console != nil {
+		c.Log.Warn("--no-console is set: the block console of the issuer has no effect", "issuer", i.Issuer)
 	}
 }
 
