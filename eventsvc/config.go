@@ -45,6 +45,9 @@ type serve struct {
 
 	service.Hosts
 
+	PublicURL      string   `name:"public-url" placeholder:"URL" help:"URL under which clients reach the API; they learn from it where to get tokens (RFC 9728). Default: http:// and --listen-http if that is a loopback address, otherwise they learn nothing."`
+	ResourceScopes []string `placeholder:"SCOPE,..." help:"Scopes that clients are told to ask for. Default: none, so they get those that they are registered for."`
+
 	TLSCertFile   string   `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
 	TLSKeyFile    string   `name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
 	TLSSelfSigned bool     `name:"tls-self-signed" help:"Make and keep a local certificate authority and a certificate under tls/ in the data directory."`
@@ -75,7 +78,7 @@ type serve struct {
 	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
 	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
 	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
-	IssuersFile       string        `placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console."`
+	IssuersFile       string        `placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console, advertise."`
 
 	Console         bool   `default:"true" negatable:"" help:"Serve a web page at /console/ that shows events to people; / leads browsers there."`
 	ConsoleTokenURL string `name:"console-token-url" placeholder:"URL" help:"Where the web page asks for tokens with a client id and secret; none: nowhere, tokens are pasted. Default: /oauth2/token of the issuer if it is the only one and a URL, otherwise none."`

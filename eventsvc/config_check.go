@@ -2,6 +2,8 @@ package main
 
 import (
 	"math"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -10,9 +12,9 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// Check returns an error for a missing setting, or for two that contradict each other, and names them.
+// Check sets the defaults that depend on other settings. It returns an error for a missing setting, or for two that contradict each other, and names them.
 func (s *serve) Check() error {
-	for _, check := range []func() error{s.checkListeners, s.checkCertificate, s.checkTrust, s.checkConsole, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
+	for _, check := range []func() error{s.checkListeners, s.checkCertificate, s.completePublicURL, s.checkTrust, s.checkConsole, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -30,6 +32,33 @@ func (s *serve) checkListeners() error {
 		return cli.Usagef("--allowed-hosts is set but --listen-admin is empty: set both or none")
 	}
 	return s.Hosts.Check()
+}
+
+// completePublicURL makes a public URL of a listener only if nobody but this machine reaches that, because the name that
+// others know is not to be seen here.
+func (s *serve) completePublicURL() error {
+	if s.PublicURL == "" {
+		host, port, err := net.SplitHostPort(s.ListenHTTP)
+		if ip := net.ParseIP(host); err == nil && port != "0" && (host == "localhost" || ip.IsLoopback()) {
+			s.PublicURL = "http://" + s.ListenHTTP
+		}
+	}
+	u, err := url.Parse(s.PublicURL)
+	switch {
+	case s.PublicURL == "" && len(s.ResourceScopes) > 0:
+		return cli.Usagef("--resource-scopes has no effect without --public-url: set both or none")
+	case s.PublicURL == "":
+		return nil
+	case err != nil, !bearer.IsURL(s.PublicURL), u.RawQuery != "", u.Fragment != "", u.User != nil, strings.ContainsAny(s.PublicURL, "?#"):
+		return cli.Usagef("--public-url %q is no http(s) URL without user, query and fragment, such as https://events.example", s.PublicURL)
+	}
+	for _, scope := range s.ResourceScopes {
+		if strings.ContainsFunc(scope, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) || scope == "" {
+			return cli.Usagef("--resource-scopes: %q is no scope (RFC 6749 section 3.3): write words without spaces, quotes and backslashes, separated by commas", scope)
+		}
+	}
+	s.PublicURL = strings.TrimSuffix(s.PublicURL, "/")
+	return nil
 }
 
 func (s *serve) checkCertificate() error {

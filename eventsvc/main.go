@@ -20,9 +20,11 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/api/resource"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/console"
 	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/eventmetrics"
@@ -111,7 +113,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	}
 	server, err = api.New(api.Config{
 		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: event.Rules{Types: s.EventTypes}, Verify: trusted.Verify,
-		Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
+		Resource: s.resource(trusted), Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		Console: page.Handler, Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Fresh: db.Fresh, Log: log, Registry: registry,
 	})
@@ -179,8 +181,9 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, issuersC
 	trusted, err = trust.New(trust.Config{
 		Issuer: trust.Issuer{
 			Issuer: s.Issuer, KeySource: bearer.KeySource{JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile},
-			Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims,
+			Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims, Advertise: bearer.IsURL(s.Issuer),
 		},
+		Resources:   resource.Identifiers(s.PublicURL),
 		IssuersFile: s.IssuersFile, Pod: issuers.ThisPod(), Changed: func() { issuersChanged(); rights.Recheck() }, // the policy may name other issuers and claims now
 		AllowHTTPHosts: s.JWKSAllowHTTPHost, MaxStale: jwksMaxStale, ClockSkew: s.ClockSkew, NoConsole: !s.Console, Log: log, Registry: registry,
 	})
@@ -194,6 +197,15 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, issuersC
 		return nil, nil, cli.Usagef("--policy-file: %w", err)
 	}
 	return trusted, rights, nil
+}
+
+// resource is what clients without a token are told.
+func (s *serve) resource(trusted *trust.Trust) resource.Config {
+	c := resource.Config{PublicURL: s.PublicURL, Issuers: trusted.Advertised, Scopes: s.ResourceScopes}
+	if s.Console {
+		c.Documentation = s.PublicURL + console.Folder + "/help/"
+	}
+	return c
 }
 
 // policyOptions returns the issuers, and the claims of their tokens, that a policy may refer to.

@@ -40,6 +40,7 @@ func newPlan(dir string) (*plan, error) {
 	p.SecureURL = p.url("https", p.set("EVENTSVC_LISTEN_HTTPS", "127.0.0.1:8443"))
 	p.EventAdmin = p.url("http", p.set("EVENTSVC_LISTEN_ADMIN", "127.0.0.1:8081"))
 	p.set("EVENTSVC_ISSUER", p.TokenURL)
+	p.set("EVENTSVC_PUBLIC_URL", p.public())
 	p.set("TOKENSVC_CORS_ORIGIN", origins(p.EventsURL, p.SecureURL))
 	p.set("EVENTSVC_TLS_SELF_SIGNED", "true")
 	p.set("EVENTSVC_DATA_DIR", filepath.Join(root, "var/eventsvc"))
@@ -65,6 +66,14 @@ func (p *plan) url(scheme, listen string) string {
 		host = "127.0.0.1"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// public is where clients are led to: the listener that needs no certificate, if it is not switched off.
+func (p *plan) public() string {
+	if strings.HasSuffix(p.EventsURL, "://") {
+		return p.SecureURL
+	}
+	return p.EventsURL
 }
 
 // origins are what browsers call the page of a listener: by address, and by name on this machine.

@@ -2,7 +2,6 @@ package bearer
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 )
@@ -20,7 +19,7 @@ type Error struct {
 // Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
 
-// InsufficientScope returns the refusal of a caller whose valid token lacks a required scope.
+// InsufficientScope returns the refusal of a caller whose valid token lacks a required scope. An empty one is not named.
 func InsufficientScope(scope string) *Error {
 	return &Error{Reason: "scope missing", Status: http.StatusForbidden, Code: "insufficient_scope", Scope: scope}
 }
@@ -52,23 +51,29 @@ func unavailable(reason string) *Error {
 }
 
 // Challenge returns the value of WWW-Authenticate for a refusal (RFC 6750 section 3). It is empty if the status asks for
-// none, and the same for every refused token.
-func Challenge(err error) string {
-	var refusal *Error
-	switch {
-	case !errors.As(err, &refusal):
-		return ""
-	case refusal.Scope != "":
-		return fmt.Sprintf(`Bearer error="%s", scope="%s"`, refusal.Code, quotable(refusal.Scope))
-	case refusal.Code == codeInvalidRequest:
-		return fmt.Sprintf(`Bearer error="%s", error_description="%s"`, refusal.Code, quotable(refusal.Reason))
-	case refusal.Code != "":
-		return fmt.Sprintf(`Bearer error="%s"`, refusal.Code)
-	case refusal.Status == http.StatusUnauthorized:
-		return "Bearer"
-	default:
+// none, and the same for every refused token. Metadata is the URL of the document that says where clients get tokens
+// (RFC 9728 section 5.1); empty: there is none.
+func Challenge(err error, metadata string) string {
+	refusal, ok := errors.AsType[*Error](err)
+	if !ok || refusal.Code == "" && refusal.Status != http.StatusUnauthorized {
 		return ""
 	}
+	var parameters []string
+	add := func(name, value string) {
+		if value != "" {
+			parameters = append(parameters, name+`="`+quotable(value)+`"`)
+		}
+	}
+	add("error", refusal.Code)
+	if refusal.Code == codeInvalidRequest {
+		add("error_description", refusal.Reason)
+	}
+	add("scope", refusal.Scope)
+	add("resource_metadata", metadata)
+	if len(parameters) == 0 {
+		return "Bearer"
+	}
+	return "Bearer " + strings.Join(parameters, ", ")
 }
 
 // quotable drops characters that are not allowed in a quoted attribute (RFC 6750 section 3).

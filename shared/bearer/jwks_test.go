@@ -263,8 +263,8 @@ func TestUnavailableKeys(t *testing.T) {
 	v := newVerifier(t, func(c *bearer.Config) { c.Keys = k })
 	_, err := v.Verify(t.Context(), token(good, claims()))
 	var refusal *bearer.Error
-	if !errors.As(err, &refusal) || refusal.Status != http.StatusServiceUnavailable || bearer.Challenge(err) != "" {
-		t.Errorf("%+v, challenge %q", refusal, bearer.Challenge(err))
+	if !errors.As(err, &refusal) || refusal.Status != http.StatusServiceUnavailable || bearer.Challenge(err, "") != "" {
+		t.Errorf("%+v, challenge %q", refusal, bearer.Challenge(err, ""))
 	}
 }
 

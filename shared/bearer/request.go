@@ -53,7 +53,7 @@ func Middleware(
 			if public != nil && public(c.Request()) {
 				return next(c)
 			}
-			if err := Authenticate(c, verify); err != nil {
+			if err := Authenticate(c, verify, ""); err != nil {
 				return refuse(c, err)
 			}
 			return next(c)
@@ -62,8 +62,8 @@ func Middleware(
 }
 
 // Authenticate verifies the token of a request, so that [FromContext] returns the caller. If verify does not accept it, it
-// sets WWW-Authenticate and returns the error of verify or an *[Error].
-func Authenticate(c echo.Context, verify func(ctx context.Context, token string) (*Caller, error)) error {
+// sets WWW-Authenticate to the [Challenge] and returns the error of verify or an *[Error].
+func Authenticate(c echo.Context, verify func(ctx context.Context, token string) (*Caller, error), metadata string) error {
 	r := c.Request()
 	token, err := Token(r)
 	var caller *Caller
@@ -71,7 +71,7 @@ func Authenticate(c echo.Context, verify func(ctx context.Context, token string)
 		caller, err = verify(r.Context(), token)
 	}
 	if err != nil {
-		if challenge := Challenge(err); challenge != "" {
+		if challenge := Challenge(err, metadata); challenge != "" {
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge)
 		}
 		return err

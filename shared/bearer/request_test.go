@@ -48,8 +48,8 @@ func TestToken(t *testing.T) {
 		got, err := bearer.Token(r)
 		var refusal *bearer.Error
 		errors.As(err, &refusal)
-		if got != test.token || (err == nil) != (test.status == 0) || refusal != nil && refusal.Status != test.status || bearer.Challenge(err) != test.challenge {
-			t.Errorf("%s: %q, %+v, challenge %q", test.name, got, refusal, bearer.Challenge(err))
+		if got != test.token || (err == nil) != (test.status == 0) || refusal != nil && refusal.Status != test.status || bearer.Challenge(err, "") != test.challenge {
+			t.Errorf("%s: %q, %+v, challenge %q", test.name, got, refusal, bearer.Challenge(err, ""))
 		}
 	}
 }
@@ -61,11 +61,30 @@ func TestChallenge(t *testing.T) {
 		`Bearer error="insufficient_scope", scope="events:write"`: bearer.InsufficientScope("events:write"),
 		`Bearer error="insufficient_scope", scope="ab"`:           bearer.InsufficientScope("a\"\\\r\nbä"),
 	} {
-		if got := bearer.Challenge(err); got != want {
+		if got := bearer.Challenge(err, ""); got != want {
 			t.Errorf("Challenge(%v) = %s, want %s", err, got, want)
 		}
 	}
-	if got := bearer.Challenge(&bearer.Error{Status: http.StatusServiceUnavailable}); got != "" {
+	if got := bearer.Challenge(&bearer.Error{Status: http.StatusServiceUnavailable}, ""); got != "" {
+		t.Errorf("a challenge for a 503: %s", got)
+	}
+}
+
+// TestChallengeWithMetadata: every challenge names the document, and no scope that the refusal does not name.
+func TestChallengeWithMetadata(t *testing.T) {
+	t.Parallel()
+	const document = "https://events.example/.well-known/oauth-protected-resource"
+	for want, err := range map[string]error{
+		`Bearer resource_metadata="` + document + `"`:                                                   &bearer.Error{Status: http.StatusUnauthorized},
+		`Bearer error="invalid_token", resource_metadata="` + document + `"`:                            &bearer.Error{Status: http.StatusUnauthorized, Code: "invalid_token"},
+		`Bearer error="insufficient_scope", resource_metadata="` + document + `"`:                       bearer.InsufficientScope(""),
+		`Bearer error="insufficient_scope", scope="events:write", resource_metadata="` + document + `"`: bearer.InsufficientScope("events:write"),
+	} {
+		if got := bearer.Challenge(err, document); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	if got := bearer.Challenge(&bearer.Error{Status: http.StatusServiceUnavailable}, document); got != "" {
 		t.Errorf("a challenge for a 503: %s", got)
 	}
 }

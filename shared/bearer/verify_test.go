@@ -77,8 +77,8 @@ func checkBy(t *testing.T, verify func(context.Context, string) (*bearer.Caller,
 				t.Fatalf("accepted, or another error: %v, %v; want %q", caller, err, r.reason)
 			}
 			// every reason has the same status and challenge.
-			if refusal.Reason != r.reason || refusal.Status != http.StatusUnauthorized || bearer.Challenge(err) != `Bearer error="invalid_token"` {
-				t.Errorf("refused with %d %q, challenge %q; want 401 %q", refusal.Status, refusal.Reason, bearer.Challenge(err), r.reason)
+			if refusal.Reason != r.reason || refusal.Status != http.StatusUnauthorized || bearer.Challenge(err, "") != `Bearer error="invalid_token"` {
+				t.Errorf("refused with %d %q, challenge %q; want 401 %q", refusal.Status, refusal.Reason, bearer.Challenge(err, ""), r.reason)
 			}
 		})
 	}

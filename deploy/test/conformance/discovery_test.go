@@ -390,11 +390,12 @@ func TestErrors(t *testing.T) {
 	})
 	t.Run("challenge", func(t *testing.T) {
 		for authorization, want := range map[string]string{
-			"":             `Bearer`,
-			"Basic YTpi":   `Bearer`,
-			"Bearer":       `Bearer error="invalid_request", error_description="empty token"`,
-			"Bearer a.b.c": `Bearer error="invalid_token"`,
+			"":             `Bearer `,
+			"Basic YTpi":   `Bearer `,
+			"Bearer":       `Bearer error="invalid_request", error_description="empty token", `,
+			"Bearer a.b.c": `Bearer error="invalid_token", `,
 		} {
+			want += `resource_metadata="http://` + s.httpAddr + `/.well-known/oauth-protected-resource"`
 			a := s.do(t, call{method: "GET", path: in(eventsV1, ns), anonymous: true, header: map[string]string{"Authorization": authorization}})
 			if got := a.header.Get("WWW-Authenticate"); got != want {
 				t.Errorf("Authorization %q: WWW-Authenticate %q, want %q", authorization, got, want)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -23,7 +24,7 @@ import (
 // TestProxies runs the configurations of docs/how-to/proxy.md between a client and both services.
 func TestProxies(t *testing.T) {
 	t.Parallel()
-	w := startLocal(t, "TOKENSVC_TRUSTED_PROXY=127.0.0.1")
+	w := startLocal(t, "TOKENSVC_TRUSTED_PROXY=127.0.0.1", "EVENTSVC_PUBLIC_URL=https://events.example.com")
 	t.Run("nginx", func(t *testing.T) {
 		testProxy(t, w, func(dir, config string) *exec.Cmd {
 			return nginx(t, dir, config)
@@ -184,6 +185,7 @@ func testProxy(t *testing.T, w *world, command func(dir, config string) *exec.Cm
 		return nil
 	})
 	t.Run("Addresses", func(t *testing.T) { testForwarded(t, &through) })
+	t.Run("Discovery", func(t *testing.T) { testProxiedDiscovery(t, &through) })
 	t.Run("LargeBody", func(t *testing.T) { testLargeBody(t, &through) })
 	t.Run("Watch", func(t *testing.T) { testProxiedWatch(t, &through) })
 	t.Run("WebSocket", func(t *testing.T) { testProxiedSocket(t, &through) })
@@ -209,6 +211,55 @@ func testForwarded(t *testing.T, w *world) {
 		}
 		return nil
 	})
+}
+
+// testProxiedDiscovery: a client without a token learns from each service what is its own, as a web page too.
+func testProxiedDiscovery(t *testing.T, w *world) {
+	for path, want := range map[string]string{
+		"/.well-known/oauth-protected-resource":     `"resource":"https://events.example.com"`,
+		"/.well-known/oauth-protected-resource/mcp": `"resource":"https://events.example.com/mcp"`,
+		"/.well-known/oauth-authorization-server":   `"code_challenge_methods_supported":["S256"]`,
+		"/.well-known/openid-configuration":         `"authorization_endpoint":"` + w.tokens + `/oauth2/authorize"`,
+		"/oauth2/jwks":                              `"keys":[`,
+	} {
+		for _, method := range []string{http.MethodGet, http.MethodHead} {
+			resp, body := w.ask(t, method, path, nil)
+			h := resp.Header
+			if resp.StatusCode != http.StatusOK || h.Get("Content-Type") != "application/json" || h.Get("Access-Control-Allow-Origin") != "*" || method == http.MethodGet && !strings.Contains(body, want) {
+				t.Errorf("%s %s: %s %v %s, want %s", method, path, resp.Status, h, body, want)
+			}
+			if resp, _ := w.ask(t, method, path, http.Header{"If-None-Match": {h.Get("ETag")}}); resp.StatusCode != http.StatusNotModified {
+				t.Errorf("%s %s with its ETag %s: %s", method, path, h.Get("ETag"), resp.Status)
+			}
+		}
+	}
+	if resp, _ := w.ask(t, http.MethodGet, "/.well-known/oauth-protected-resource/other", nil); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("the document of an unknown resource: %s", resp.Status)
+	}
+	resp, _ := w.ask(t, http.MethodGet, "/apis", nil)
+	if got := resp.Header.Get("WWW-Authenticate"); got != `Bearer resource_metadata="https://events.example.com/.well-known/oauth-protected-resource"` {
+		t.Errorf("challenge %s", got)
+	}
+}
+
+// ask sends a request without a token, and returns the answer and its body.
+func (w *world) ask(t *testing.T, method, path string, header http.Header) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, w.secure+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header = header
+	resp, err := w.https(t).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(body)
 }
 
 // testLargeBody: a body near --max-body reaches eventsvc. It is refused there, because an event of this size breaks a rule.

@@ -7,6 +7,7 @@
 //   - queries: what happened, over time
 //   - discovery: what the server is, what a caller may do, and the read-only namespaces
 //   - loki: the part of Loki's API that reads
+//   - resource: where clients get tokens
 //   - access: who may do what, and fair queueing; stream: watches
 //   - httpio: query parameters, bodies, answers, errors
 //
@@ -45,6 +46,7 @@ import (
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/loki"
 	"tidings.example/eventsvc/internal/api/queries"
+	"tidings.example/eventsvc/internal/api/resource"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/codec"
@@ -62,6 +64,8 @@ type Config struct {
 	Rules    event.Rules
 	// Verify turns a token into its caller.
 	Verify func(ctx context.Context, token string) (*bearer.Caller, error)
+	// Resource says where clients get tokens. Its zero value says nothing.
+	Resource resource.Config
 	// Policy returns who may do what now.
 	Policy func() *policy.Policy
 	// Console serves the web page below [console.Folder]. Nil: there is none.
@@ -116,9 +120,10 @@ type Server struct {
 	streams  *stream.Streams
 	verify   func(ctx context.Context, token string) (*bearer.Caller, error)
 	maxQuery int
-	echo     *echo.Echo   // of all paths but those of the next two
-	loki     *echo.Echo   // of those below [loki.Folder]
-	console  http.Handler // of those below [console.Folder]; nil: there is none
+	resource *resource.Server // of the paths below [resource.WellKnown]
+	echo     *echo.Echo       // of all paths but those of the next two
+	loki     *echo.Echo       // of those below [loki.Folder]
+	console  http.Handler     // of those below [console.Folder]; nil: there is none
 }
 
 // New makes a server. An error means a mistake in the program, not in its settings.
@@ -132,10 +137,14 @@ func New(c Config) (*Server, error) {
 	}
 	c.Store, c.Timeline = access.Store(c.Store), access.Timeline(c.Timeline)
 	groups := discovery.Groups(c.Codec)
-	s := &Server{verify: c.Verify, maxQuery: c.MaxQuery, console: c.Console}
+	documents, err := resource.New(c.Resource)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{verify: c.Verify, maxQuery: c.MaxQuery, resource: documents, console: c.Console}
 	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder))
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
-	s.guard.Fresh = c.Fresh
+	s.guard.Fresh, s.guard.Resource = c.Fresh, documents
 	s.streams = stream.New(stream.Config{
 		Store: c.Store, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,
 		Bookmarks: c.Bookmarks, AfterExpiry: c.WatchAfterExpiry, Withdrawn: c.Withdrawn,
@@ -218,6 +227,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case httpio.Under(r.URL.Path, loki.Folder):
 		s.loki.ServeHTTP(w, r)
+	case httpio.Under(r.URL.Path, resource.WellKnown):
+		prepare(w.Header())
+		s.resource.ServeHTTP(w, r)
 	case s.console != nil && s.serveConsole(w, r):
 	default:
 		s.echo.ServeHTTP(w, r)
@@ -259,7 +271,7 @@ func newRouter(serve echo.HandlerFunc, fail echo.HTTPErrorHandler) *echo.Echo {
 func (s *Server) serve(c echo.Context) error {
 	prepare(c.Response().Header())
 	if !public(c.Request()) {
-		if err := bearer.Authenticate(c, s.verify); err != nil {
+		if err := bearer.Authenticate(c, s.verify, s.resource.Metadata(c.Request().URL.Path)); err != nil {
 			return s.guard.Refuse(c, err)
 		}
 		if err := access.NoImpersonation(c.Request()); err != nil {

@@ -23,6 +23,7 @@ type Issuer struct {
 	ScopeClaim       string        `yaml:"scopeClaim"`    // empty: scope
 	Claims           []string      `yaml:"claims"`        // claims that the policy may ask for
 	Console          *SignIn       `yaml:"console"`       // how people sign in there; nil: not at all
+	Advertise        bool          `yaml:"advertise"`     // name the issuer to clients that look for a token service
 	Cluster          bool          `yaml:"-"`             // the file names it [issuers.Cluster], and Issuer is what that stands for
 }
 
@@ -45,7 +46,7 @@ func ReadIssuers(path string) ([]Issuer, error) {
 
 func parse(data []byte) ([]Issuer, error) {
 	list, err := issuers.Parse[Issuer](data, "issuer, jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, "+
-		"maxTokenLife, clientIDClaim, scopeClaim, claims and console")
+		"maxTokenLife, clientIDClaim, scopeClaim, claims, console and advertise")
 	if err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), "in type trust.SignIn", "in console (there are "+signInMembers+")"))
 	}
@@ -55,6 +56,8 @@ func parse(data []byte) ([]Issuer, error) {
 			return nil, fmt.Errorf("entry %d: issuer is missing: name whose tokens to accept, their iss claim to the letter", n+1)
 		case i.Issuer == issuers.Cluster && len(i.Audiences) == 0:
 			return nil, fmt.Errorf("entry %d: issuer: cluster: audiences is missing: name what tokens are made for, such as eventsvc, because every pod has one for the API server", n+1)
+		case i.Advertise && !bearer.IsURL(i.Issuer):
+			return nil, fmt.Errorf("entry %d: advertise is for issuers that clients can ask for tokens, and %q is no http(s) URL: leave it out", n+1, i.Issuer)
 		}
 		if s := list[n].Console; s != nil {
 			if err := s.complete(list[n].Issuer); err != nil {

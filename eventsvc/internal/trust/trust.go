@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,6 +33,7 @@ type Config struct {
 	IssuersFile    string        // with more of them; empty: none
 	Pod            issuers.Pod   // whose cluster the file may mean
 	Changed        func()        // called after a new version of the file has come into force
+	Resources      []string      // what advertised issuers may name in aud, besides the audiences of their own
 	AllowHTTPHosts []string      // hosts whose keys may be fetched over plain HTTP, besides loopback addresses
 	MaxStale       time.Duration // how long the last keys are used when an issuer does not answer
 	ClockSkew      time.Duration // by which issuers' clocks may differ
@@ -91,8 +93,12 @@ func (c *Config) keys(i Issuer) (*bearer.IssuerKeys, error) {
 }
 
 func (c *Config) verifier(i Issuer, keys *bearer.IssuerKeys) (*bearer.Verifier, error) {
+	audiences := i.Audiences
+	if i.Advertise && len(audiences) > 0 {
+		audiences = slices.Concat(audiences, c.Resources)
+	}
 	v, err := bearer.New(bearer.Config{
-		Issuer: i.Issuer, Audience: i.Audiences, Keys: keys, Algorithms: i.Algorithms, Leeway: c.ClockSkew, MaxLife: i.MaxTokenLife,
+		Issuer: i.Issuer, Audience: audiences, Keys: keys, Algorithms: i.Algorithms, Leeway: c.ClockSkew, MaxLife: i.MaxTokenLife,
 		ClientIDClaim: i.ClientIDClaim, ScopeClaim: i.ScopeClaim, KeepClaims: i.Claims, Registry: c.Registry,
 	})
 	if err != nil {
@@ -130,6 +136,16 @@ func (t *Trust) Withdrawn(ctx context.Context, c *bearer.Caller) bool {
 // Explain is [bearer.Issuers.Explain] of the issuers in force.
 func (t *Trust) Explain(ctx context.Context, token string) *bearer.Explanation {
 	return t.Current().Explain(ctx, token)
+}
+
+// Advertised returns the URLs of the issuers in force that clients may ask for tokens, that of the flags first.
+func (t *Trust) Advertised() (urls []string) {
+	for _, i := range t.Issuers() {
+		if i.Advertise {
+			urls = append(urls, i.Issuer)
+		}
+	}
+	return urls
 }
 
 // Issuers returns the issuers in force.

@@ -26,6 +26,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tidings.example/eventsvc/internal/api/resource"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
@@ -37,6 +38,8 @@ type Guard struct {
 	Policy func() *policy.Policy // who may do what, as it is now
 	// Fresh makes the store show every write that was acknowledged before.
 	Fresh func(context.Context) (age time.Duration, err error)
+	// Resource is what a 403 for a scope that is missing refers to.
+	Resource *resource.Server
 
 	audit     *audit.Log
 	scheduler *flow.Scheduler

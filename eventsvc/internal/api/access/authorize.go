@@ -80,7 +80,8 @@ func (g *Guard) decide(c echo.Context, of schema.GroupResource, v policy.Verb) e
 func (g *Guard) forbidden(caller *bearer.Caller, of schema.GroupResource, v policy.Verb, namespace, name, rule string) error {
 	err := refusal(caller, of, v.String(), namespace, name, rule)
 	if scope := g.Policy().Scope(v); scope != "" {
-		return &scopeError{err, scope}
+		const path = "" // of the API as a whole: no path has scopes of its own
+		return &scopeError{err, bearer.Challenge(bearer.InsufficientScope(g.Resource.Scope(path, scope)), g.Resource.Metadata(path))}
 	}
 	return err
 }
@@ -106,11 +107,11 @@ func nameSelected(c echo.Context) string {
 	return name
 }
 
-// scopeError is a 403 for a caller that lacks a scope.
+// scopeError is a 403 for a caller that lacks a scope, with the challenge that says so (RFC 6750 section 3.1).
 type scopeError struct {
 	*apierrors.StatusError
-	scope string
+	challenge string
 }
 
-// Challenge names the scope (RFC 6750 section 3.1). [httpio.IO.Fail] sends it.
-func (e *scopeError) Challenge() string { return bearer.Challenge(bearer.InsufficientScope(e.scope)) }
+// Challenge is sent by [httpio.IO.Fail].
+func (e *scopeError) Challenge() string { return e.challenge }
