@@ -13,6 +13,8 @@ require (
 	github.com/emicklei/go-restful/v3 v3.13.0
 	// bench: verifies a sample of the tokens that are issued
 	github.com/golang-jwt/jwt/v5 v5.3.1
+	// console: keys of the OpenID provider
+	github.com/go-jose/go-jose/v4 v4.1.9
 	// readable differences
 	github.com/google/go-cmp v0.7.0
 	// powercut: a file system below the services that forgets what was not synced
@@ -27,6 +29,8 @@ require (
 	github.com/prometheus/procfs v0.23.0
 	// observability: evaluates the alert rules
 	github.com/prometheus/prometheus v0.316.0
+	// console: an OpenID provider
+	github.com/zitadel/oidc/v3 v3.52.0
 	// bench: a floor, what the store alone can do
 	go.etcd.io/bbolt v1.5.0
 	// bench: hashes of the clients' secrets, and the floor of bcrypt
@@ -179,7 +183,7 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	go.yaml.in/yaml/v3 v3.0.6 // indirect
 	golang.org/x/exp v0.0.0-20261014143641-f0251eb4aa3e // indirect
-	golang.org/x/oauth2 v0.37.0 // indirect
+	golang.org/x/oauth2 v0.38.0 // indirect
 	golang.org/x/term v0.48.0 // indirect
 	golang.org/x/text v0.44.0 // indirect
 	golang.org/x/time v0.16.0 // indirect
@@ -205,8 +209,15 @@ require (
 )
 
 require (
+	github.com/bmatcuk/doublestar/v4 v4.10.4 // indirect
+	github.com/go-chi/chi/v5 v5.5.0 // indirect
+	github.com/gorilla/securecookie v1.1.2 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/muhlemmer/gu v0.3.1 // indirect
+	github.com/muhlemmer/httpforwarded v0.1.0 // indirect
+	github.com/rs/cors v1.11.1 // indirect
+	github.com/zitadel/schema v1.3.2 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	gopkg.in/go-jose/go-jose.v2 v2.6.3 // indirect
 	k8s.io/apiextensions-apiserver v0.37.2 // indirect

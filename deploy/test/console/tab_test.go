@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -70,15 +71,21 @@ type tab struct {
 	ctx      context.Context
 
 	mu       sync.Mutex
-	problems []string          // what the page should not have done
-	expected []*regexp.Regexp  // problems that the test makes
-	under    map[string]string // URLs of the requests that are under way, by id
+	problems []string            // what the page should not have done
+	expected []*regexp.Regexp    // problems that the test makes
+	under    map[string]underWay // requests, by id
+}
+
+// underWay is a request that has not ended.
+type underWay struct {
+	url    string
+	loader string // of the document that wants it
 }
 
 // openTab opens an empty tab of 1280 × 800 pixels with light colours, without motion, in UTC.
 func openTab(t testing.TB, s *services) *tab {
 	t.Helper()
-	b := &tab{t: t, services: s, under: map[string]string{}}
+	b := &tab{t: t, services: s, under: map[string]underWay{}}
 	ctx, closeTab := chromedp.NewContext(browser(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(b.hear))
 	b.ctx = ctx
 	if err := chromedp.Do(ctx); err != nil { // opens the tab, which lives as long as this context
@@ -125,7 +132,11 @@ func (b *tab) hear(ev any) {
 			b.problems = append(b.problems, fmt.Sprintf("%s %s: %s %s", ev.Entry.Source, ev.Entry.Level, ev.Entry.Text, ev.Entry.URL))
 		}
 	case *network.EventRequestWillBeSent:
-		b.under[string(ev.RequestID)] = ev.Request.URL
+		b.under[string(ev.RequestID)] = underWay{ev.Request.URL, string(ev.LoaderID)}
+	case *page.EventFrameNavigated:
+		if ev.Frame.ParentID == "" { // nobody hears the end of what another page has asked for
+			maps.DeleteFunc(b.under, func(_ string, r underWay) bool { return r.loader != string(ev.Frame.LoaderID) })
+		}
 	case *network.EventResponseReceived:
 		if ev.Response.Status >= 400 {
 			b.problems = append(b.problems, fmt.Sprintf("request answered with %d: %s", ev.Response.Status, ev.Response.URL))
@@ -134,7 +145,7 @@ func (b *tab) hear(ev any) {
 		delete(b.under, string(ev.RequestID))
 	case *network.EventLoadingFailed:
 		if !ev.Canceled { // by the page itself, which no longer wants the answer
-			b.problems = append(b.problems, fmt.Sprintf("request failed with %s: %s", ev.ErrorText, b.under[string(ev.RequestID)]))
+			b.problems = append(b.problems, fmt.Sprintf("request failed with %s: %s", ev.ErrorText, b.under[string(ev.RequestID)].url))
 		}
 		delete(b.under, string(ev.RequestID))
 	}
@@ -283,9 +294,9 @@ func (b *tab) settled() {
 func (b *tab) asking() (urls []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, url := range b.under {
-		if !strings.Contains(url, "watch=true") {
-			urls = append(urls, url)
+	for _, r := range b.under {
+		if !strings.Contains(r.url, "watch=true") {
+			urls = append(urls, r.url)
 		}
 	}
 	return urls

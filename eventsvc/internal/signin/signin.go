@@ -5,8 +5,8 @@
 //
 // Run [Finder.Run]. It gives [Config.Found] the providers, in the order of the entries, as soon as it begins, whenever
 // something about them has become known, and after [Finder.Recheck] if entries have changed. A provider that has not
-// answered is listed as unavailable. It is asked again, at first soon and then every minute; one that has answered every
-// hour, and keeps its endpoints while it does not answer. Each is asked for itself, so that a slow one delays no other.
+// answered is listed as unavailable. It is asked again, at first soon and then every 15 seconds; one that has answered
+// every hour, and keeps its endpoints while it does not answer. Each is asked for itself, so that a slow one delays no other.
 //
 // # Concurrency
 //
@@ -55,7 +55,7 @@ func (f *Finder) Recheck() {
 // What everybody may read about a provider that cannot be used. Why it is so can name addresses, and is for the log.
 const (
 	notYet = "eventsvc has not read its metadata yet. Wait a moment."
-	failed = "eventsvc cannot read its metadata, and tries again every minute. The log of eventsvc says why."
+	failed = "eventsvc cannot read its metadata, and tries again. The log of eventsvc says why."
 )
 
 // place is what metadata is read from.
@@ -137,7 +137,7 @@ func (f *Finder) tend(ctx context.Context, known map[place]*provider, answers ch
 
 // ask asks a place again and again.
 func ask(ctx context.Context, at place, answers chan<- answer) {
-	const first, longest, later = 250 * time.Millisecond, time.Minute, time.Hour
+	const first, longest, later = 250 * time.Millisecond, 15 * time.Second, time.Hour
 	for wait := first; ; {
 		endpoints, err := bearer.DiscoverEndpoints(ctx, at.issuer, bearer.KeySource{CAFile: at.caFile})
 		select {

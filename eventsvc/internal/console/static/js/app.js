@@ -4,7 +4,7 @@ import * as address from "./lib/address.js";
 import { Api, Failure } from "./lib/api.js";
 import * as grammar from "./lib/grammar.js";
 import { Session } from "./lib/session.js";
-import { isRelative, parseInstant, rfc3339, second } from "./lib/time.js";
+import { clock, isRelative, parseInstant, rfc3339, second } from "./lib/time.js";
 
 /**
  * A view: one of the tabs.
@@ -14,12 +14,22 @@ import { isRelative, parseInstant, rfc3339, second } from "./lib/time.js";
  * @property {(key: string) => boolean} [key] handles a key, and says whether it has
  */
 
-/** @typedef {{version: string, eventsPath: string, tokenURL: string, issuer: string}} Config */
+/** @typedef {{version: string, eventsPath: string, tokenURL: string, issuer: string, signIn: import("./lib/oidc.js").Provider[]}} Config */
 /** @typedef {import("./lib/address.js").State} State */
+
+/** Asks what the server is. @returns {Promise<Config & {from?: string, to?: string}>} */
+export async function configuration() {
+  const sent = Date.now();
+  const response = await fetch("config.json");
+  clock.observe(response.headers.get("Date"), sent);
+  return response.json();
+}
 
 export class App {
   /** @type {State} */
   state = address.read(location.hash);
+  /** When the configuration was asked for. */
+  configured = Date.now();
   /** Counts up when the person wants everything anew. */
   turn = 0;
   /** What the page says for a moment, and reads to who cannot see it. */
@@ -95,6 +105,14 @@ export class App {
    */
   href(change) {
     return address.write({ ...this.state, ...change });
+  }
+
+  /** Asks again where people sign in: the issuers file may have changed, or a provider has come back. */
+  async reconfigure() {
+    const next = await configuration().catch(() => null); // the page is as good as it was
+    if (next) this.config.signIn = next.signIn;
+    this.configured = Date.now();
+    this.redraw();
   }
 
   /** Asks everything again. */

@@ -1,8 +1,9 @@
 // The beginning: reads the configuration, and draws the page whenever something changed.
 
-import { App } from "./app.js";
+import { App, configuration } from "./app.js";
 import { begin, tokenIn } from "./lib/address.js";
 import { render } from "./lib/dom.js";
+import { arrive } from "./lib/oidc.js";
 import { keyboard } from "./parts/keys.js";
 import { Frame } from "./parts/frame.js";
 import { dress } from "./parts/settings.js";
@@ -16,9 +17,10 @@ import { Overview } from "./views/overview.js";
 const host = /** @type {HTMLElement} */ (document.getElementById("app"));
 
 async function main() {
+  const arrival = arrive(); // before any request
   dress();
-  const config = await (await fetch("config.json")).json();
-  if (config.from) begin(config.from, config.to);
+  const config = await configuration();
+  if (config.from) begin(config.from, config.to ?? "now");
   const token = tokenIn(location.hash);
   /** @type {Frame} */
   let frame;
@@ -30,7 +32,9 @@ async function main() {
   if (token) {
     app.session.useToken(token);
     history.replaceState(null, "", app.href({})); // nobody copies it with the address
-  }
+  } else if (arrival) app.session.arrived(arrival, config.signIn);
+  else app.session.resume(config.signIn);
+  addEventListener("pageshow", (e) => e.persisted && app.session.stay());
   keyboard(app, frame);
   host.replaceChildren(); // what the page shows until its scripts are there
   app.redraw();

@@ -133,10 +133,11 @@ export class Api {
         throw new Failure("unreachable", "the server cannot be reached");
       }
       clock.observe(response.headers.get("Date"), sent);
+      if (response.status !== 401) this.session.accepted(token);
       if (response.ok) return response;
       const f = await failure(response);
       if (f.kind !== "expired") throw f;
-      if (again || !(await this.session.refused(token))) throw f;
+      if (!(await this.session.refused(token)) || again) throw f;
     }
   }
 }

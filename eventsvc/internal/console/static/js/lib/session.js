@@ -1,26 +1,57 @@
-// The session: a token in the memory of this tab, and what renews it. Nothing is stored:
+// The session: a token in the memory of this tab, and what renews it. Nothing of it is stored:
 // whoever closes the tab is signed out.
 
 import { Failure } from "./api.js";
-import { clock, minute, second } from "./time.js";
+import { Client } from "./client.js";
+import { claimsOf } from "./jwt.js";
+import { lastIssuer, rememberIssuer, takeWay } from "./kept.js";
+import { depart, Grant, redeem } from "./oidc.js";
+import { clock, day, duration, second } from "./time.js";
 
-/** @typedef {{id: string, secret: string, scope: string}} Client */
+/** @typedef {import("./oidc.js").Provider} Provider @typedef {{token: string, expires: number}} Got */
+
+/**
+ * What tokens come from.
+ * @typedef {object} Source
+ * @property {boolean} renews whether there is a next token
+ * @property {Provider|null} provider where a person signed in
+ * @property {string} subject who it is, "" if only the token says so
+ * @property {(life: number) => number} lead how long before its end a token is renewed
+ * @property {() => Promise<Got>} fetch gets the next token
+ * @property {() => void} end
+ */
 
 /** Session holds the token. */
 export class Session {
   #token = "";
-  /** @type {Client|null} */
-  #client = null;
+  /** @type {Source|null} */
+  #source = null;
   /** @type {Promise<void>|null} */
   #renewing = null;
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   #timer;
+  /** How long the token lives from when it came. */
+  #life = 0;
+  /** Whether eventsvc has ever taken a token of this source. */
+  #accepted = false;
   /** When the token expires, 0 if it does not say. */
   expires = 0;
   /** Who it is, as the token says. */
   subject = "";
   /** Why there is no session, for the form. */
   reason = "";
+  /** The name of the provider that is being asked, "" if none is. */
+  busy = "";
+  /**
+   * Where the person was signed in until now, and can be again; what they see stays.
+   * @type {Provider|null}
+   */
+  ended = null;
+  /**
+   * What the person has signed out of here, but not there.
+   * @type {Grant|null}
+   */
+  left = null;
 
   /**
    * @param {string} tokenURL where a client gets tokens, "" if nowhere
@@ -38,7 +69,7 @@ export class Session {
 
   /** Whether the token is renewed without asking. */
   get renews() {
-    return this.#client !== null;
+    return this.#source?.renews ?? false;
   }
 
   /**
@@ -46,7 +77,7 @@ export class Session {
    * @returns {Promise<string>}
    */
   async token() {
-    if (this.#client && this.expires && clock.now() > this.expires - 10 * second) await this.#renew().catch(() => {});
+    if (this.#source && this.expires && clock.now() > this.expires - 10 * second) await this.#renew().catch(() => {});
     if (!this.#token) throw new Failure("expired", this.reason || "nobody is signed in");
     return this.#token;
   }
@@ -61,35 +92,98 @@ export class Session {
     if (/\s/.test(token)) throw new Failure("invalid", "A token has no blanks or line breaks within. Paste it alone.");
     const claims = claimsOf(token);
     if (claims?.exp && claims.exp * second < clock.now()) throw new Failure("invalid", "This token has expired. Get a new one.");
-    this.#client = null;
-    this.#take(token, claims?.exp ? claims.exp * second : 0);
+    this.#use(null, { token, expires: claims?.exp ? claims.exp * second : 0 });
   }
 
   /**
    * Signs in as a client, and renews the token from then on.
-   * @param {Client} client
+   * @param {import("./client.js").Credentials} credentials
    */
-  async useClient(client) {
-    const before = this.#client;
-    this.#client = client;
-    try {
-      await this.#renew();
-    } catch (err) {
-      this.#client = before;
-      throw err;
-    }
+  async useClient(credentials) {
+    const client = new Client(this.tokenURL, credentials);
+    this.#use(client, await client.fetch());
   }
 
   /**
-   * Forgets everything.
-   * @param {string} [reason]
+   * Sends the person to a provider, with which the page ends.
+   * @param {Provider} provider @param {boolean} [silent]
    */
-  end(reason = "") {
+  async useProvider(provider, silent) {
+    await this.#with(provider.name, () => depart(provider, silent));
+  }
+
+  /**
+   * Goes on with a person that a provider has sent back.
+   * @param {import("./oidc.js").Arrival} arrival @param {Provider[]} providers
+   */
+  async arrived(arrival, providers) {
+    const { way } = arrival;
+    await this.#with(providers.find((p) => p.issuer === way?.issuer)?.name ?? "", async () => {
+      const { grant, got } = await redeem(arrival, providers);
+      this.#use(grant, got);
+    });
+    this.busy = "";
+    if (way?.silent && !this.open) this.reason = ""; // it was worth a try
+    this.changed();
+  }
+
+  /**
+   * After a reload: asks the provider, once, whether the person is still signed in there.
+   * @param {Provider[]} providers
+   */
+  async resume(providers) {
+    const provider = providers.find((p) => p.issuer === lastIssuer() && !p.unavailable);
+    if (!provider) return;
+    rememberIssuer(""); // whatever comes of it, this is the only time
+    await this.useProvider(provider, true);
+  }
+
+  /** The person has come back with the browser's button, and not from a provider. */
+  stay() {
+    takeWay();
+    this.busy = "";
+    this.changed();
+  }
+
+  /** @param {string} name @param {() => Promise<void>} act */
+  async #with(name, act) {
+    this.busy = name;
+    this.reason = "";
+    this.changed();
+    try {
+      await act();
+    } catch (err) {
+      this.busy = "";
+      this.reason = err instanceof Error ? err.message : String(err);
+      this.ended = null;
+      this.changed();
+    }
+  }
+
+  /** Signs out: forgets everything. */
+  end() {
+    const source = this.#source;
+    source?.end();
+    rememberIssuer("");
+    this.#forget();
+    this.reason = "";
+    this.ended = null;
+    this.left = source instanceof Grant && source.exit ? source : null;
+    this.changed();
+  }
+
+  #forget() {
     clearTimeout(this.#timer);
     this.#token = "";
-    this.#client = null;
-    this.reason = reason;
-    this.changed();
+    this.#source = null;
+  }
+
+  /**
+   * Eventsvc has taken a token for that of somebody.
+   * @param {string} token
+   */
+  accepted(token) {
+    if (token === this.#token) this.#accepted = true;
   }
 
   /**
@@ -98,7 +192,12 @@ export class Session {
    */
   async refused(token) {
     if (this.#token && this.#token !== token) return true;
-    if (this.#client) {
+    const provider = this.#source?.provider;
+    if (provider && !this.#accepted) {
+      this.#lost(notAccepted(provider, token));
+      return false;
+    }
+    if (this.#source?.renews) {
       try {
         await this.#renew();
         return true;
@@ -114,64 +213,81 @@ export class Session {
   /** @param {string} reason */
   #lost(reason) {
     if (!this.#token) return;
-    this.#token = "";
+    this.ended = (this.#accepted && this.#source?.provider) || null;
+    this.#forget();
     this.reason = reason;
     this.changed();
   }
 
-  /** @param {string} token @param {number} expires */
-  #take(token, expires) {
+  /**
+   * Begins to use what came from a source; null is what was pasted.
+   * @param {Source|null} source @param {Got} got
+   */
+  #use(source, got) {
+    this.#source = source;
+    this.#accepted = false;
+    this.ended = this.left = null;
+    rememberIssuer(source?.provider?.issuer ?? "");
+    this.#take(got);
+  }
+
+  /** @param {Got} got */
+  #take({ token, expires }) {
     this.#token = token;
     this.expires = expires;
+    this.#life = expires - clock.now();
     const claims = claimsOf(token);
-    this.subject = String(claims?.client_id ?? claims?.sub ?? "");
+    this.subject = this.#source?.subject || String(claims?.client_id ?? claims?.sub ?? "");
     this.reason = "";
-    clearTimeout(this.#timer);
-    const left = expires - clock.now();
-    // Before its end, by a tenth of its life but at most five minutes.
-    if (expires && this.#client) this.#timer = setTimeout(() => this.#renew().catch(() => {}), Math.max(second, left - Math.min(5 * minute, left / 10)));
+    this.#await();
     this.changed();
   }
 
+  /** Waits for when the token is to be renewed, or ends. */
+  #await() {
+    clearTimeout(this.#timer);
+    const source = this.#source;
+    if (!source || !this.expires) return;
+    const wait = this.expires - source.lead(this.#life) - clock.now();
+    // A browser takes times of many days for none at all.
+    this.#timer = setTimeout(() => this.#due(), Math.min(Math.max(second, wait), day));
+  }
+
+  async #due() {
+    const source = this.#source;
+    if (!source) return;
+    const due = clock.now() >= this.expires - source.lead(this.#life);
+    if (due && !(await this.#renew().then(() => true, () => false))) {
+      // What failed is tried again, to the end of the token. After that, the next request tries.
+      const left = this.expires - clock.now();
+      if (source === this.#source && left > 0) this.#timer = setTimeout(() => this.#due(), Math.min(left, 10 * second));
+    } else if (source === this.#source) this.#await();
+  }
+
   #renew() {
-    this.#renewing ??= this.#fetchToken().finally(() => (this.#renewing = null));
+    this.#renewing ??= this.#next().finally(() => (this.#renewing = null));
     return this.#renewing;
   }
 
-  async #fetchToken() {
-    const client = this.#client;
-    if (!client) return;
-    const form = new URLSearchParams({ grant_type: "client_credentials", client_id: client.id, client_secret: client.secret });
-    if (client.scope) form.set("scope", client.scope);
-    /** @type {Response} */
-    let response;
+  async #next() {
+    const source = this.#source;
+    if (!source) return;
     try {
-      response = await fetch(this.tokenURL, { method: "POST", body: form, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer" });
-    } catch {
-      throw new Failure("unreachable", `${this.tokenURL} cannot be reached from this page. It has to run, and its --cors-origin has to name ${location.origin}.`);
+      const got = await source.fetch();
+      if (source === this.#source) this.#take(got);
+    } catch (err) {
+      if (source === this.#source && source.provider && clock.now() >= this.expires) this.#lost(err instanceof Error ? err.message : String(err));
+      throw err;
     }
-    /** @type {any} */
-    const answer = await response.json().catch(() => ({}));
-    if (!response.ok) {
-      if (answer.error === "invalid_client") throw new Failure("expired", "The client or its secret is not accepted.");
-      throw new Failure("failed", answer.error_description ?? answer.error ?? `the token service answered ${response.status}`);
-    }
-    if (this.#client !== client) return;
-    this.#take(String(answer.access_token), answer.expires_in ? clock.now() + answer.expires_in * second : 0);
   }
 }
 
 /**
- * The claims of a JWT, as far as they can be read.
- * @param {string} token @returns {any}
+ * Says what a token is that eventsvc has refused although it is new, next to what could forbid it.
+ * @param {Provider} provider @param {string} token
  */
-function claimsOf(token) {
-  const part = token.split(".")[1];
-  if (!part) return null;
-  try {
-    const bytes = Uint8Array.from(atob(part.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-    return JSON.parse(new TextDecoder().decode(bytes));
-  } catch {
-    return null; // an opaque token is as good
-  }
+function notAccepted(provider, token) {
+  const { aud, exp, iat, iss } = claimsOf(token) ?? {};
+  const life = exp > iat ? `, and lives ${duration((exp - iat) * second)}` : "";
+  return `eventsvc does not accept the ${provider.token} token of ${provider.name}. It is from ${iss}, for ${[aud].flat().join(", ") || "nobody"}${life}. Compare this with issuer, audiences and maxTokenLife (by default 1h) of its entry in the issuers file. The log of eventsvc says what is wrong.`;
 }

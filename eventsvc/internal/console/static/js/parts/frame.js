@@ -51,6 +51,7 @@ export class Frame {
     return [
       h("a", { class: "skip", href: "#main", onclick: (/** @type {Event} */ e) => { e.preventDefault(); document.getElementById("main")?.focus(); } }, "Skip to the events"),
       this.#header(),
+      this.signin.bar(),
       searches.has(this.#name) && h("div", { class: "question", key: "question" }, this.search.draw(), this.range.draw(), this.#tools()),
       clock.disagrees && h("p", { class: "note", role: "note", key: "clocks" }, icon("clock"),
         `The clock of this machine differs from the server's by ${duration(clock.offset)}. Times are shown by the server's clock.`),
