@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -185,6 +186,7 @@ func (l *loader) close() {
 
 // files stores the events of files. The sum is valid with an error, too.
 func (l *loader) files(ctx context.Context, s admin.Store, files []string) (imported, error) {
+	defer boundMemory()()
 	var err error
 	if l.strict {
 		files, err = l.sound(ctx, files)
@@ -216,6 +218,19 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (impo
 		}
 	}
 	return l.sum, err
+}
+
+// maxMemory is what the garbage collector works for while files are read, which takes no more than 128 MiB with what it does
+// not know of.
+const maxMemory = 108 << 20
+
+// boundMemory sets that limit, unless GOMEMLIMIT sets another one or it is lower already, and returns what takes it back.
+func boundMemory() (restore func()) {
+	before := debug.SetMemoryLimit(-1)
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(min(before, maxMemory))
+	}
+	return func() { debug.SetMemoryLimit(before) }
 }
 
 // store stores some events.

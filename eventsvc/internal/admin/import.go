@@ -71,8 +71,9 @@ func (i *Imported) Add(more Imported) {
 	i.CompactRevision = max(i.CompactRevision, more.CompactRevision)
 }
 
-// importBatch is how many events are imported at the same time. They share commits.
-const importBatch = 256
+// importBatch is how many events are imported at the same time. They share commits, which take so many past the write-ahead
+// log.
+const importBatch = 1024
 
 // arriving is an arrival on its way.
 type arriving struct {
@@ -80,6 +81,7 @@ type arriving struct {
 	index  int
 	key    store.Key // where it is to be stored
 	beside bool      // the key is not that of its name
+	fresh  bool      // there was no event of its name, nor one beside it, when last looked
 	result store.Result
 	err    error
 }
@@ -185,7 +187,10 @@ const (
 
 // together is an engine that changes different events in one commit.
 type together interface {
-	UpdateMany(ctx context.Context, keys []store.Key, decide func(i int, current *store.Record) (store.Decision, error)) []store.Outcome
+	Unknown(keys []store.Key) []bool
+	UpdateMany(
+		ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+	) []store.Outcome
 }
 
 // importTogether creates, replaces or deletes different events. It returns those that need more than that.
@@ -194,11 +199,22 @@ func (l Local) importTogether(ctx context.Context, batch []*arriving) (rest []*a
 	if !ok {
 		return batch
 	}
-	keys, next := make([]store.Key, len(batch)), make([]step, len(batch))
+	n := len(batch)
+	keys, next := make([]store.Key, 2*n), make([]step, n)
 	for i, in := range batch {
-		keys[i] = in.key
+		keys[i], keys[n+i] = in.key, in.besideKey()
 	}
-	outcomes := db.UpdateMany(ctx, keys, func(i int, current *store.Record) (d store.Decision, err error) {
+	unknown := db.Unknown(keys)
+	for i, in := range batch {
+		in.fresh = unknown[i] && unknown[n+i]
+	}
+	expect := func(i int) store.Expect {
+		if unknown[i] {
+			return store.Absent
+		}
+		return store.Any
+	}
+	outcomes := db.UpdateMany(ctx, keys[:n], expect, func(i int, current *store.Record) (d store.Decision, err error) {
 		d, next[i], err = l.decide(ctx, batch[i], current)
 		return d, err
 	})
@@ -264,7 +280,9 @@ func (l Local) decide(ctx context.Context, in *arriving, current *store.Record) 
 
 // decideNew says what becomes of an arrival whose name no event has.
 func (l Local) decideNew(ctx context.Context, in *arriving) (store.Decision, step, error) {
-	if !in.beside { // it may be stored beside one that is gone now
+	fresh := in.fresh
+	in.fresh = false          // if it is asked again, something has changed
+	if !fresh && !in.beside { // it may be stored beside one that is gone now
 		err := l.DB.Get(ctx, in.besideKey(), func(*store.View) error { return nil })
 		if err == nil {
 			return store.Decision{}, beside, nil
@@ -276,7 +294,7 @@ func (l Local) decideNew(ctx context.Context, in *arriving) (store.Decision, ste
 		return store.Decision{}, done, nil
 	}
 	d, err := l.put(in)
-	if err == nil {
+	if err == nil && !fresh {
 		d.Draft, err = store.Resume(ctx, l.DB.Timeline(), in.key, d.Draft, event.Origin(in.Event), codec.Origin)
 	}
 	return d, done, err

@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	eventsv1 "k8s.io/api/events/v1"
 
+	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -54,7 +54,7 @@ func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	s.ManagedFields = slices.Clone(ev.ManagedFields)
 	for i := range s.ManagedFields {
 		e := &s.ManagedFields[i]
-		if e.FieldsV1 != nil && len(e.FieldsV1.Raw) > 0 && !json.Valid(e.FieldsV1.Raw) {
+		if e.FieldsV1 != nil && len(e.FieldsV1.Raw) > 0 && !fields.Sound(e.FieldsV1.Raw) {
 			return store.Draft{}, fmt.Errorf("managed fields of %q are no JSON", e.Manager)
 		}
 		if e.APIVersion == c.Group.APIVersion(event.EventsV1) {

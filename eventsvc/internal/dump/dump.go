@@ -91,7 +91,7 @@ func Read(ctx context.Context, files []string, o Options, visit func([]Item) err
 
 // A batch has so many events, or so many bytes.
 const (
-	batchEvents = 512
+	batchEvents = 1024
 	batchBytes  = 2 << 20
 )
 

@@ -103,7 +103,7 @@ func firstObject(line []byte) (*object, error) {
 	if err := s.value(0); err != nil {
 		return nil, err
 	}
-	return members(bytes.Clone(line[:s.pos]))
+	return members(bytes.Clone(line[:s.pos])), nil
 }
 
 // single classifies an object that no list names.
@@ -264,7 +264,7 @@ func (o *openObject) members(from []byte) []member {
 	all := make([]member, 0, len(o.spans))
 	for _, s := range o.spans {
 		name := from[s.name+1:]
-		all = append(all, member{string(name[:bytes.IndexByte(name, '"')]), from[s.value:s.end]})
+		all = append(all, member{name[:bytes.IndexByte(name, '"')], from[s.value:s.end]})
 	}
 	return all
 }

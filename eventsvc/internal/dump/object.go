@@ -1,10 +1,12 @@
 package dump
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -16,14 +18,14 @@ type object struct {
 }
 
 type member struct {
-	name  string
+	name  []byte // without its quotes
 	value []byte
 }
 
 // get returns the value of a member, nil if there is none.
 func (o *object) get(name string) []byte {
 	for i := range o.members {
-		if o.members[i].name == name {
+		if string(o.members[i].name) == name {
 			return o.members[i].value
 		}
 	}
@@ -32,9 +34,14 @@ func (o *object) get(name string) []byte {
 
 // text returns the value of a member that is a string, "" otherwise.
 func (o *object) text(name string) (text string) {
-	if v := o.get(name); len(v) > 0 && v[0] == '"' {
-		_ = json.Unmarshal(v, &text) // no string is none
+	v := o.get(name)
+	if len(v) < 2 || v[0] != '"' {
+		return ""
 	}
+	if bytes.IndexByte(v, '\\') < 0 && utf8.Valid(v) {
+		return string(v[1 : len(v)-1])
+	}
+	_ = json.Unmarshal(v, &text) // no string is none
 	return text
 }
 
@@ -153,17 +160,16 @@ func (r *reader) within(value []byte, at Place, in frame) bool {
 		if json.Unmarshal(value, &text) != nil {
 			return false
 		}
-		if value = []byte(strings.TrimSpace(text)); len(value) == 0 {
+		s := textSource([]byte(strings.TrimSpace(text)))
+		if s.value(0) != nil {
 			return false
 		}
+		value = s.buf[:s.pos]
 	}
 	if value[0] != '{' {
 		return false
 	}
-	o, err := members(value)
-	if err != nil {
-		return false
-	}
+	o := members(value)
 	if plain, ok := anyValue(o); ok && in.depth < maxWraps {
 		in.depth++
 		return r.within(plain, at, in)
@@ -171,47 +177,33 @@ func (r *reader) within(value []byte, at Place, in frame) bool {
 	return r.classify(o, at, in)
 }
 
-// members finds the members of an object in memory.
-func members(text []byte) (*object, error) {
-	s := textSource(text)
-	s.pos++
-	o := &object{raw: text}
-	if c, ok := s.space(); ok && c == '}' {
-		return o, nil
-	}
-	for {
-		if _, ok := s.space(); !ok {
-			return nil, s.wrong("a name")
+// members finds the members of an object in memory that was found to be sound.
+func members(text []byte) *object {
+	o := &object{raw: text, members: make([]member, 0, 16)}
+	for at := 1; ; {
+		for at < len(text) && text[at] != '"' {
+			at++
 		}
-		begin := s.pos
-		if err := s.quoted(); err != nil {
-			return nil, err
+		if at == len(text) {
+			return o
 		}
-		name := string(text[begin+1 : s.pos-1])
-		if err := s.want(':'); err != nil {
-			return nil, err
+		name := at + 1
+		at = skipString(text, at)
+		m := member{name: text[name:max(name, at-1)]}
+		for at < len(text) && text[at] != '"' && text[at] != '{' && text[at] != '[' && !word[text[at]] {
+			at++
 		}
-		_, _ = s.space()
-		begin = s.pos
-		if err := s.value(1); err != nil {
-			return nil, err
-		}
-		o.members = append(o.members, member{name, text[begin:s.pos]})
-		c, ok := s.space()
-		if !ok || c != ',' && c != '}' {
-			return nil, s.wrong(", or }")
-		}
-		s.pos++
-		if c == '}' {
-			return o, nil
-		}
+		value := at
+		at = skip(text, at)
+		m.value = text[value:at]
+		o.members = append(o.members, m)
 	}
 }
 
 // anyValue returns the JSON of a value of OpenTelemetry (AnyValue of opentelemetry/proto/common/v1), and
 // false if an object is none.
 func anyValue(o *object) ([]byte, bool) {
-	if len(o.members) != 1 || !strings.HasSuffix(o.members[0].name, "Value") {
+	if len(o.members) != 1 || !bytes.HasSuffix(o.members[0].name, []byte("Value")) {
 		return nil, false
 	}
 	var v otelValue

@@ -95,6 +95,9 @@ func (s *source) next() {
 
 // space skips blanks and line ends, and returns the byte behind them, and false at the end.
 func (s *source) space() (byte, bool) {
+	if s.pos < len(s.buf) && s.buf[s.pos] > ' ' {
+		return s.buf[s.pos], true
+	}
 	for {
 		c, ok := s.peek()
 		if !ok || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
@@ -176,6 +179,10 @@ func (s *source) wrong(wanted string) error {
 
 // want skips blanks and one byte.
 func (s *source) want(c byte) error {
+	if s.pos < len(s.buf) && s.buf[s.pos] == c {
+		s.next()
+		return nil
+	}
 	if got, ok := s.space(); !ok || got != c {
 		return s.wrong(string(rune(c)))
 	}
@@ -193,13 +200,18 @@ var plain = func() (table [256]bool) {
 
 // quoted skips a string.
 func (s *source) quoted() error {
-	if err := s.want('"'); err != nil {
+	if s.pos < len(s.buf) && s.buf[s.pos] == '"' {
+		s.pos++
+	} else if err := s.want('"'); err != nil {
 		return err
 	}
 	for {
-		for s.pos < len(s.buf) && plain[s.buf[s.pos]] {
-			s.pos++
+		rest := s.buf[s.pos:]
+		n := 0
+		for n < len(rest) && plain[rest[n]] {
+			n++
 		}
+		s.pos += n
 		c, ok := s.peek()
 		switch {
 		case ok && plain[c]:
@@ -244,6 +256,44 @@ func (s *source) value(depth int) error {
 	default:
 		return s.wrong("a value")
 	}
+}
+
+// skip returns the position behind a value in a text that was found to be sound. No blanks are before it.
+func skip(text []byte, at int) int {
+	for depth := 0; at < len(text); {
+		switch c := text[at]; {
+		case c == '"':
+			at = skipString(text, at)
+		case c == '{' || c == '[':
+			at++
+			depth++
+			continue
+		case c == '}' || c == ']':
+			at++
+			depth--
+		case word[c]:
+			for at < len(text) && word[text[at]] {
+				at++
+			}
+		default: // between the parts of an object or list
+			at++
+			continue
+		}
+		if depth <= 0 {
+			return at
+		}
+	}
+	return at
+}
+
+// skipString returns the position behind a string in such a text.
+func skipString(text []byte, at int) int {
+	for at++; at < len(text) && text[at] != '"'; at++ {
+		if text[at] == '\\' {
+			at++
+		}
+	}
+	return min(at+1, len(text))
 }
 
 // container skips an object or a list.

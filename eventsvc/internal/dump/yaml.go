@@ -208,6 +208,5 @@ func yamlObject(piece []byte) (o *object, note string, err error) {
 	if text = bytes.TrimSpace(text); len(text) == 0 || text[0] != '{' {
 		return nil, "", errors.New("it is no object")
 	}
-	o, err = members(text)
-	return o, note, err
+	return members(text), note, nil
 }

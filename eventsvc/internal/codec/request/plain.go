@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tidings.example/eventsvc/internal/codec/fields"
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -159,7 +160,7 @@ func (r *plainReader) raw() []byte {
 	}
 	r.at = min(r.at, len(r.text))
 	raw := []byte(r.text[from:r.at])
-	r.failed = !json.Valid(raw)
+	r.failed = !fields.Sound(raw)
 	return raw
 }
 

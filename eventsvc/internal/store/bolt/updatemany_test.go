@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -48,7 +49,13 @@ func TestUpdateMany(t *testing.T) {
 		keys[i] = key(name)
 	}
 	errRefused, raced, before, revision := errors.New("refused"), 0, commits(t, registry), db.Revision()
-	outcomes := db.UpdateMany(t.Context(), keys, func(i int, current *store.Record) (store.Decision, error) {
+	expect := func(i int) store.Expect { // of one of them it is wrong
+		if slices.Contains([]string{"new", "kept", "nothing"}, names[i]) {
+			return store.Absent
+		}
+		return store.Any
+	}
+	outcomes := db.UpdateMany(t.Context(), keys, expect, func(i int, current *store.Record) (store.Decision, error) {
 		switch names[i] {
 		case "raced":
 			if raced++; raced == 1 {
@@ -90,6 +97,8 @@ func TestUpdateMany(t *testing.T) {
 	check(t, db)
 }
 
+func anything(int) store.Expect { return store.Any }
+
 // TestUpdateManyHasNoRoom: what finds no room in the queue, or comes too late, is refused whole.
 func TestUpdateManyHasNoRoom(t *testing.T) {
 	t.Parallel()
@@ -100,7 +109,7 @@ func TestUpdateManyHasNoRoom(t *testing.T) {
 	keys := []store.Key{{Namespace: "n", Name: "a"}, {Namespace: "n", Name: "b"}}
 	refused := func(ctx context.Context, want error) {
 		t.Helper()
-		for _, o := range db.UpdateMany(ctx, keys, put) {
+		for _, o := range db.UpdateMany(ctx, keys, anything, put) {
 			if !errors.Is(o.Err, want) {
 				t.Errorf("%v, want %v", o.Err, want)
 			}
@@ -111,7 +120,7 @@ func TestUpdateManyHasNoRoom(t *testing.T) {
 	if db.Revision() != revision {
 		t.Error("something was written")
 	}
-	for _, o := range db.UpdateMany(t.Context(), keys[:1], put) {
+	for _, o := range db.UpdateMany(t.Context(), keys[:1], anything, put) {
 		if o.Err != nil || !o.Created {
 			t.Errorf("%+v", o)
 		}

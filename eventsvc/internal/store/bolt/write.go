@@ -6,6 +6,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -29,9 +30,11 @@ func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, de
 	}
 }
 
-// UpdateMany changes different events, each as [DB.Update] does it: decide is told which. The changes share one commit. If the
-// queue has no room for all of them, they have [store.ErrBusy].
-func (db *DB) UpdateMany(ctx context.Context, keys []store.Key, decide func(i int, current *store.Record) (store.Decision, error)) []store.Outcome {
+// UpdateMany changes different events, each as [DB.Update] does it: expect and decide are told which. The changes share one
+// commit. If the queue has no room for all of them, they have [store.ErrBusy].
+func (db *DB) UpdateMany(
+	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+) []store.Outcome {
 	all := make([]store.Outcome, len(keys))
 	writes, places := make([]commit.Write, 0, len(keys)), make([]int, 0, len(keys))
 	decideOf := func(i int) store.Decide {
@@ -41,7 +44,7 @@ func (db *DB) UpdateMany(ctx context.Context, keys []store.Key, decide func(i in
 		if all[i].Err = commit.CheckKey(key); all[i].Err != nil {
 			continue
 		}
-		w, kept, err := commit.Prepare(ctx, db, key, store.Any, decideOf(i), db.committer.Clock.Now)
+		w, kept, err := commit.Prepare(ctx, db, key, expect(i), decideOf(i), db.committer.Clock.Now)
 		if all[i] = (store.Outcome{Result: kept, Err: err}); w != nil {
 			writes, places = append(writes, *w), append(places, i)
 		}
@@ -65,6 +68,20 @@ func (db *DB) UpdateMany(ctx context.Context, keys []store.Key, decide func(i in
 		}
 	}
 	return all
+}
+
+// Unknown reports for each key that there is no event, and that no version of one is held that was deleted. If it cannot
+// tell it reports false.
+func (db *DB) Unknown(keys []store.Key) []bool {
+	unknown := make([]bool, len(keys))
+	_ = db.index.View(func(v index.View) error { // whoever reads the event itself is told what is wrong
+		for i, key := range keys {
+			_, known, err := v.Newest(key.String())
+			unknown[i] = !known && err == nil
+		}
+		return nil
+	})
+	return unknown
 }
 
 // DeleteMany implements [store.Store].

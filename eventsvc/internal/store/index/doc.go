@@ -13,6 +13,9 @@
 // [View.Rarest], [View.Postings] and [View.PostingSet] by attributes. Postings may name versions that the
 // log does not have any more. [Index.Rewrite] drops these and the empty pages.
 //
+// If the file was empty when it was opened, as when a dump is read, most keys that were never put are not looked for in
+// it: a filter in memory tells (filter.go).
+//
 // # Errors
 //
 // A file that cannot be used is a [*store.FileError]; removing it loses nothing. A

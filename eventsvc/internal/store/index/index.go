@@ -28,6 +28,7 @@ type Index struct {
 	path    string
 	file    atomic.Pointer[bbolt.DB]
 	tables  atomic.Pointer[tables]
+	known   *keyFilter    // of all keys, if there were none when it was opened; else nil
 	merged  atomic.Uint64 // log records up to this revision are in the file
 	failed  atomic.Bool   // writing the file has failed: nothing more is written to it
 	stale   atomic.Int64  // about so many versions that are gone from the log have terms in the file
@@ -60,7 +61,7 @@ const (
 	fileName = "index.db"
 	mmap     = 4 << 30
 	// Every transaction of a merge holds the pages that it changes in memory.
-	mergeChunk = 4096
+	mergeChunk = 2048
 )
 
 // buckets are those of a file, beside the meta bucket.
@@ -90,6 +91,9 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 		x.StoreID = string(meta.Get([]byte(boltfile.StoreID)))
 		if v := meta.Get([]byte(metaMerged)); len(v) == 8 {
 			x.merged.Store(be.Uint64(v))
+		}
+		if first, _ := tx.Bucket([]byte(bucketKeys)).Cursor().First(); first == nil {
+			x.known = newKeyFilter()
 		}
 		return nil
 	})
@@ -142,6 +146,7 @@ func (x *Index) update(f func(*bbolt.Tx) error) error {
 // A View is the index at one moment, and what was put since. It is good only within
 // the function that it is given to.
 type View struct {
+	known  *keyFilter
 	tables *tables
 	tx     *bbolt.Tx
 	keys   *bbolt.Bucket
@@ -152,7 +157,7 @@ func (x *Index) View(f func(View) error) error {
 	// Before the transaction begins: what leaves a table is in the file before.
 	t := x.tables.Load()
 	return x.view(func(tx *bbolt.Tx) error {
-		return f(View{tables: t, tx: tx, keys: tx.Bucket([]byte(bucketKeys))})
+		return f(View{known: x.known, tables: t, tx: tx, keys: tx.Bucket([]byte(bucketKeys))})
 	})
 }
 
@@ -160,6 +165,9 @@ func (x *Index) View(f func(View) error) error {
 func (v View) Newest(key string) (p Pointer, ok bool, err error) {
 	if p, ok := v.tables.get(key); ok {
 		return p, true, nil
+	}
+	if v.known.absent(key) {
+		return 0, false, nil
 	}
 	return getPointer(v.keys, []byte(key))
 }
@@ -169,6 +177,9 @@ func (v View) Newest(key string) (p Pointer, ok bool, err error) {
 func (x *Index) Newest(key string) (p Pointer, ok bool, err error) {
 	if p, ok = x.tables.Load().get(key); ok {
 		return p, true, nil
+	}
+	if x.known.absent(key) {
+		return 0, false, nil
 	}
 	err = x.view(func(tx *bbolt.Tx) error {
 		p, ok, err = getPointer(tx.Bucket([]byte(bucketKeys)), []byte(key))
@@ -189,6 +200,9 @@ func (t *tables) get(key string) (Pointer, bool) {
 // Revisions rise from call to call.
 func (x *Index) Put(key string, p Pointer, a event.Attributes) {
 	m := x.tables.Load().active
+	if x.known.absent(key) {
+		x.known.add(key)
+	}
 	if !p.Deletion() {
 		m.postings.add(p.Revision(), a)
 	}

@@ -42,10 +42,14 @@ func hashText(h Term, text []byte) Term {
 // Gaps is the term of the versions that are marked with a gap.
 var Gaps = hashText(fnvBasis, []byte{0xfe})
 
+// hasTerm reports whether a field has terms. The resourceVersion of the object has none: nearly each event has one of its own,
+// which would be a third of all terms, and who asks for it names the object, too.
+func hasTerm(f event.Field) bool { return f < event.NumFields && f != event.RegardingResourceVersion }
+
 // eachTerm calls f with the terms of a version. Empty fields have none.
 func eachTerm(a event.Attributes, f func(Term)) {
 	for field, value := range a.Fields() {
-		if len(value) > 0 {
+		if len(value) > 0 && hasTerm(field) {
 			f(fieldTerm(field, value))
 		}
 	}
@@ -61,7 +65,7 @@ func eachTerm(a event.Attributes, f func(Term)) {
 // requirement of the selector: for each requirement that Terms can answer.
 func alternatives(s *event.Selector) (all [][]Term) {
 	for _, r := range s.Fields {
-		if !r.Not && !r.Pattern && r.Value != "" && r.Field < event.NumFields {
+		if !r.Not && !r.Pattern && r.Value != "" && hasTerm(r.Field) {
 			all = append(all, []Term{fieldTerm(r.Field, []byte(r.Value))})
 		}
 	}
