@@ -83,6 +83,8 @@ type serve struct {
 	Console         bool   `default:"true" negatable:"" help:"Serve a web page at /console/ that shows events to people; / leads browsers there."`
 	ConsoleTokenURL string `name:"console-token-url" placeholder:"URL" help:"Where the web page asks for tokens with a client id and secret; none: nowhere, tokens are pasted. Default: /oauth2/token of the issuer if it is the only one and a URL, otherwise none."`
 
+	MCP bool `name:"mcp" default:"true" negatable:"" help:"Serve tools for agents at /mcp (Model Context Protocol), which only read. A web page may call them if its host is that of --public-url or in --allowed-hosts."`
+
 	PolicyFile       string        `placeholder:"FILE" help:"Who may do what; followed while running. Default: every authenticated client may do everything."`
 	Claims           []string      `placeholder:"NAME,..." help:"Claims of the issuer's tokens that the policy may ask for."`
 	WatchAfterExpiry time.Duration `default:"30m" help:"How long a watch may run on after its token has expired; 0: it ends with the token."`

@@ -12,8 +12,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -114,7 +116,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	server, err = api.New(api.Config{
 		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: event.Rules{Types: s.EventTypes}, Verify: trusted.Verify,
 		Resource: s.resource(trusted), Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
-		Console: page.Handler, Namespaces: s.Namespaces,
+		Console: page.Handler, MCP: s.MCP, Hosts: s.pageHosts(), Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Fresh: db.Fresh, Log: log, Registry: registry,
 	})
 	if err != nil {
@@ -292,6 +294,15 @@ func (s *serve) noteBackup(log *slog.Logger) func() {
 			log.Warn("the time of a backup could not be noted", "error", err)
 		}
 	}
+}
+
+// pageHosts are the hosts whose pages may call the tools for agents.
+func (s *serve) pageHosts() []string {
+	hosts := s.Names()
+	if u, err := url.Parse(s.PublicURL); err == nil && s.PublicURL != "" {
+		hosts = append(hosts, strings.ToLower(u.Hostname()))
+	}
+	return hosts
 }
 
 // endpoints returns all listeners. Certificate is nil if HTTPS is not served.

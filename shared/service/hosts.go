@@ -28,6 +28,14 @@ func (h Hosts) Check() error {
 	return nil
 }
 
+// Names returns the names in lower case and without the dot of the DNS root at their end.
+func (h Hosts) Names() (names []string) {
+	for _, name := range h.AllowedHosts {
+		names = append(names, normalHost(name))
+	}
+	return names
+}
+
 // Guard refuses requests to the listener at addr, given as to its setting, that ask for another host. The listener requires
 // no token, and a web page can make its own host name an alias of a loopback address (DNS rebinding): the browser then sends
 // the page's requests to the listener, with that name as Host.
@@ -35,10 +43,7 @@ func (h Hosts) Guard(addr string, log *slog.Logger, next http.Handler) http.Hand
 	own, _, _ := net.SplitHostPort(addr)
 	ip, err := netip.ParseAddr(own)
 	everywhere := own == "" || err == nil && ip.IsUnspecified()
-	names := []string{normalHost(own), "localhost"}
-	for _, name := range h.AllowedHosts {
-		names = append(names, normalHost(name))
-	}
+	names := append(h.Names(), normalHost(own), "localhost")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
 		checked := len(h.AllowedHosts) > 0 || !everywhere && local != nil && local.IP.IsLoopback()

@@ -78,7 +78,7 @@ var metricLabels = map[string][]label{
 	},
 	"eventsvc_requests_refused_total": {{name: "limit", values: []string{
 		"watches", "client-watches", "client-tails", "requests", "client-requests", "answers", "client-answers", "exports", "create-rate", "client-create-rate", "namespace-create-rate",
-		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations", "audit", "impersonation",
+		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations", "audit", "impersonation", "origin",
 	}}},
 	"eventsvc_requests_waiting":  {seatClass},
 	"eventsvc_requests_working":  {seatClass},

@@ -8,6 +8,7 @@
 //   - discovery: what the server is, what a caller may do, and the read-only namespaces
 //   - loki: the part of Loki's API that reads
 //   - resource: where clients get tokens
+//   - mcp: tools for agents, which ask queries
 //   - access: who may do what, and fair queueing; stream: watches
 //   - httpio: query parameters, bodies, answers, errors
 //
@@ -45,6 +46,7 @@ import (
 	"tidings.example/eventsvc/internal/api/events"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/loki"
+	"tidings.example/eventsvc/internal/api/mcp"
 	"tidings.example/eventsvc/internal/api/queries"
 	"tidings.example/eventsvc/internal/api/resource"
 	"tidings.example/eventsvc/internal/api/stream"
@@ -70,6 +72,10 @@ type Config struct {
 	Policy func() *policy.Policy
 	// Console serves the web page below [console.Folder]. Nil: there is none.
 	Console http.Handler
+	// MCP serves tools to agents at [mcp.Path].
+	MCP bool
+	// Hosts are the names whose pages may call these tools, in lower case, besides those of this machine on it.
+	Hosts []string
 	// Namespaces, if there are any, let events be created only in them, in the well-known
 	// ones, and in those that hold events.
 	Namespaces []string
@@ -121,8 +127,9 @@ type Server struct {
 	verify   func(ctx context.Context, token string) (*bearer.Caller, error)
 	maxQuery int
 	resource *resource.Server // of the paths below [resource.WellKnown]
-	echo     *echo.Echo       // of all paths but those of the next two
+	echo     *echo.Echo       // of all paths but those of the next three
 	loki     *echo.Echo       // of those below [loki.Folder]
+	mcp      *echo.Echo       // of those below [mcp.Path]; nil: there is none
 	console  http.Handler     // of those below [console.Folder]; nil: there is none
 }
 
@@ -193,14 +200,30 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 		e.GET(path, h)
 		e.GET(path+"/*", h)
 	}
-	queries.Route(e, queries.Config{
+	answers := queries.New(queries.Config{
 		Timeline: c.Timeline, Revision: c.Store.Revision, Codec: c.Codec, IO: s.io, Guard: s.guard, MaxTerms: c.MaxSelectorTerms, Now: c.Now,
 	})
+	answers.Route(e)
+	if c.MCP {
+		s.routeMCP(mcp.New(mcp.Config{Queries: answers, Codec: c.Codec, IO: s.io, Guard: s.guard, Now: c.Now, Hosts: c.Hosts}))
+	}
 	described, err := queries.OpenAPI()
 	if err != nil {
 		return err
 	}
 	return discovery.Route(e, c.Codec, s.io, groups, map[string][]byte{strings.TrimPrefix(queries.Path, "/"): described})
+}
+
+// routeMCP serves tools. A page of another origin is refused before anything else.
+func (s *Server) routeMCP(tools *mcp.Server) {
+	s.mcp = newRouter(func(c echo.Context) error {
+		if err := tools.Origin(c.Request()); err != nil {
+			prepare(c.Response().Header())
+			return err
+		}
+		return s.serve(c)
+	}, tools.Fail)
+	tools.Route(s.mcp)
 }
 
 // probes are the health paths in the Kubernetes form.
@@ -230,17 +253,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case httpio.Under(r.URL.Path, resource.WellKnown):
 		prepare(w.Header())
 		s.resource.ServeHTTP(w, r)
+	case httpio.Under(r.URL.Path, mcp.Path):
+		s.serveMCP(w, r)
 	case s.console != nil && s.serveConsole(w, r):
 	default:
 		s.echo.ServeHTTP(w, r)
 	}
 }
 
+// serveMCP serves tools, if there are any.
+func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
+	if s.mcp == nil {
+		prepare(w.Header())
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	s.mcp.ServeHTTP(w, r)
+}
+
 // canonical returns a path of the API without the slash at its end, which has no meaning
 // in kube-apiserver. It returns other paths unchanged.
 func canonical(path string) string {
 	short, cut := strings.CutSuffix(path, "/")
-	if cut && (httpio.Under(short, "/api") || httpio.Under(short, "/apis") || httpio.Under(short, queriesFolder)) && !strings.HasSuffix(short, "/") {
+	if cut && (httpio.Under(short, "/api") || httpio.Under(short, "/apis") || httpio.Under(short, queriesFolder) || short == mcp.Path) && !strings.HasSuffix(short, "/") {
 		return short
 	}
 	return path

@@ -68,3 +68,10 @@ func Decided(ctx context.Context, d Decision) {
 	e.Namespace, e.Name = httpserver.Shorten(d.Namespace), httpserver.Shorten(d.Name)
 	e.Allowed, e.Rule, e.Impersonate = new(d.Allowed), d.Rule, d.Impersonate
 }
+
+// Called adds the tool of MCP that was called to the entry of the request that ctx belongs to.
+func Called(ctx context.Context, tool string) {
+	if e, ok := ctx.Value(entryKey{}).(*Entry); ok {
+		e.Tool = tool
+	}
+}

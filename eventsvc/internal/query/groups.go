@@ -33,8 +33,8 @@ type GroupPlace struct {
 	Key   []string
 }
 
-// place returns where a group is in an order. Smaller values come first.
-func (g *Group) place(o Order, by []Dimension) GroupPlace {
+// Place returns where a group is in an order. Smaller values come first.
+func (g *Group) Place(o Order, by []Dimension) GroupPlace {
 	p := GroupPlace{Value: -g.Count, Key: g.Key.Values(by)}
 	switch o {
 	case Newest:
@@ -75,7 +75,7 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 			continue
 		}
 		g.Key = t.keys[id]
-		if place := g.place(p.Order, by); p.After == nil || place.compare(*p.After) > 0 {
+		if place := g.Place(p.Order, by); p.After == nil || place.compare(*p.After) > 0 {
 			page = append(page, placed{place, g})
 		}
 	}

@@ -15,6 +15,8 @@ const (
 	MaxValues  = 50     // that are shown apart
 	MaxBy      = 3      // dimensions
 	maxCells   = 2 << 20
+
+	usualBuckets = 120 // if no step is asked for
 )
 
 // Histogram says how often something was observed over time.
@@ -46,14 +48,14 @@ var steps = []time.Duration{
 
 const day = 24 * time.Hour
 
-// StepOf returns the smallest of the usual steps that gives at most 120 buckets.
-func StepOf(from, to time.Time) time.Duration {
+// StepOf returns the smallest of the usual steps of which at most so many fill a range.
+func StepOf(from, to time.Time, most int64) time.Duration {
 	for _, step := range steps {
-		if to.Sub(from) <= 120*step {
+		if to.Sub(from) <= time.Duration(most)*step {
 			return step
 		}
 	}
-	years := int64(to.Unix()-from.Unix())/int64(120*364*day/time.Second) + 1
+	years := int64(to.Unix()-from.Unix())/(most*int64(364*day/time.Second)) + 1
 	return time.Duration(years) * 364 * day
 }
 
@@ -89,7 +91,7 @@ func floor(n, by int64) int64 {
 func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Duration) (Histogram, error) {
 	from := s.begin()
 	if step == 0 {
-		step = StepOf(from, s.To)
+		step = StepOf(from, s.To, usualBuckets)
 	} else if err := CheckStep(step, s.From, s.To); err != nil {
 		return Histogram{}, err
 	}

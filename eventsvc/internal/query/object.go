@@ -54,7 +54,7 @@ type ObjectPage struct {
 	Limit, Bytes int
 }
 
-// Object returns what happened to an object within the range, as far as it is held:
+// Object returns what happened to an object within the range, as far as it is held and wanted:
 // every version of every event about it, superseded ones and deletions too.
 func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) ([]Happened, Next, error) {
 	if err := o.Check(); err != nil {
@@ -62,7 +62,7 @@ func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) ([]Happe
 	}
 	life := life{page: p}
 	err := s.source.Timeline.Versions(ctx, o.selector(), func(v *store.View, gone bool) bool {
-		if v.Revision > s.Head.Revision || !s.query.Allows(v.Namespace) {
+		if v.Revision > s.Head.Revision || !s.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) {
 			return true
 		}
 		h := Happened{Deleted: gone, Count: 1, At: store.Moment{Time: v.Time.UTC().Truncate(time.Microsecond), Revision: v.Revision}}

@@ -336,12 +336,12 @@ func TestSteps(t *testing.T) {
 		{30 * 24 * time.Hour, 6 * time.Hour},
 		{365 * 24 * time.Hour, 7 * 24 * time.Hour},
 	} {
-		if got := query.StepOf(noon, noon.Add(c.length)); got != c.want {
+		if got := query.StepOf(noon, noon.Add(c.length), 120); got != c.want {
 			t.Errorf("%s: %s, want %s", c.length, got, c.want)
 		}
 	}
 	from, to := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	if step := query.StepOf(from, to); (to.Unix()-from.Unix())/int64(step/time.Second) > 120 {
+	if step := query.StepOf(from, to, 120); (to.Unix()-from.Unix())/int64(step/time.Second) > 120 {
 		t.Errorf("%s for 10,000 years", step)
 	}
 	if err := query.CheckStep(time.Second, noon, noon.Add(11_000*time.Second)); err != nil {

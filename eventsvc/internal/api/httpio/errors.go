@@ -55,6 +55,7 @@ func newRefusals() *prometheus.CounterVec {
 		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations",
 		"audit",         // no limit of requests: the audit log fails, and writes are refused without it
 		"impersonation", // no limit either: the client asks to act as another user
+		"origin",        // nor this: a page of another origin calls tools
 	} {
 		refused.WithLabelValues(limit)
 	}
@@ -167,6 +168,13 @@ func (s *IO) FailInText(err error, c echo.Context) {
 	s.fail(err, c, func(st *metav1.Status) error {
 		return s.Writer(c, int(st.Code), "text/plain; charset=utf-8").Send([]byte(st.Message + "\n"))
 	})
+}
+
+// FailAs is Fail for clients that know another form of error, in which answer writes it.
+func (s *IO) FailAs(answer func(c echo.Context, err error, st *metav1.Status) error) echo.HTTPErrorHandler {
+	return func(err error, c echo.Context) {
+		s.fail(err, c, func(st *metav1.Status) error { return answer(c, err, st) })
+	}
 }
 
 // fail answers a request with the Status of an error, written by answer.

@@ -118,24 +118,29 @@ func (s *IO) grow(p []byte, n int) []byte {
 
 // Body reads the body of a request up to the limit. Call free when the bytes are
 // no longer used.
+func (s *IO) Body(r *http.Request) (body []byte, free func(), err error) {
+	return s.BodyUpTo(r, s.maxBody)
+}
+
+// BodyUpTo is Body with another limit.
 //
 // Room for the rest of a large body is made only after the first byte of it:
 // until then the reader makes the request wait, see [flow.Reader].
-func (s *IO) Body(r *http.Request) (body []byte, free func(), err error) {
+func (s *IO) BodyUpTo(r *http.Request, limit int) (body []byte, free func(), err error) {
 	p := s.Buffers.Get()
 	free = func() { s.put(p) }
-	if err = s.read(r, p); err != nil {
+	if err = s.read(r, p, limit); err != nil {
 		free()
 		return nil, nil, err
 	}
 	return *p, free, nil
 }
 
-func (s *IO) read(r *http.Request, p *[]byte) error {
+func (s *IO) read(r *http.Request, p *[]byte, limit int) error {
 	tooBig := func() error {
-		return Beyond("body", apierrors.NewRequestEntityTooLargeError("limit is "+strconv.Itoa(s.maxBody)))
+		return Beyond("body", apierrors.NewRequestEntityTooLargeError("limit is "+strconv.Itoa(limit)))
 	}
-	if r.ContentLength > int64(s.maxBody) {
+	if r.ContentLength > int64(limit) {
 		return tooBig()
 	}
 	whole := int(max(r.ContentLength, 0)) + 1 // one more, so that the end is seen without growing
@@ -152,7 +157,7 @@ func (s *IO) read(r *http.Request, p *[]byte) error {
 		}
 		*p = b
 		switch {
-		case len(b) > s.maxBody:
+		case len(b) > limit:
 			return tooBig()
 		case errors.Is(err, io.EOF):
 			return nil

@@ -37,7 +37,8 @@ type change struct {
 func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	subject := r.subject()
 	q := changes.Query{
-		At: r.shot.To, Window: r.shot.To.Sub(r.shot.From), Allows: r.readable.Allows, Revision: r.shot.Revision, Limit: r.limit,
+		At: r.shot.To, Window: r.shot.To.Sub(r.shot.From), Allows: r.readable.Allows, Cluster: r.given.Get("cluster"),
+		Revision: r.shot.Revision, Limit: r.limit,
 		Object: changes.Object{UID: subject.UID, Kind: subject.Kind, Name: subject.Name},
 	}
 	if asked := r.given["namespace"]; len(asked) == 1 {

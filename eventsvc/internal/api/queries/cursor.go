@@ -93,10 +93,20 @@ func (r *request) group() *query.GroupPlace {
 	return &query.GroupPlace{Value: r.cursor.Value, Key: r.cursor.Key}
 }
 
+// afterGroup returns the cursor behind a group.
+func (r *request) afterGroup(at query.GroupPlace) string {
+	return r.next(cursor{Value: at.Value, Key: at.Key})
+}
+
 // behind returns the cursor behind a place, empty if nothing is there.
 func (r *request) behind(n query.Next) string {
 	if !n.More {
 		return ""
 	}
-	return r.next(cursor{Micros: n.After.Time.UnixMicro(), Row: n.After.Revision})
+	return r.after(n.After)
+}
+
+// after returns the cursor behind an event.
+func (r *request) after(at store.Moment) string {
+	return r.next(cursor{Micros: at.Time.UnixMicro(), Row: at.Revision})
 }

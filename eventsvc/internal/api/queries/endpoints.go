@@ -32,12 +32,12 @@ var endpoints = []*endpoint{
 	},
 	{
 		name: "object", summary: "Everything that happened to one object.",
-		parameters: []string{"uid", "kind", "name", "namespace", "from", "to", "order", "limit", "continue", "revision", "formulas"},
+		parameters: []string{"uid", "kind", "name", "namespace", "cluster", "from", "to", "order", "limit", "continue", "revision", "formulas"},
 		limit:      100, maxLimit: 1000, allHistory: true, orders: []query.Order{query.Oldest, query.Newest}, answer: answerObject,
 	},
 	{
 		name: "changes", summary: "What changed before an instant, most unexpected first.",
-		parameters: []string{"at", "window", "namespace", "uid", "kind", "name", "limit", "revision", "formulas"},
+		parameters: []string{"at", "window", "namespace", "cluster", "uid", "kind", "name", "limit", "revision", "formulas"},
 		limit:      changes.DefaultRows, maxLimit: changes.MaxRows, instant: true, answer: answerChanges,
 	},
 }

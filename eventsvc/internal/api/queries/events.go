@@ -43,9 +43,11 @@ func answerEvents(ctx context.Context, r *request) (*answer, error) {
 	if r.cursor == nil && out.Continue == "" {
 		out.Total = new(len(rows))
 	}
-	return &answer{json: out, columns: eventColumns, next: out.Continue, rows: func() ([][]string, error) {
-		return r.eventTable(rows)
-	}}, nil
+	return &answer{
+		json: out, columns: eventColumns, next: out.Continue,
+		rows:   func() ([][]string, error) { return r.eventTable(rows) },
+		behind: func(row int) string { return r.after(rows[row].At) },
+	}, nil
 }
 
 // countOf returns how often an event was observed in all.

@@ -31,7 +31,7 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 	}
 	out := groupsAnswer{counted: r.counted(), Groups: make([]group, len(groups))}
 	if next != nil {
-		out.Continue = r.next(cursor{Value: next.Value, Key: next.Key})
+		out.Continue = r.afterGroup(*next)
 	}
 	for i := range groups {
 		g := &groups[i]
@@ -51,7 +51,7 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 			rows[i] = append(g.Key.Values(r.by), strconv.FormatInt(g.Count, 10), stamp(g.First), stamp(g.Last), out.Groups[i].Events)
 		}
 		return rows, nil
-	}}, nil
+	}, behind: func(row int) string { return r.afterGroup(groups[row].Place(r.order, r.by)) }}, nil
 }
 
 // values returns the values of a group's dimensions, by name.

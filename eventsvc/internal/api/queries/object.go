@@ -52,5 +52,5 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 			lines[i] = append(lines[i], strconv.FormatBool(found[i].Deleted))
 		}
 		return lines, err
-	}}, nil
+	}, behind: func(row int) string { return r.after(found[row].At) }}, nil
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/shared/nearest"
 )
@@ -41,6 +42,7 @@ var descriptions = map[string]string{
 	"uid":           "UID of the object.",
 	"kind":          "Kind of the object, with its name.",
 	"name":          "Name of the object, with its kind.",
+	"cluster":       "Only events of this cluster. Those of all, if it is not given.",
 	"formulas":      "What to do with cells of CSV that a spreadsheet takes for formulas: escape puts ' before them.",
 }
 
@@ -98,6 +100,15 @@ func namespaces(given url.Values) ([]string, error) {
 		}
 	}
 	return given["namespace"], nil
+}
+
+// cluster returns the cluster that is asked for, empty for any.
+func (r *request) cluster() (string, error) {
+	name := r.given.Get("cluster")
+	if len(validation.IsValidLabelValue(name)) > 0 {
+		return "", badRequest("cluster", "%q is no name of a cluster: give a value of the label %s, or leave it out for all", name, event.ClusterLabel)
+	}
+	return name, nil
 }
 
 // revision returns the state that is asked for, 0 for the newest.

@@ -56,18 +56,23 @@ type Config struct {
 	Now      func() time.Time
 }
 
-type server struct {
+// Service answers questions.
+type Service struct {
 	Config
 	source query.Source
 }
 
-// Route serves the queries.
-func Route(e *echo.Echo, c Config) {
-	s := &server{Config: c, source: query.Source{
+// New returns what answers questions.
+func New(c Config) *Service {
+	return &Service{Config: c, source: query.Source{
 		Timeline: c.Timeline, Revision: c.Revision, Origin: codec.Origin, Now: c.Now,
 	}}
+}
+
+// Route serves the queries.
+func (s *Service) Route(e *echo.Echo) {
 	for _, p := range endpoints {
-		e.GET(Path+"/"+p.name, c.Guard.Seated(policy.List, func(c echo.Context) error { return s.serve(c, p) }))
+		e.GET(Path+"/"+p.name, s.Guard.Seated(policy.List, func(c echo.Context) error { return s.serve(c, p) }))
 	}
 }
 
@@ -92,12 +97,13 @@ type answer struct {
 	json    any
 	columns []string
 	rows    func() ([][]string, error)
-	next    string // the continue of the next page; empty: there is none
+	next    string               // the continue of the next page; empty: there is none
+	behind  func(row int) string // the continue behind a row; nil: there is none
 }
 
 // request is one request to an endpoint, after the preamble.
 type request struct {
-	*server
+	*Service
 	endpoint *endpoint
 	given    url.Values // the parameters
 	readable access.Readable
@@ -110,18 +116,14 @@ type request struct {
 }
 
 // serve answers a request.
-func (s *server) serve(c echo.Context, p *endpoint) error {
+func (s *Service) serve(c echo.Context, p *endpoint) error {
 	req := c.Request()
 	// 1. Authorization, which is about namespaces.
 	given, err := url.ParseQuery(req.URL.RawQuery)
 	if err != nil {
 		return badRequest("", "the query cannot be read: %v", err)
 	}
-	asked, err := namespaces(given)
-	if err != nil {
-		return err
-	}
-	readable, err := s.Guard.Readable(c, s.Codec.Group.Resource(event.EventsV1), policy.List, asked)
+	readable, err := s.readable(c, given)
 	if err != nil {
 		return err
 	}
@@ -130,28 +132,41 @@ func (s *server) serve(c echo.Context, p *endpoint) error {
 	if err != nil {
 		return err
 	}
-	// 3. The parameters.
-	if err := p.check(given); err != nil {
-		return err
-	}
-	r := &request{server: s, endpoint: p, given: given, readable: readable}
-	if err := r.read(); err != nil {
-		return p.wrong(err)
-	}
-	// 4. The answer, and room for it.
+	// 3. The answer, within the time that it may take.
 	ctx, cancel := context.WithTimeout(req.Context(), httpio.MaxRequestTime)
 	defer cancel()
-	if err := flow.FromContext(ctx).Take(ctx, flow.Question); err != nil {
-		return httpio.Unread(err)
-	}
-	if err := r.open(ctx); err != nil {
-		return p.wrong(err)
-	}
-	a, err := p.answer(ctx, r)
+	r := &request{Service: s, endpoint: p, given: given, readable: readable}
+	a, err := r.ask(ctx)
 	if err != nil {
 		return p.wrong(err)
 	}
 	return r.send(c, media, a)
+}
+
+// readable returns the namespaces that a question is about.
+func (s *Service) readable(c echo.Context, given url.Values) (access.Readable, error) {
+	asked, err := namespaces(given)
+	if err != nil {
+		return access.Readable{}, err
+	}
+	return s.Guard.Readable(c, s.Codec.Group.Resource(event.EventsV1), policy.List, asked)
+}
+
+// ask reads the parameters, and answers once there is room for it.
+func (r *request) ask(ctx context.Context) (*answer, error) {
+	if err := r.endpoint.check(r.given); err != nil {
+		return nil, err
+	}
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	if err := flow.FromContext(ctx).Take(ctx, flow.Question); err != nil {
+		return nil, httpio.Unread(err)
+	}
+	if err := r.open(ctx); err != nil {
+		return nil, err
+	}
+	return r.endpoint.answer(ctx, r)
 }
 
 // open reads what all questions have in common, and fixes the state that the answer shows.
@@ -179,10 +194,16 @@ func (r *request) open(ctx context.Context) (err error) {
 	} else if q.Revision, err = r.revision(); err != nil {
 		return err
 	}
-	if err := event.CheckTerms(r.given.Get("fieldSelector"), r.given.Get("labelSelector"), r.MaxTerms); err != nil {
+	byField, byLabel := r.given.Get("fieldSelector"), r.given.Get("labelSelector")
+	if err := event.CheckTerms(byField, byLabel, r.MaxTerms); err != nil {
 		return err
 	}
-	if q.Terms, err = query.ParseTerms(r.given.Get("fieldSelector"), r.given.Get("labelSelector")); err != nil {
+	if cluster, err := r.cluster(); err != nil {
+		return err
+	} else if cluster != "" { // no endpoint has this parameter and selectors as well
+		byField = string(query.Cluster) + "=" + cluster
+	}
+	if q.Terms, err = query.ParseTerms(byField, byLabel); err != nil {
 		return err
 	}
 	if q.Text, err = query.ParseText(r.given.Get("text")); err != nil {
@@ -195,6 +216,6 @@ func (r *request) open(ctx context.Context) (err error) {
 }
 
 // render returns an event of events/v1 as it is in answers.
-func (s *server) render(v *store.View) ([]byte, error) {
+func (s *Service) render(v *store.View) ([]byte, error) {
 	return s.Codec.AppendObject(nil, codec.Format{}, event.EventsV1, v)
 }

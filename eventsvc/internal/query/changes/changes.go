@@ -35,6 +35,8 @@ type Query struct {
 	// Allows reports whether the caller may list a namespace, and has asked for it.
 	// Everything in the answer is computed from these namespaces alone.
 	Allows func(namespace string) bool
+	// Cluster restricts the answer to events of this cluster; empty: any.
+	Cluster string
 	// Object restricts the answer to changes that an object takes part in.
 	Object   Object
 	Revision uint64 // state to look at; 0: the newest
@@ -140,6 +142,11 @@ func (q *Query) complete() error {
 		return &query.ParameterError{Parameter: "object", Problem: "needs its uid, or its kind and name"}
 	}
 	return nil
+}
+
+// wanted reports whether a question is about events with these dimensions.
+func (q *Query) wanted(d event.Dimensions) bool {
+	return q.Allows(d.Namespace) && (q.Cluster == "" || q.Cluster == d.Cluster)
 }
 
 // comparison is the work on one question.

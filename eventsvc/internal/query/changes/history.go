@@ -218,7 +218,7 @@ func (t *tallies) total() {
 // count calls visit with what was observed in [from, to), the newest minutes first.
 func (c *comparison) count(ctx context.Context, from, to int64, visit func(s *tally, o store.Occurred)) error {
 	group := func(d event.Dimensions) int {
-		if !c.q.Allows(d.Namespace) {
+		if !c.q.wanted(d) {
 			return -1
 		}
 		return c.tallies.index(&d)

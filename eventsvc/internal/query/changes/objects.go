@@ -106,7 +106,7 @@ func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failu
 	objects := map[tallyKey]map[string]struct{}{}
 	from := c.answer.Range.From
 	reads := 0
-	wanted := func(d event.Dimensions) bool { return d.Type == corev1.EventTypeWarning && c.q.Allows(d.Namespace) }
+	wanted := func(d event.Dimensions) bool { return d.Type == corev1.EventTypeWarning && c.q.wanted(d) }
 	err = c.observed(ctx, store.TimeQuery{Range: c.answer.Range, Wanted: wanted}, maxWarnings, func(v *store.View, at store.Moment) bool {
 		reads++
 		d := event.DimensionsOf(v.Namespace, v.Attributes)
@@ -198,7 +198,7 @@ func (c *comparison) oneObject(ctx context.Context) error {
 	}
 	reads := 0
 	err = c.timeline.Versions(ctx, s, func(v *store.View, gone bool) bool {
-		if !gone && v.Revision <= c.answer.Range.Revision && c.q.Allows(v.Namespace) && (q.Namespace == "" || q.Namespace == v.Namespace) {
+		if !gone && v.Revision <= c.answer.Range.Revision && c.q.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) && (q.Namespace == "" || q.Namespace == v.Namespace) {
 			c.warned.object.version(v, c.answer.Range)
 		}
 		reads++

@@ -1,0 +1,52 @@
+package queries
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/flow"
+	"tidings.example/eventsvc/internal/query"
+)
+
+// Table is an answer as the rows of its CSV, with what it covers.
+type Table struct {
+	query.Head
+	Namespaces []string // to which it is restricted; nil: to none
+	Columns    []string
+	Rows       [][]string
+	Next       string               // the continue of the next page; empty: there is none
+	Behind     func(row int) string // the continue behind a row; nil: the question has no pages
+}
+
+// Ask answers a question as its path does: with the rights of the caller, the same rows, limits and errors. Name is the
+// last part of the path. The request must have a seat.
+func (s *Service) Ask(c echo.Context, name string, given url.Values) (*Table, error) {
+	p := endpoints[slices.IndexFunc(endpoints, func(p *endpoint) bool { return p.name == name })]
+	readable, err := s.readable(c, given)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(c.Request().Context(), httpio.MaxRequestTime)
+	defer cancel()
+	flow.FromContext(ctx).Room().Free() // of a question before, which is answered
+	r := &request{Service: s, endpoint: p, given: given, readable: readable}
+	a, err := r.ask(ctx)
+	if err != nil {
+		return nil, p.wrong(err)
+	}
+	rows, err := a.rows()
+	return &Table{r.shot.Head, readable.Namespaces(), a.columns, rows, a.next, a.behind}, err
+}
+
+// ParseTime reads a time in the forms of the parameters from and to. Parameter is named by the error.
+func ParseTime(parameter, text string, now time.Time) (time.Time, error) {
+	return instant(parameter, text, now, now)
+}
+
+// Stamp writes a time as answers do.
+func Stamp(t time.Time) string { return stamp(t) }
