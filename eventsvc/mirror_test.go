@@ -82,6 +82,9 @@ func content(ev corev1.Event, cluster string) corev1.Event {
 			delete(labels, key)
 		}
 	}
+	for _, added := range []string{"owner-kind", "owner-name", "node", "namespace-uid"} {
+		delete(labels, "tidings.example/"+added)
+	}
 	delete(annotations, "mirror.tidings.example/uid")
 	delete(annotations, "mirror.tidings.example/resource-version")
 	ev.ObjectMeta.Reset()
@@ -166,7 +169,9 @@ func TestMirror(t *testing.T) {
 		t.Cleanup(server.Close)
 		return server.URL
 	}
-	cluster := refuse("http://"+addr, &gone, func(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }, func(w http.ResponseWriter) {
+	cluster := refuse("http://"+addr, &gone, func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, "/events") && r.URL.Query().Get("watch") != ""
+	}, func(w http.ResponseWriter) {
 		_, _ = io.WriteString(w, `{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","message":"too old","code":410}}`)
 	})
 	history := refuse(target.url("--listen-http"), &busy, func(r *http.Request) bool { return r.Method == http.MethodPost }, func(w http.ResponseWriter) {
@@ -573,6 +578,7 @@ func wait(ctx context.Context, d time.Duration) error {
 func TestMirrorSettings(t *testing.T) {
 	t.Parallel()
 	kubeconfig := "--kubeconfig=" + kubeconfigFor(t, "http://127.0.0.1:1", "x")
+	long := "example.com/" + strings.Repeat("k", 55) // with the name of its domain it is longer than 63 characters
 	for want, args := range map[string][]string{
 		"--cluster is not set":                         {kubeconfig},
 		`--cluster "Prod_1"`:                           {kubeconfig, "--cluster=Prod_1"},
@@ -582,6 +588,12 @@ func TestMirrorSettings(t *testing.T) {
 		"--kubeconfig and --server are the same":       {kubeconfig, "--cluster=a", "--server=http://127.0.0.1:1"},
 		"--parallel":                                   {kubeconfig, "--cluster=a", "--parallel=0"},
 		"--cursor-namespace":                           {kubeconfig, "--cluster=a", "--cursor-namespace="},
+		`--enrich "all" is unknown`:                    {kubeconfig, "--cluster=a", "--enrich=all"},
+		`--copy-labels "a/b/c"`:                        {kubeconfig, "--cluster=a", "--copy-labels=a/b/c"},
+		"--namespace-labels: \"" + long:                {kubeconfig, "--cluster=a", "--namespace-labels=" + long},
+		"leave out some, they can be 6":                {kubeconfig, "--cluster=a", "--copy-labels=a,b,c,d", "--namespace-labels=e,f,g"},
+		"--copy-labels has no effect":                  {kubeconfig, "--cluster=a", "--enrich=owner", "--copy-labels=a"},
+		"--namespace-labels has no effect":             {kubeconfig, "--cluster=a", "--enrich=", "--namespace-labels=a"},
 	} {
 		_, said, code := use(t, append([]string{"mirror"}, args...)...)
 		if code != 2 || !strings.Contains(said, want) {

@@ -58,6 +58,7 @@ var metricLabels = map[string][]label{
 	"eventsvc_build_info":                           buildLabels,
 	"eventsvc_cluster_last_event_timestamp_seconds": {{name: "cluster", open: "the label of the event; `other` beyond the first 100 clusters"}},
 	"eventsvc_mirror_connected":                     {source},
+	"eventsvc_mirror_enriched_total":                {{name: "result", values: []string{"added", "late", "unknown", "off"}}},
 	"eventsvc_mirror_events_total":                  {source, {name: "result", values: []string{"created", "replaced", "unchanged", "refused", "kept"}}},
 	"eventsvc_mirror_failures_total": {
 		{name: "code", open: "status of HTTP; `0` if there was no answer"},

@@ -34,6 +34,8 @@ type Client struct {
 	http   *http.Client
 	tokens *Tokens
 	agent  string
+	// metadata: lists, watches and answers have the metadata of objects only; see [Client.Metadata].
+	metadata bool
 }
 
 // Limits that a healthy server does not reach.
@@ -70,6 +72,14 @@ func newHTTP(config *tls.Config) *http.Client {
 	}
 }
 
+// Metadata returns a client of the same server that reads the metadata of objects and not their content: PartialObjectMetadata
+// of meta.k8s.io/v1, which every API server since Kubernetes 1.15 has.
+func (c *Client) Metadata() *Client {
+	only := *c
+	only.metadata = true
+	return &only
+}
+
 // Server returns the server's address for messages.
 func (c *Client) Server() string { return c.server }
 
@@ -79,6 +89,8 @@ type Request struct {
 	Path   string // below the server's address, escaped
 	Query  url.Values
 	Body   any // sent as JSON, unless it is nil
+
+	list bool // the answer is a list
 }
 
 // Do sends a request and decodes the JSON of the answer into answer, unless that is nil.
@@ -149,7 +161,7 @@ func (c *Client) attempt(ctx context.Context, r Request, body []byte) (resp *htt
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	req.Header.Set("Accept", "application/json")
+	req.Header.Set("Accept", c.accept(r.list))
 	req.Header.Set("User-Agent", c.agent)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -166,6 +178,18 @@ func (c *Client) attempt(ctx context.Context, r Request, body []byte) (resp *htt
 	return nil, "", &UnreachableError{Server: c.Server(), Err: err}
 }
 
+// accept returns the media type to ask for.
+func (c *Client) accept(list bool) string {
+	switch {
+	case !c.metadata:
+		return "application/json"
+	case list:
+		return "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+	default:
+		return "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	}
+}
+
 // Page is one page of a list.
 type Page struct {
 	Metadata metav1.ListMeta   `json:"metadata"`
@@ -175,7 +199,7 @@ type Page struct {
 // list reads one page. query holds the selectors, limit and continue.
 func (c *Client) list(ctx context.Context, path string, query url.Values) (*Page, error) {
 	var page Page
-	err := c.Do(ctx, Request{Path: path, Query: query}, &page)
+	err := c.Do(ctx, Request{Path: path, Query: query, list: true}, &page)
 	if err == nil && page.Metadata.ResourceVersion == "" {
 		err = fmt.Errorf("%s did not answer with a list; is it the address of an event server?", c.Server())
 	}

@@ -23,6 +23,9 @@ type mirrorCmd struct {
 	Cluster         string        `placeholder:"NAME" help:"Name of the cluster, which is part of the names of copies and their label; never change it."`
 	ClusterLabel    string        `default:"cluster" placeholder:"KEY" help:"Label of copies with the name of the cluster; empty: none."`
 	CursorNamespace string        `default:"kube-system" placeholder:"NAME" help:"Namespace of the server for the cursor: the event that holds the position of the mirror."`
+	Enrich          []string      `default:"owner,labels,namespace" placeholder:"WHAT,..." help:"What copies tell of the objects that their events are about: owner (the Deployment, CronJob …, and the node), labels (the usual ones, such as app.kubernetes.io/name, and --copy-labels) and namespace (--namespace-labels); empty: nothing."`
+	CopyLabels      []string      `placeholder:"KEY,..." help:"More labels of objects that copies get; with --namespace-labels 6 at most."`
+	NamespaceLabels []string      `placeholder:"KEY,..." help:"Labels of namespaces that copies get, as namespace.tidings.example/KEY."`
 	Parallel        int           `default:"8" help:"Events that are written at the same time."`
 	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
 	Hosts           service.Hosts `embed:""`
@@ -39,7 +42,8 @@ func (*mirrorCmd) Help() string {
         --token-url https://tokens.example/oauth2/token --client-id mirror --client-secret-file secret.txt
     eventsvc get -A -l cluster=production --since 24h
 
-It needs the rights to get, list and watch events (core) of the cluster, and to get, create and update events of the server.
+It needs the rights to get, list and watch events, pods and namespaces of the cluster and to get its other objects (without
+that of pods, namespaces and others, copies lack labels), and to get, create and update events of the server.
 It can be killed at any time and then resumes. Two mirrors of one cluster do no harm. Events that the cluster deletes stay on
 the server.
 
@@ -61,7 +65,47 @@ func (m *mirrorCmd) check() error {
 	case m.Context != "" && m.Kubeconfig == "":
 		return cli.Usagef("--context has no effect without --kubeconfig: set both or none")
 	}
+	if _, err := m.enrichment(); err != nil {
+		return err
+	}
 	return m.Hosts.Check()
+}
+
+// enrichment returns what is added to copies.
+func (m *mirrorCmd) enrichment() (e mirror.Enrichment, err error) {
+	e.CopyLabels, e.NamespaceLabels = m.CopyLabels, m.NamespaceLabels
+	for _, what := range m.Enrich {
+		switch what {
+		case "":
+		case "owner":
+			e.Owner = true
+		case "labels":
+			e.Labels = true
+		case "namespace":
+			e.Namespace = true
+		default:
+			return e, cli.Usagef("--enrich %q is unknown: there are owner, labels and namespace", what)
+		}
+	}
+	for _, key := range m.CopyLabels {
+		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+			return e, cli.Usagef("--copy-labels %q is no label key: %s", key, problems[0])
+		}
+	}
+	for _, key := range m.NamespaceLabels {
+		if _, err := mirror.NamespaceKey(key); err != nil {
+			return e, cli.Usagef("--namespace-labels: %w", err)
+		}
+	}
+	switch n := len(m.CopyLabels) + len(m.NamespaceLabels); {
+	case n > mirror.MaxChosenLabels:
+		return e, cli.Usagef("--copy-labels and --namespace-labels name %d labels: leave out some, they can be %d", n, mirror.MaxChosenLabels)
+	case len(m.CopyLabels) > 0 && !e.Labels:
+		return e, cli.Usagef("--copy-labels has no effect without labels in --enrich: set both or none")
+	case len(m.NamespaceLabels) > 0 && !e.Namespace:
+		return e, cli.Usagef("--namespace-labels has no effect without namespace in --enrich: set both or none")
+	}
+	return e, nil
 }
 
 // source returns the client of the cluster.
@@ -108,10 +152,14 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
+	enrich, err := m.enrichment()
+	if err != nil {
+		return err
+	}
 	registry := service.NewRegistry("eventsvc")
 	copying := mirror.New(mirror.Config{
 		Source: source, Target: target, Cluster: m.Cluster, Label: m.ClusterLabel, Namespaces: m.Namespace,
-		CursorNamespace: m.CursorNamespace, Parallel: m.Parallel, Log: log, Registry: registry,
+		CursorNamespace: m.CursorNamespace, Parallel: m.Parallel, Enrich: enrich, Log: log, Registry: registry,
 	})
 	health := &service.Health{}
 	health.Add("mirror", copying.Ready)

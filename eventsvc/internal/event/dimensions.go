@@ -5,6 +5,16 @@ import "cmp"
 // ClusterLabel is the label that names the cluster which an event was mirrored from.
 const ClusterLabel = "tidings.example/cluster"
 
+// Labels with which a mirror says more about the object of an event than the event does. They outlive the object.
+const (
+	OwnerKindLabel    = "tidings.example/owner-kind"    // of the controller at the top: Deployment, CronJob; else the object itself
+	OwnerNameLabel    = "tidings.example/owner-name"    // cut if it is long; the annotation of this key then has all of it
+	NodeLabel         = "tidings.example/node"          // on which it happened
+	NamespaceUIDLabel = "tidings.example/namespace-uid" // tells a namespace from a later one of its name
+	// NamespaceLabelPrefix begins the keys of labels that are copied from the namespace.
+	NamespaceLabelPrefix = "namespace.tidings.example/"
+)
+
 // Dimensions are what occurrences are counted by. A text that is not set is empty.
 type Dimensions struct {
 	Namespace string

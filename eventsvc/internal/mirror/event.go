@@ -24,19 +24,22 @@ type item struct {
 	version  string
 	written  time.Time // when the source says that it was last written
 	modified bool      // the target probably has an earlier version
+	created  time.Time // when the source has stored its first version
+	added    addition
 }
 
-// newItem makes the copy of an event, without the fields that only a server sets and without finalizers, which nobody would
-// remove from the copy.
+// newItem makes the copy of an event, without the fields that only a server sets, without finalizers, which nobody would
+// remove from the copy, and without owners, which a garbage collector would miss.
 func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 	var ev corev1.Event
 	if err := json.Unmarshal(raw, &ev); err != nil || ev.UID == "" || ev.Name == "" {
 		return item{}, fmt.Errorf("the source sent what is no event: %.200s", raw)
 	}
-	it := item{copy: &ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(&ev), modified: modified}
+	it := item{copy: &ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(&ev), modified: modified,
+		created: ev.CreationTimestamp.Time}
 	ev.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	ev.ObjectMeta = metav1.ObjectMeta{
-		Name: event.CopyName(m.Cluster, ev.Name, ev.UID), Namespace: ev.Namespace, OwnerReferences: ev.OwnerReferences,
+		Name: event.CopyName(m.Cluster, ev.Name, ev.UID), Namespace: ev.Namespace,
 		Labels:      with(ev.Labels, m.labels()),
 		Annotations: with(ev.Annotations, map[string]string{event.SourceUID: it.uid, annotationVersion: it.version}),
 	}

@@ -17,6 +17,7 @@ type metrics struct {
 	lists    *prometheus.CounterVec
 	gaps     *prometheus.CounterVec
 	failures *prometheus.CounterVec
+	enriched *prometheus.CounterVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -38,8 +39,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "eventsvc_mirror_failures_total",
 			Help: "Requests that failed and are tried again, by status code; 0: no answer.",
 		}, []string{"side", "code"}),
+		enriched: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventsvc_mirror_enriched_total",
+			Help: "Events by what is known of their objects: added, late (not within 250 ms), unknown (there is no such object), off (the source does not let it be read).",
+		}, []string{"result"}),
 	}
-	reg.MustRegister(m.events, m.lists, m.gaps, m.failures)
+	reg.MustRegister(m.events, m.lists, m.gaps, m.failures, m.enriched)
+	for _, result := range []string{enrichedAdded, enrichedLate, enrichedUnknown, enrichedOff} {
+		m.enriched.WithLabelValues(result)
+	}
 	for _, side := range []string{sourceSide, targetSide} {
 		m.failures.WithLabelValues(side, "0") // begins at 0, as far as codes are known
 	}

@@ -26,6 +26,7 @@ type Config struct {
 	Namespaces      []string // of the source; none: all
 	CursorNamespace string   // of the target
 	Parallel        int      // writes at the same time
+	Enrich          Enrichment
 	Log             *slog.Logger
 	Registry        prometheus.Registerer
 }
@@ -33,8 +34,9 @@ type Config struct {
 // Mirror copies events until it is stopped.
 type Mirror struct {
 	Config
-	metrics *metrics
-	copiers []*copier
+	metrics  *metrics
+	copiers  []*copier
+	enricher *enricher // nil: nothing is added
 }
 
 // New returns a mirror that has not begun.
@@ -46,16 +48,23 @@ func New(c Config) *Mirror {
 	for _, namespace := range c.Namespaces {
 		m.copiers = append(m.copiers, newCopier(m, namespace))
 	}
+	if c.Enrich.On() {
+		m.enricher = newEnricher(c, m.metrics)
+	}
 	return m
 }
 
 // Run copies until ctx ends. It returns nil.
 func (m *Mirror) Run(ctx context.Context) error {
 	var all sync.WaitGroup
+	defer all.Wait()
+	if m.enricher != nil {
+		all.Go(func() { m.enricher.run(ctx) })
+		m.enricher.begun(ctx)
+	}
 	for _, c := range m.copiers {
 		all.Go(func() { c.run(ctx) })
 	}
-	all.Wait()
 	return nil
 }
 
@@ -100,6 +109,7 @@ type copier struct {
 
 func newCopier(m *Mirror, namespace string) *copier {
 	c := &copier{ownEvents: ownEvents{m, namespace}, path: client.EventsPath("", namespace)}
+	c.known.versions.most = knownMax
 	c.state = m.metrics.newState(c.label())
 	return c
 }

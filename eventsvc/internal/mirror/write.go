@@ -26,6 +26,9 @@ const (
 // write stores items: those of one event in their order, those of different events in parallel. It returns when each item
 // is stored or refused for good, or with the error of ctx.
 func (c *copier) write(ctx context.Context, items []item) error {
+	if c.enricher != nil {
+		c.enricher.enrich(ctx, items, &c.known)
+	}
 	var order []string
 	groups := map[string][]item{}
 	for _, it := range items {
@@ -123,13 +126,14 @@ func (c *copier) attempt(ctx context.Context, it item) (result string, err error
 	}
 	next := it.copy.DeepCopy()
 	next.ResourceVersion = stored.ResourceVersion
-	next.Labels = with(stored.Labels, next.Labels) // keeps labels that were added to the copy
-	next.Annotations = with(stored.Annotations, next.Annotations)
+	next.Labels, next.Annotations = it.metadata(stored.Labels, stored.Annotations)
 	return resultReplaced, raced(c.Target.Do(ctx, client.Request{Method: http.MethodPut, Path: path, Body: next}, nil))
 }
 
 func (c *copier) create(ctx context.Context, it item) error {
-	return c.Target.Do(ctx, client.Request{Method: http.MethodPost, Path: client.EventsPath("", it.copy.Namespace), Body: it.copy}, nil)
+	first := *it.copy
+	first.Labels, first.Annotations = it.metadata(nil, nil)
+	return c.Target.Do(ctx, client.Request{Method: http.MethodPost, Path: client.EventsPath("", first.Namespace), Body: &first}, nil)
 }
 
 // raced returns errRaced for a conflict, and err for anything else.
