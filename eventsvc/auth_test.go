@@ -23,6 +23,7 @@ import (
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/waittest"
 )
 
 // rotating is an issuer whose keys change. Its tokens are put together by hand.
@@ -145,21 +146,12 @@ func (p *process) watching(token string) <-chan string {
 // ended waits for the end of a watch and checks that a bookmark was its last word.
 func ended(t *testing.T, lines <-chan string) {
 	t.Helper()
-	last, deadline := "", time.After(patience)
-	for {
-		select {
-		case line, ok := <-lines:
-			if ok {
-				last = line
-				continue
-			}
-			if !strings.Contains(last, `"type":"BOOKMARK"`) {
-				t.Errorf("the last word of the watch is %s", last)
-			}
-			return
-		case <-deadline:
-			t.Fatal("the watch does not end")
-		}
+	last := ""
+	for line := waittest.Within(t, lines); line != ""; line = waittest.Within(t, lines) {
+		last = line
+	}
+	if !strings.Contains(last, `"type":"BOOKMARK"`) {
+		t.Errorf("the last word of the watch is %s", last)
 	}
 }
 
@@ -174,15 +166,12 @@ func TestPolicyFile(t *testing.T) {
 	expect := func(token, method string, want int) {
 		t.Helper()
 		p.token = token
-		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-			code, object := p.do(method, eventsPath, "{}")
-			if code == want {
-				return
+		waittest.Becomes(t, func() error {
+			if code, object := p.do(method, eventsPath, "{}"); code != want {
+				return fmt.Errorf("%s: %d %v, want %d", method, code, object, want)
 			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %d %v, want %d", method, code, object, want)
-			}
-		}
+			return nil
+		})
 	}
 	expect(demo, "POST", 422) // may, but an empty object is no event
 	expect(reader, "GET", 200)
@@ -218,15 +207,10 @@ func TestRotation(t *testing.T) {
 	watch := p.watching(before)
 	i.rotate(t, "k2")
 	p.token = i.token("k2", "demo", "")
-	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		code, _ := p.do("GET", eventsPath, "") // the set may have been fetched a moment ago
-		if code == http.StatusOK {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the new key is not found")
-		}
-	}
+	waittest.Until(t, "the new key is found", func() bool { // the set may have been fetched a moment ago
+		code, _ := p.do("GET", eventsPath, "")
+		return code == http.StatusOK
+	})
 	p.token = before
 	if code, object := p.do("GET", eventsPath, ""); code != http.StatusUnauthorized {
 		t.Errorf("a token of the withdrawn key: %d %v", code, object)
@@ -457,7 +441,7 @@ func TestAuditFailure(t *testing.T) {
 				}
 				return resp.StatusCode, string(body)
 			}
-			eventually(t, "the audit log fails", func() bool {
+			waittest.Until(t, "the audit log fails", func() bool {
 				_, body := probe()
 				return strings.Contains(body, "[-]audit failed")
 			})
@@ -483,7 +467,7 @@ func TestAuditFailure(t *testing.T) {
 			if err := os.Remove(blocked); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "the audit log is written again", func() bool {
+			waittest.Until(t, "the audit log is written again", func() bool {
 				_, body := probe()
 				return strings.Contains(body, "[+]audit ok")
 			})

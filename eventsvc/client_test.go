@@ -14,7 +14,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime/pprof"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +28,7 @@ import (
 
 	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/waittest"
 )
 
 // use runs the program and returns what it printed and its exit code.
@@ -99,25 +99,6 @@ func freeAddress(t *testing.T) string {
 }
 
 var ports atomic.Int32 // given out so far
-
-// patience bounds every wait. On a busy machine the longest ones take a second or two.
-const patience = 10 * time.Second
-
-// eventually waits until check holds. If the wait is lost, it prints what all goroutines do.
-func eventually(t *testing.T, what string, check func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !check(); {
-		if time.Now().After(deadline) {
-			_ = pprof.Lookup("goroutine").WriteTo(os.Stderr, 2)
-			t.Fatal("still not: " + what)
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(t.Context().Err())
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
 
 func TestGet(t *testing.T) {
 	t.Parallel()
@@ -326,10 +307,10 @@ func TestTailOverRestarts(t *testing.T) {
 		done <- run(ctx, []string{"tail", "--server=http://" + addr, "--token-url=" + endpoint, "--client-id=demo",
 			"--client-secret-file=" + file(t, "secret"), "-o", "ndjson", "--since=100000h"}, &out, said, nil)
 	}()
-	eventually(t, "the tail begins", func() bool { return len(out.names(t)) == 1 })
+	waittest.Until(t, "the tail begins", func() bool { return len(out.names(t)) == 1 })
 	want := []string{"before"}
 	says := func(text string, times int) {
-		eventually(t, fmt.Sprintf("the tail says %q the %d. time", text, times), func() bool {
+		waittest.Until(t, fmt.Sprintf("the tail says %q the %d. time", text, times), func() bool {
 			printed, err := os.ReadFile(said.Name())
 			return err == nil && strings.Count(string(printed), text) >= times
 		})
@@ -353,12 +334,12 @@ func TestTailOverRestarts(t *testing.T) {
 	}
 	p.do("POST", eventsPath, newEvent("last"))
 	want = append(want, "last")
-	eventually(t, "the last event is shown", func() bool { return slices.Contains(out.names(t), "last") })
+	waittest.Until(t, "the last event is shown", func() bool { return slices.Contains(out.names(t), "last") })
 	before := issued.Load()
-	eventually(t, "another token is fetched while nothing happens", func() bool { return issued.Load() > before })
+	waittest.Until(t, "another token is fetched while nothing happens", func() bool { return issued.Load() > before })
 	p.do("POST", eventsPath, newEvent("later"))
 	want = append(want, "later")
-	eventually(t, "the event after that is shown", func() bool { return slices.Contains(out.names(t), "later") })
+	waittest.Until(t, "the event after that is shown", func() bool { return slices.Contains(out.names(t), "later") })
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err) // a signal is the ordinary end
@@ -398,7 +379,7 @@ func TestTailWaitsFor(t *testing.T) {
 	go func() {
 		done <- run(t.Context(), tail("--since=100000h", "--wait-for=metadata.name=awaited"), &out, os.Stderr, nil)
 	}()
-	eventually(t, "it waits", func() bool { return len(out.names(t)) == 1 })
+	waittest.Until(t, "it waits", func() bool { return len(out.names(t)) == 1 })
 	for _, name := range []string{"other", "awaited", "after"} {
 		p.do("POST", eventsPath, newEvent(name))
 	}

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidings.example/shared/waittest"
 )
 
 // showing is a running open command.
@@ -57,7 +59,7 @@ func openDump(t *testing.T, args ...string) *showing {
 	}
 	s.end = sync.OnceValue(func() int {
 		cancel()
-		return <-code
+		return waittest.Within(t, code)
 	})
 	t.Cleanup(func() { s.end() })
 	return s
@@ -289,9 +291,9 @@ func TestOpenBrowser(t *testing.T) {
 		s := openDump(t, "internal/dump/testdata/dumps/list.json", "--browser")
 		console := s.found(`Console +(\S+)`)
 		if tt.want != "" {
-			eventually(t, name, func() bool { return strings.Contains(s.complaints(), tt.want) })
+			waittest.Until(t, name, func() bool { return strings.Contains(s.complaints(), tt.want) })
 		} else {
-			eventually(t, name, func() bool {
+			waittest.Until(t, name, func() bool {
 				page, err := os.ReadFile(filepath.Join(bin, "page"))
 				return err == nil && strings.Contains(string(page), "url="+html.EscapeString(console))
 			})

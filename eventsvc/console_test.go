@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/console"
+	"tidings.example/shared/waittest"
 )
 
 // TestConsole: the page is told where tokens come from, and its address is logged.
@@ -111,17 +112,17 @@ func TestConsoleFollowsIssuers(t *testing.T) {
 	}
 	good := fmt.Sprintf("- {issuer: %q, console: {clientID: console, name: Corp}}\n", provider.URL)
 	replaceFile(t, file, good)
-	eventually(t, "the page knows the provider", func() bool {
+	waittest.Until(t, "the page knows the provider", func() bool {
 		policy, c := page()
 		return len(c.SignIn) == 1 && c.SignIn[0].Name == "Corp" && c.SignIn[0].TokenEndpoint == "https://tokens.example/token" && strings.Contains(policy, " https://tokens.example;")
 	})
 	replaceFile(t, file, strings.Replace(good, "clientID: console, ", "", 1))
-	eventually(t, "the mistake is counted", func() bool { return p.metric(t, "issuers_file_good") == "0" })
+	waittest.Until(t, "the mistake is counted", func() bool { return p.metric(t, "issuers_file_good") == "0" })
 	if policy, c := page(); len(c.SignIn) != 1 || !strings.Contains(policy, " https://tokens.example;") {
 		t.Errorf("%s, %+v", policy, c)
 	}
 	replaceFile(t, file, "[]")
-	eventually(t, "the provider is gone", func() bool {
+	waittest.Until(t, "the provider is gone", func() bool {
 		policy, c := page()
 		return len(c.SignIn) == 0 && !strings.Contains(policy, "tokens.example")
 	})

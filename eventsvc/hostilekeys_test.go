@@ -15,24 +15,19 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tidings.example/shared/waittest"
 )
 
 // until asks again and again until the answer has the code.
 func (p *process) until(want int, header map[string][]string) {
 	p.t.Helper()
-	tick, deadline := time.NewTicker(20*time.Millisecond), time.After(patience)
-	defer tick.Stop()
-	for {
-		code, text, _ := p.get(header, "")
-		if code == want {
-			return
+	waittest.Becomes(p.t, func() error {
+		if code, text, _ := p.get(header, ""); code != want {
+			return fmt.Errorf("still %d, want %d: %s", code, want, text)
 		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			p.t.Fatalf("still %d, want %d: %s", code, want, text)
-		}
-	}
+		return nil
+	})
 }
 
 func bearing(token string) map[string][]string {

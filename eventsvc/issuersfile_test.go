@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"tidings.example/shared/waittest"
 )
 
 // replaceFile replaces a file at once, because the service may read it at any time.
@@ -65,7 +67,7 @@ func TestIssuersFileReload(t *testing.T) {
 	watch := p.watching(token)
 
 	replaceFile(t, issuers, stays+entry(third, ", algorithms: [HS256]"))
-	eventually(t, "the mistake is counted", func() bool { return p.metric(t, "issuers_file_good") == "0" })
+	waittest.Until(t, "the mistake is counted", func() bool { return p.metric(t, "issuers_file_good") == "0" })
 	if got := p.metric(t, `issuers_reloads_total{result="error"}`); got != "1" {
 		t.Errorf("%s bad versions are counted", got)
 	}
@@ -93,15 +95,15 @@ func TestIssuersFileReload(t *testing.T) {
 	p.until(http.StatusUnauthorized, bearing(teams))
 	ended(t, watch)
 	// The policy names an issuer that is gone: it is a mistake, and the rules of others stay.
-	eventually(t, "the policy is checked with the issuers", func() bool { return p.metric(t, "eventsvc_policy_file_good") == "0" })
-	eventually(t, "the metrics of the issuer are gone", func() bool {
+	waittest.Until(t, "the policy is checked with the issuers", func() bool { return p.metric(t, "eventsvc_policy_file_good") == "0" })
+	waittest.Until(t, "the metrics of the issuer are gone", func() bool {
 		return p.metric(t, fmt.Sprintf("jwks_last_success_timestamp_seconds{url=%q}", third.URL)) == ""
 	})
 	seen := rounds.Load()
-	eventually(t, "the good clients go on", func() bool { return rounds.Load() > seen+4 })
+	waittest.Until(t, "the good clients go on", func() bool { return rounds.Load() > seen+4 })
 	replaceFile(t, issuers, stays+entry(third, ", claims: [team]"))
 	p.until(http.StatusOK, bearing(teams))
-	eventually(t, "the policy is good again", func() bool { return p.metric(t, "eventsvc_policy_file_good") == "1" })
+	waittest.Until(t, "the policy is good again", func() bool { return p.metric(t, "eventsvc_policy_file_good") == "1" })
 	for name, i := range map[string]*rotating{"the flags": first, "the entry that stays": second} {
 		if n := i.fetched(); n != 1 {
 			t.Errorf("the keys of the issuer of %s were fetched %d times", name, n)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tidings.example/shared/waittest"
 )
 
 // TestNothingLeaks sends hostile values in every part of a request. No answer
@@ -144,7 +146,7 @@ func TestWatchesEndWithTheirClients(t *testing.T) {
 		for _, conn := range conns {
 			_ = conn.Close()
 		}
-		eventually(t, name+": no watch is left", func() bool { return metric(t, p.url("--listen-admin"), "eventsvc_watches") == "0" })
+		waittest.Until(t, name+": no watch is left", func() bool { return metric(t, p.url("--listen-admin"), "eventsvc_watches") == "0" })
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
+	"tidings.example/shared/waittest"
 )
 
 const eventsPath = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -100,7 +101,7 @@ type process struct {
 func start(t *testing.T, dir string, i *issuer, args ...string) *process {
 	t.Helper()
 	p := launch(t, dir, i, args...)
-	eventually(t, "the service is ready", func() bool {
+	waittest.Until(t, "the service is ready", func() bool {
 		return p.healthcheck(0) == nil
 	})
 	return p
@@ -128,7 +129,7 @@ func launch(t *testing.T, dir string, i *issuer, args ...string) *process {
 	go func() { done <- run(ctx, args, io.Discard, log, p.listening) }()
 	p.stop = sync.OnceValue(func() error {
 		cancel()
-		err := <-done
+		err := waittest.Within(t, done)
 		if t.Failed() {
 			if b, readErr := os.ReadFile(log.Name()); readErr == nil {
 				t.Logf("log:\n%s", b)
@@ -141,7 +142,7 @@ func launch(t *testing.T, dir string, i *issuer, args ...string) *process {
 			t.Error(err)
 		}
 	})
-	eventually(t, "the service listens", func() bool {
+	waittest.Until(t, "the service listens", func() bool {
 		select {
 		case err := <-done:
 			done <- err
@@ -310,11 +311,11 @@ func TestIssuerIsLate(t *testing.T) {
 	}()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := waittest.Within(t, done); err != nil {
 			t.Error(err)
 		}
 	})
-	eventually(t, "the service is live", func() bool {
+	waittest.Until(t, "the service is live", func() bool {
 		resp, err := http.Get(p.url("--listen-admin") + "/livez")
 		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 	})
@@ -325,7 +326,7 @@ func TestIssuerIsLate(t *testing.T) {
 		t.Errorf("%d %v", code, object)
 	}
 	up.Unlock()
-	if err := p.healthcheck(patience); err != nil {
+	if err := p.healthcheck(waittest.Most); err != nil {
 		t.Fatal(err)
 	}
 	i.Close()

@@ -24,6 +24,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/shared/waittest"
 )
 
 // kubeconfigFor writes a kubeconfig for a server and a token and returns its name.
@@ -109,7 +111,7 @@ func runMirror(t *testing.T, args ...string) (admin string, stop func()) {
 	}()
 	stop = sync.OnceFunc(func() {
 		cancel()
-		if err := <-done; err != nil {
+		if err := waittest.Within(t, done); err != nil {
 			t.Error(err)
 		}
 		if said, err := os.ReadFile(log.Name()); err == nil && t.Failed() {
@@ -117,7 +119,7 @@ func runMirror(t *testing.T, args ...string) (admin string, stop func()) {
 		}
 	})
 	t.Cleanup(stop)
-	eventually(t, "the mirror listens", func() bool { return p.url("--listen-admin") != "" })
+	waittest.Until(t, "the mirror listens", func() bool { return p.url("--listen-admin") != "" })
 	return p.url("--listen-admin"), stop
 }
 
@@ -200,7 +202,7 @@ func TestMirror(t *testing.T) {
 		t.Helper()
 		look()
 		var diff string
-		eventually(t, what, func() bool {
+		waittest.Until(t, what, func() bool {
 			copies := bySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=cluster=a"))
 			want, got := map[string]corev1.Event{}, map[string]corev1.Event{}
 			for uid, ev := range everything {
@@ -229,7 +231,7 @@ func TestMirror(t *testing.T) {
 		"--namespace=default", "--server=" + target.url("--listen-http"), "--token-file=" + file(t, source.token)}
 	_, stopOther := runMirror(t, otherArgs...)
 	arrived("the first list")
-	eventually(t, "the same name from another cluster", func() bool {
+	waittest.Until(t, "the same name from another cluster", func() bool {
 		return len(bySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=tidings.example/cluster=b"))) == 1
 	})
 	stopOther()
@@ -237,7 +239,7 @@ func TestMirror(t *testing.T) {
 	// A mirror of one namespace says that its gap is about that one.
 	target.do("PATCH", cursor[:strings.LastIndex(cursor, ".")]+".b.default", `{"metadata":{"annotations":{"mirror.tidings.example/cursor":null}}}`)
 	_, stopOther = runMirror(t, otherArgs...)
-	eventually(t, "the gap of the namespace is recorded", func() bool {
+	waittest.Until(t, "the gap of the namespace is recorded", func() bool {
 		for _, ev := range coreEvents(t, target.url("--listen-http"), target.token, "fieldSelector=reason=MirrorGap&labelSelector=tidings.example/cluster=b") {
 			return ev.Annotations["mirror.tidings.example/gap-namespace"] == "default" && strings.Contains(ev.Message, "the events of namespace default of cluster b")
 		}
@@ -254,7 +256,7 @@ func TestMirror(t *testing.T) {
 	}
 	source.do("PATCH", eventsPath+"/new-style", `{"series":{"count":7,"lastObservedTime":"2026-01-02T03:05:05.000006Z"}}`)
 	source.do("PATCH", "/api/v1/namespaces/default/events/same", `{"count":2,"message":"again"}`)
-	eventually(t, "the update", func() bool {
+	waittest.Until(t, "the update", func() bool {
 		for _, ev := range coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=incident=42") {
 			return ev.Series != nil && ev.Series.Count == 7
 		}
@@ -267,7 +269,7 @@ func TestMirror(t *testing.T) {
 	source.do("DELETE", "/api/v1/namespaces/default/events/same", "")
 	create(source, "default", "same") // another event of the same name
 	arrived("an event of the name of one that is gone")
-	eventually(t, "lag is over", func() bool { return metric(t, admin, `eventsvc_mirror_lag_seconds{namespace="*"}`) == "0" })
+	waittest.Until(t, "lag is over", func() bool { return metric(t, admin, `eventsvc_mirror_lag_seconds{namespace="*"}`) == "0" })
 
 	// A mirror that was stopped misses nothing: a watch from the cursor also shows what was deleted since.
 	stop()
@@ -296,12 +298,12 @@ func TestMirror(t *testing.T) {
 	if n := metric(t, admin, `eventsvc_mirror_lists_total{namespace="*",reason="gone"}`); n != "1" {
 		t.Errorf("%q lists after 410", n)
 	}
-	eventually(t, "the gap is recorded", func() bool { return len(gaps()) == 1 })
+	waittest.Until(t, "the gap is recorded", func() bool { return len(gaps()) == 1 })
 	first := checkGaps(t, gaps(), began)
 	if code, answer := target.do("GET", "/query/v1/facets", ""); code != 200 || len(answer["gaps"].([]any)) != 2 {
 		t.Errorf("queries are answered with %d and %v", code, answer)
 	}
-	eventually(t, "the cursor is saved", func() bool {
+	waittest.Until(t, "the cursor is saved", func() bool {
 		_, after := target.do("GET", cursor, "")
 		return cursorOf(t, after) != cursorOf(t, before)
 	})
@@ -313,7 +315,7 @@ func TestMirror(t *testing.T) {
 	}
 	gone.Store(1)
 	_, stop = runMirror(t, args...)
-	eventually(t, "the gap is found again", func() bool {
+	waittest.Until(t, "the gap is found again", func() bool {
 		_, now := target.do("GET", cursor, "")
 		return gone.Load() <= 0 && cursorOf(t, now) != cursorOf(t, before)
 	})
@@ -325,8 +327,8 @@ func TestMirror(t *testing.T) {
 	// A cursor without its version is of no use, but it tells that something may be missing.
 	target.do("PATCH", cursor, `{"metadata":{"annotations":{"mirror.tidings.example/cursor":null}}}`)
 	admin, stop = runMirror(t, args...)
-	eventually(t, "the second gap is recorded", func() bool { return len(gaps()) == 2 })
-	eventually(t, "the cursor is there again", func() bool {
+	waittest.Until(t, "the second gap is recorded", func() bool { return len(gaps()) == 2 })
+	waittest.Until(t, "the cursor is there again", func() bool {
 		_, now := target.do("GET", cursor, "")
 		return cursorOf(t, now) != ""
 	})
@@ -341,7 +343,7 @@ func TestMirror(t *testing.T) {
 	if n := metric(t, admin, `eventsvc_mirror_lists_total{namespace="*",reason="rewound"}`); n != "1" {
 		t.Errorf("%q lists after the versions started over", n)
 	}
-	eventually(t, "the third gap is recorded", func() bool { return len(gaps()) == 3 })
+	waittest.Until(t, "the third gap is recorded", func() bool { return len(gaps()) == 3 })
 	checkGaps(t, gaps(), began)
 	if n := metric(t, admin, `eventsvc_mirror_gaps_total{namespace="*"}`); n != "2" { // of this process
 		t.Errorf("%q gaps are counted", n)
@@ -444,7 +446,7 @@ func TestMirrorUnderKills(t *testing.T) {
 		})
 	}
 
-	eventually(t, "the mirror has begun", func() bool { // what goes before that, nobody could have seen
+	waittest.Until(t, "the mirror has begun", func() bool { // what goes before that, nobody could have seen
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+to+"/api/v1/namespaces/kube-system/events/eventsvc-mirror.a", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -462,7 +464,7 @@ func TestMirrorUnderKills(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	send := func(method, path, body string) (code int) {
-		eventually(t, method+" is answered", func() bool {
+		waittest.Until(t, method+" is answered", func() bool {
 			req, err := http.NewRequestWithContext(t.Context(), method, "http://"+from+path, strings.NewReader(body))
 			if err != nil {
 				t.Fatal(err)
@@ -502,7 +504,7 @@ func TestMirrorUnderKills(t *testing.T) {
 	for round := range 12 {
 		p := parts[round%len(parts)]
 		before := progress.Load()
-		eventually(t, "something is written", func() bool { return progress.Load() >= before+20 })
+		waittest.Until(t, "something is written", func() bool { return progress.Load() >= before+20 })
 		if err := wait(ctx, rand.N(300*time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
@@ -526,7 +528,7 @@ func TestMirrorUnderKills(t *testing.T) {
 	}()
 	send("GET", eventsPath, "") // until the source is up
 	live = coreEvents(t, "http://"+from, token, "")
-	eventually(t, "the target answers", func() bool {
+	waittest.Until(t, "the target answers", func() bool {
 		resp, err := http.Get("http://" + to + "/readyz")
 		if err != nil {
 			return false
@@ -537,7 +539,7 @@ func TestMirrorUnderKills(t *testing.T) {
 	arrived := -1
 	for whole := written + len(live); arrived < whole; { // however slow the disk is, as long as more arrives
 		before := arrived
-		eventually(t, "more has arrived", func() bool {
+		waittest.Until(t, "more has arrived", func() bool {
 			copies = bySource(t, coreEvents(t, "http://"+to, token, "labelSelector=cluster=a"))
 			arrived = len(copies)
 			clear(names)

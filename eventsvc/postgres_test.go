@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/waittest"
 )
 
 // cable is a way to a server that can be cut.
@@ -142,10 +143,10 @@ func TestDatabaseAway(t *testing.T) {
 	if code, object := strict.do("POST", eventsPath, newEvent("before")); code != 201 {
 		t.Fatal(code, object)
 	}
-	eventually(t, "the other replica has it", func() bool { code, _ := local.do("GET", eventsPath+"/before", ""); return code == 200 })
+	waittest.Until(t, "the other replica has it", func() bool { code, _ := local.do("GET", eventsPath+"/before", ""); return code == 200 })
 
 	c.set(true)
-	eventually(t, "the replica notices", func() bool { return strict.healthcheck(0) != nil })
+	waittest.Until(t, "the replica notices", func() bool { return strict.healthcheck(0) != nil })
 	for _, p := range []*process{strict, local} {
 		answer := p.answer("POST", eventsPath, newEvent("refused"))
 		if answer.StatusCode != 503 || answer.Header.Get("Retry-After") == "" {
@@ -163,8 +164,8 @@ func TestDatabaseAway(t *testing.T) {
 	}
 
 	c.set(false)
-	eventually(t, "writes work again", func() bool { code, _ := strict.do("POST", eventsPath, newEvent("after")); return code == 201 })
-	eventually(t, "the replica is ready again", func() bool { return strict.healthcheck(0) == nil })
+	waittest.Until(t, "writes work again", func() bool { code, _ := strict.do("POST", eventsPath, newEvent("after")); return code == 201 })
+	waittest.Until(t, "the replica is ready again", func() bool { return strict.healthcheck(0) == nil })
 	_, list := strict.do("GET", eventsPath, "")
 	if items := list["items"].([]any); len(items) != 2 {
 		t.Errorf("%d events, want those that were acknowledged", len(items))

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidings.example/shared/waittest"
 )
 
 // documented returns the member authorization_servers of a document; nil: there is no document.
@@ -75,12 +77,12 @@ func TestDiscovery(t *testing.T) {
 	}
 
 	replaceFile(t, issuers, entry(", advertise: true"))
-	eventually(t, "the second issuer is named", func() bool { return slices.Equal(p.documented("/mcp"), []string{first.URL, second.URL}) })
+	waittest.Until(t, "the second issuer is named", func() bool { return slices.Equal(p.documented("/mcp"), []string{first.URL, second.URL}) })
 	if code, text, _ := p.get(bearing(token(second, "https://events.example/mcp")), ""); code != http.StatusForbidden {
 		t.Errorf("for the resource, of an issuer that is advertised: %d %s", code, text)
 	}
 	replaceFile(t, issuers, entry(""))
-	eventually(t, "the second issuer is no longer named", func() bool { return slices.Equal(p.documented(""), []string{first.URL}) })
+	waittest.Until(t, "the second issuer is no longer named", func() bool { return slices.Equal(p.documented(""), []string{first.URL}) })
 }
 
 // TestScopesAdvertised: with --resource-scopes, documents and challenges name scopes.

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"tidings.example/shared/waittest"
 )
 
 // R20: a stop that is asked for in the middle of load loses nothing that was
@@ -48,7 +50,7 @@ func TestStopUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	<-enough
+	waittest.Within(t, enough)
 	err = p.stop()
 	close(stopped)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/localca"
+	"tidings.example/shared/waittest"
 )
 
 // authority makes a certificate for names below dir, with an authority of its
@@ -101,7 +102,7 @@ func TestCertificateReload(t *testing.T) {
 	p := start(t, t.TempDir(), newIssuer(t), "--listen-https=127.0.0.1:0", "--tls-cert-file="+cert, "--tls-key-file="+key)
 	addr := strings.TrimPrefix(p.url("--listen-https"), "http://")
 	dial := func(c *tls.Config) error {
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: patience}, "tcp", addr, c)
+		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: waittest.Most}, "tcp", addr, c)
 		if err == nil {
 			err = conn.Close()
 		}
@@ -137,13 +138,5 @@ func TestCertificateReload(t *testing.T) {
 		t.Errorf("with a broken file: %v", err)
 	}
 	place(second)
-	tick, deadline := time.NewTicker(50*time.Millisecond), time.After(patience)
-	defer tick.Stop()
-	for err := dial(trusting(second)); err != nil; err = dial(trusting(second)) {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("the new certificate is not served: %v", err)
-		}
-	}
+	waittest.Becomes(t, func() error { return dial(trusting(second)) })
 }

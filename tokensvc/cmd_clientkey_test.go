@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tidings.example/shared/cli"
+	"tidings.example/shared/waittest"
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
 
@@ -128,20 +129,22 @@ func TestClientKeyRotation(t *testing.T) {
 		t.Fatal(err)
 	}
 	register(both)
-	for try(second) != nil { // the file is read again within two seconds
+	waittest.Becomes(t, func() error { // the file is read again within a second
 		if err := try(first); err != nil {
 			t.Fatalf("the first key, while both are registered: %v", err)
 		}
-	}
+		return try(second)
+	})
 	if err := try(first); err != nil {
 		t.Fatalf("the first key, while both are registered: %v", err)
 	}
 	register(onlySecond)
-	for try(first) == nil {
+	waittest.Until(t, "the first key is refused", func() bool {
 		if err := try(second); err != nil {
 			t.Fatalf("the second key: %v", err)
 		}
-	}
+		return try(first) != nil
+	})
 	if err := try(second); err != nil {
 		t.Errorf("the second key, alone: %v", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"tidings.example/shared/certtest"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/waittest"
 	"tidings.example/tokensvc/internal/keyring"
 )
 
@@ -57,7 +58,7 @@ func TestCredential(t *testing.T) {
 	}
 	r := start(t, "--clients-file", clientsFile(t), "--signing-key", key)
 	cache := t.TempDir()
-	patient := []string{"--cache-dir", cache, "--timeout", "4m"} // a busy machine may take that long to fetch the keys
+	patient := []string{"--cache-dir", cache, "--timeout", "4m"} // which a busy machine does not exceed
 	args := append(r.source(t, "s3cret\n"), patient...)
 	begin := time.Now()
 	first := execCredentialOf(t, args)
@@ -256,10 +257,11 @@ func TestKeyCommands(t *testing.T) {
 	if diff := cmp.Diff([]string{"signing", "pending"}, states("rotate")); diff != "" {
 		t.Errorf("second key (-want +got):\n%s", diff)
 	}
-	for after := before; after["kid"] == before["kid"]; { // within 10 s: the lead, and what a file takes to arrive
+	waittest.Until(t, "the second key signs", func() bool { // within 10 s: the lead, and what a file takes to arrive
 		token, _ := askToken(t, r, demoForm)
-		after, _ = verified(t, r, token)
-	}
+		after, _ := verified(t, r, token)
+		return after["kid"] != before["kid"]
+	})
 	if diff := cmp.Diff([]string{"retiring", "signing"}, states("inspect")); diff != "" {
 		t.Errorf("after the change (-want +got):\n%s", diff)
 	}
@@ -314,8 +316,7 @@ func TestReplicas(t *testing.T) {
 	}
 	before := both()
 	rotate()
-	for both() == before { // for 8 s: the lead, and what a file takes to arrive
-	}
+	waittest.Until(t, "the second key signs", func() bool { return both() != before }) // the lead, and what a file takes to arrive
 }
 
 // TestHTTPS: the service with a certificate, and a client that trusts its authority and no other.

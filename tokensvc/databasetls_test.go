@@ -1,15 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tidings.example/shared/certtest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/waittest"
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
 
@@ -22,24 +23,23 @@ func TestDatabaseTLS(t *testing.T) {
 	}
 	dsn := pgtest.Start(t).Database(t)
 	pgtest.Exec(t, dsn, strings.ReplaceAll(demoTable, "HASH", clienttest.Hash))
-	ask := func(authority string, wait bool) (int, string) {
+	ask := func(authority string, wait bool) (status int, text string) {
 		t.Helper()
 		full := strings.Replace(dsn, "sslmode=disable", "sslmode=verify-full&sslrootcert="+authority, 1)
 		r := start(t, "--database-dsn-file", tempFile(t, "dsn", full))
-		status, body := fetch(t, "POST", r.api+"/oauth2/token", demoForm)
-		for deadline := time.After(5 * time.Minute); wait && status != http.StatusOK; {
-			select { // the server applies its new settings some time later
-			case <-time.After(50 * time.Millisecond):
-			case <-deadline:
-				return status, string(body)
-			}
+		waittest.Becomes(t, func() error { // the server applies its new settings some time later
+			var body []byte
 			status, body = fetch(t, "POST", r.api+"/oauth2/token", demoForm)
-		}
+			if text = string(body); wait && status != http.StatusOK {
+				return fmt.Errorf("%d %s", status, text)
+			}
+			return nil
+		})
 		if status == http.StatusOK {
 			pgtest.Exec(t, dsn, `DO $$ BEGIN IF NOT EXISTS (SELECT FROM pg_stat_ssl JOIN pg_stat_activity USING (pid)
 				WHERE ssl AND version >= 'TLSv1.2' AND application_name = 'tokensvc') THEN RAISE 'the connection is not encrypted'; END IF; END $$`)
 		}
-		return status, string(body)
+		return status, text
 	}
 	stranger := t.TempDir()
 	certtest.Write(t, stranger, "127.0.0.1")

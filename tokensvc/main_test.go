@@ -29,6 +29,7 @@ import (
 
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
+	"tidings.example/shared/waittest"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
@@ -37,9 +38,12 @@ import (
 func command(t *testing.T, input string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	std, read := files(t, input)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // ends a service that should have refused to start
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Most) // ends a service that should have refused to start
 	defer cancel()
 	err = run(ctx, args, std)
+	if ctx.Err() != nil {
+		waittest.Lost(t, fmt.Sprintf("%q has not ended", args))
+	}
 	stdout, stderr = read()
 	return stdout, stderr, err
 }
@@ -93,7 +97,7 @@ func start(t testing.TB, args ...string) *running {
 	r := &running{log: func() string { _, stderr := read(); return stderr }}
 	r.stop = func() error {
 		cancel()
-		err := <-done
+		err := waittest.Within(t, done)
 		done <- err
 		return err
 	}
@@ -102,8 +106,10 @@ func start(t testing.TB, args ...string) *running {
 			t.Errorf("stopped with %v", err)
 		}
 	})
-	for r.api == "" || r.admin == "" || r.https == "" && slices.Contains(args, "--listen-https") {
+	for lost := time.After(waittest.Most); r.api == "" || r.admin == "" || r.https == "" && slices.Contains(args, "--listen-https"); {
 		select {
+		case <-lost:
+			waittest.Lost(t, "not all listeners are open\n"+r.log())
 		case a := <-listened:
 			switch a.setting {
 			case "--listen-http":
@@ -549,13 +555,7 @@ func TestSignals(t *testing.T) {
 		if err := syscall.Kill(os.Getpid(), tc.signal); err != nil {
 			t.Fatal(err)
 		}
-		for look := time.NewTicker(10 * time.Millisecond); !tc.done(); {
-			select {
-			case <-look.C:
-			case <-t.Context().Done():
-				t.Fatalf("%v has no effect", tc.signal)
-			}
-		}
+		waittest.Until(t, fmt.Sprintf("%v has an effect", tc.signal), tc.done)
 	}
 }
 

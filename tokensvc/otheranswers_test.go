@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"tidings.example/shared/waittest"
 )
 
 // TestAssertionsAnsweredOtherwise: requests that are refused for their form are answered by that form alone. Whose assertion
@@ -88,7 +90,7 @@ func TestBusyAssertions(t *testing.T) {
 				}
 			})
 		}
-		got := <-answered
+		got := waittest.Within(t, answered)
 		audit := w.audit(t, got)
 		if got.status != http.StatusTooManyRequests || audit != "busy: too many attempts are waiting: throttle_full" || !retry.MatchString(got.text) {
 			t.Errorf("%s: %s\n%s", id, audit, got.text)

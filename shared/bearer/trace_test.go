@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/httpserver"
+	"tidings.example/shared/waittest"
 )
 
 // TestTraceIsPassedOn: the fetch that an unknown key causes belongs to the trace of the request that brought the key.
@@ -28,7 +29,7 @@ func TestTraceIsPassedOn(t *testing.T) {
 		request := httptest.NewRequest("GET", "/", nil)
 		request.Header.Set("Traceparent", sent)
 		handler.ServeHTTP(httptest.NewRecorder(), request)
-		if seen := <-got; seen != want {
+		if seen := waittest.Within(t, got); seen != want {
 			t.Errorf("traceparent %q: the issuer is asked with %q", sent, seen)
 		}
 	}

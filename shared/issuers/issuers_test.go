@@ -25,6 +25,7 @@ import (
 
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/issuers"
+	"tidings.example/shared/waittest"
 )
 
 // Issuer is an entry of the file in these tests.
@@ -183,15 +184,6 @@ func (b *bench) verify(ctx context.Context, token string) string {
 	}
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not after a minute: %s", what)
-		}
-	}
-}
-
 // running returns how many key sets are kept fresh in this process.
 func running() int {
 	stacks := make([]byte, 1<<20)
@@ -268,12 +260,12 @@ func TestReload(t *testing.T) { // not parallel, because of running
 		if b.Current().Find(stays.URL).Verifier != verifier {
 			t.Errorf("%s: the issuer that stays has another verifier", step.name)
 		}
-		eventually(t, fmt.Sprintf("%s: %d key sets are kept fresh", step.name, step.running), func() bool { return running() == step.running })
+		waittest.Until(t, fmt.Sprintf("%s: %d key sets are kept fresh", step.name, step.running), func() bool { return running() == step.running })
 		before := verified.Load()
-		eventually(t, "the good client goes on", func() bool { return verified.Load() > before })
+		waittest.Until(t, "the good client goes on", func() bool { return verified.Load() > before })
 	}
 	for url, want := range map[string]bool{stays.URL + "/jwks": true, other.URL + "/jwks": false, other.URL + "/moved": false} {
-		eventually(t, fmt.Sprintf("metrics of %s: %v", url, want), func() bool {
+		waittest.Until(t, fmt.Sprintf("metrics of %s: %v", url, want), func() bool {
 			_, newest := b.metric(t, "jwks_last_success_timestamp_seconds", url)
 			_, fetches := b.metric(t, "jwks_fetches_total", url)
 			return newest == want && fetches == want

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/livefile"
+	"tidings.example/shared/waittest"
 )
 
 // followed is a file that is good if it does not begin with "bad" and forbidden is false.
@@ -161,18 +161,10 @@ func TestRun(t *testing.T) {
 	go func() { ended <- f.Run(t.Context()) }()
 	go func() { ended <- (*livefile.File)(nil).Run(t.Context()) }()
 	f.write(t, "two")
-	select {
-	case <-f.changed:
-	case <-time.After(time.Minute):
-		t.Fatal("the change is not noticed")
-	}
+	waittest.Within(t, f.changed)
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	f.write(t, "three")
-	select {
-	case <-f.changed:
-	case <-time.After(time.Minute):
-		t.Fatal("the second change is not noticed")
-	}
+	waittest.Within(t, f.changed)
 }

@@ -22,6 +22,7 @@ import (
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
+	"tidings.example/shared/waittest"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -37,7 +38,7 @@ func start(t *testing.T, c service.Config, e httpserver.Endpoint) (addr string, 
 	c.HTTP = httpserver.Config{Name: "demosvc", Log: quiet, Endpoints: append(c.HTTP.Endpoints, e)}
 	end := make(chan error, 1)
 	go func() { end <- service.Run(ctx, c) }()
-	return <-opened, cancel, end
+	return waittest.Within(t, opened), cancel, end
 }
 
 func get(t *testing.T, client *http.Client, url string) (int, string) {
@@ -120,16 +121,16 @@ func TestRunStopsInOrder(t *testing.T) {
 		_, body := get(t, http.DefaultClient, "http://"+addr+"/slow")
 		answer <- body
 	}()
-	<-inside
+	waittest.Within(t, inside)
 	stop()
-	if err := <-ended; err != nil {
+	if err := waittest.Within(t, ended); err != nil {
 		t.Errorf("Run: %v", err)
 	}
-	if body := <-answer; body != "finished" {
+	if body := waittest.Within(t, answer); body != "finished" {
 		t.Errorf("the open request was answered %q", body)
 	}
 	for _, want := range []string{"drain with readiness 500", "request", "task"} {
-		if got := <-order; got != want {
+		if got := waittest.Within(t, order); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -160,9 +161,9 @@ func TestRunEndsWithinStopTimeout(t *testing.T) {
 	}
 	defer func() { _ = conn.Close() }()
 	_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-	<-inside
+	waittest.Within(t, inside)
 	stop()
-	if err := <-ended; err != nil {
+	if err := waittest.Within(t, ended); err != nil {
 		t.Errorf("Run: %v", err)
 	}
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
@@ -177,7 +178,7 @@ func TestRunReportsFailures(t *testing.T) {
 		StopDelay: time.Hour, // not waited for after a failure
 		Tasks:     []func(context.Context) error{func(context.Context) error { return failure }},
 	}, httpserver.Endpoint{Handler: http.NotFoundHandler()})
-	if err := <-ended; !errors.Is(err, failure) {
+	if err := waittest.Within(t, ended); !errors.Is(err, failure) {
 		t.Errorf("Run: %v, want the task's error", err)
 	}
 	_, stop, ended := start(t, service.Config{Tasks: []func(context.Context) error{
@@ -185,7 +186,7 @@ func TestRunReportsFailures(t *testing.T) {
 		func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, // the usual way to end, no failure
 	}}, httpserver.Endpoint{Handler: http.NotFoundHandler()})
 	stop()
-	if err := <-ended; !errors.Is(err, failure) || errors.Is(err, context.Canceled) {
+	if err := waittest.Within(t, ended); !errors.Is(err, failure) || errors.Is(err, context.Canceled) {
 		t.Errorf("a task that fails while stopping: %v", err)
 	}
 	_, stop, ended = start(t, service.Config{
@@ -193,7 +194,7 @@ func TestRunReportsFailures(t *testing.T) {
 		Tasks:       []func(context.Context) error{func(context.Context) error { select {} }},
 	}, httpserver.Endpoint{Handler: http.NotFoundHandler()})
 	stop()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "left behind") {
+	if err := waittest.Within(t, ended); err == nil || !strings.Contains(err.Error(), "left behind") {
 		t.Errorf("a task that does not end: %v", err)
 	}
 }

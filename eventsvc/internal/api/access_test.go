@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/waittest"
 )
 
 // TestWithoutAToken: every path is answered 401, unknown ones too, except the
@@ -83,7 +84,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 		req.Header.Set("Authorization", "Bearer bad")
 		w.server.ServeHTTP(first, req)
 	})
-	within(t, first.arrived)
+	waittest.Within(t, first.arrived)
 	if a := w.as("bad", "GET", eventsPath, "").must(429); a.header.Get("Retry-After") != "1" {
 		t.Errorf("%v", a.header)
 	}

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -16,6 +15,7 @@ import (
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/waittest"
 )
 
 // TestAudit: one line per request with caller, verb, object, code and rule, and
@@ -151,9 +151,7 @@ func TestWritesWithoutAudit(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- log.Run(ctx) }()
-		for log.Failing(t.Context()) == nil {
-			runtime.Gosched()
-		}
+		waittest.Until(t, "the log is failing", func() bool { return log.Failing(t.Context()) != nil })
 		code := map[bool]int{false: 0, true: http.StatusServiceUnavailable}[refuse]
 		for _, c := range []struct {
 			method, path, body, media string
@@ -178,7 +176,7 @@ func TestWritesWithoutAudit(t *testing.T) {
 			t.Error("no metric tells that the audit log fails")
 		}
 		stop()
-		if err := within(t, ended); err == nil {
+		if err := waittest.Within(t, ended); err == nil {
 			t.Error("entries are lost, and nobody is told at the end")
 		}
 	}

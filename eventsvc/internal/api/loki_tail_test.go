@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/shared/waittest"
 )
 
 // tailed is an open tail.
@@ -133,7 +134,7 @@ func TestLokiTailLimits(t *testing.T) {
 	equal(t, w.metric("eventsvc_requests_refused_total", "client-tails"), 1.0)
 	w.watch(srv, corePath+"?watch=true") // is no tail
 	_ = open[0].conn.CloseNow()
-	w.soon("a tail can be opened when another one has ended", func() bool { return w.refusedTail(t, srv, `{}`) == "opened" })
+	waittest.Until(t, "a tail can be opened when another one has ended", func() bool { return w.refusedTail(t, srv, `{}`) == "opened" })
 }
 
 // TestLokiLongLines: what a request keeps of lines is bounded, wherever it keeps them. Long
@@ -156,18 +157,6 @@ func TestLokiLongLines(t *testing.T) {
 	equal(t, w.refusedTail(t, w.serve(), `{} | json`), "400")
 }
 
-// soon waits until a condition holds.
-func (w *world) soon(what string, holds func() bool) {
-	w.t.Helper()
-	ctx, cancel := context.WithTimeout(w.t.Context(), 10*time.Second)
-	defer cancel()
-	for !holds() {
-		if ctx.Err() != nil {
-			w.t.Fatalf("not within 10 s: %s", what)
-		}
-	}
-}
-
 // TestLokiTailTakesTurns: a tail holds a seat while it matches a change, which may take
 // minutes, none while it waits, and stops when its client leaves or the server does.
 func TestLokiTailTakesTurns(t *testing.T) {
@@ -186,9 +175,9 @@ func TestLokiTailTakesTurns(t *testing.T) {
 			equal(t, c.next(), "short")
 			equal(t, working(), 0.0)
 			w.do("POST", corePath, `{"metadata":{"name":"b"},"involvedObject":{"namespace":"default"},"message":"`+strings.Repeat("x", 1<<20)+`"}`).must(201)
-			w.soon("the tail has a seat", func() bool { return working() == 1 })
+			waittest.Until(t, "the tail has a seat", func() bool { return working() == 1 })
 			ends(w, c)
-			w.soon("the tail has ended", func() bool { return sum(t, reg, "eventsvc_watches") == 0 && working() == 0 })
+			waittest.Until(t, "the tail has ended", func() bool { return sum(t, reg, "eventsvc_watches") == 0 && working() == 0 })
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/waittest"
 )
 
 const testIssuer = "https://issuer.example"
@@ -430,7 +431,7 @@ func TestWithdrawnKeysEndWatches(t *testing.T) {
 	equal(t, kind, "BOOKMARK")
 	s.ended()
 	stop()
-	if err := within(t, done); err != nil {
+	if err := waittest.Within(t, done); err != nil {
 		t.Error(err)
 	}
 }

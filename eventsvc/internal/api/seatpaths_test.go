@@ -9,11 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/waittest"
 )
 
 // seatCounter is a store that counts the seats that are held while it is called,
@@ -74,6 +76,16 @@ func (w *world) seats(name string) (n float64) {
 	return n
 }
 
+// unseated waits until no request holds a seat. Any goroutine may call it, so it tells of a lost wait and goes on.
+func (w *world) unseated() {
+	for began := time.Now(); w.seats("eventsvc_requests_working") > 0; <-time.After(time.Millisecond) {
+		if time.Since(began) > waittest.Most {
+			w.t.Errorf("a seat is held for %s:\n%s", waittest.Most, waittest.Stacks())
+			return
+		}
+	}
+}
+
 // slowClient takes an answer only when no seat is held any more.
 type slowClient struct {
 	*httptest.ResponseRecorder
@@ -81,11 +93,7 @@ type slowClient struct {
 }
 
 func (c *slowClient) Write(b []byte) (int, error) {
-	for c.w.seats("eventsvc_requests_working") > 0 {
-		if c.w.t.Context().Err() != nil {
-			return 0, c.w.t.Context().Err()
-		}
-	}
+	c.w.unseated()
 	return c.ResponseRecorder.Write(b)
 }
 
@@ -105,8 +113,7 @@ type watcher struct {
 }
 
 func (c *watcher) leave() {
-	for c.w.seats("eventsvc_requests_working") > 0 && c.w.t.Context().Err() == nil {
-	}
+	c.w.unseated()
 	c.hangUp()
 }
 

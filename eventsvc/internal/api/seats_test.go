@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/waittest"
 )
 
 // slowStore lets reads wait until it is told to go on.
@@ -81,30 +82,25 @@ func TestClientsTakeTurns(t *testing.T) {
 	for range flood {
 		w.send(t.Context(), &wait, "flood", "f")
 	}
-	for w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") < flood {
-		select { // until all have arrived
-		case <-t.Context().Done():
-			t.Fatal("the flood does not arrive")
-		default:
-		}
-	}
+	waittest.Until(t, "all of the flood have arrived", func() bool {
+		return w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") >= flood
+	})
 	working := int(w.metric("eventsvc_requests_working", "read"))
 	if working >= flood {
 		t.Fatalf("%d requests work at once", working)
 	}
 	good := w.send(t.Context(), &wait, "good", "g")
-	for w.metric("eventsvc_requests_waiting", "read") < float64(flood-working+1) {
-	}
+	waittest.Until(t, "the good one waits", func() bool { return w.metric("eventsvc_requests_waiting", "read") >= float64(flood-working+1) })
 	w.as("writer", "POST", eventsPath, newEvent("w")).must(201)
 	for range working {
-		within(t, slow.arrived)
+		waittest.Within(t, slow.arrived)
 	}
 	slow.proceed <- struct{}{}
-	if next := within(t, slow.arrived); next != "g" {
+	if next := waittest.Within(t, slow.arrived); next != "g" {
 		t.Errorf("the next is %s", next)
 	}
 	close(slow.proceed)
-	if code := within(t, good); code != http.StatusNotFound {
+	if code := waittest.Within(t, good); code != http.StatusNotFound {
 		t.Error(code)
 	}
 	wait.Wait()
@@ -121,7 +117,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 	var wait sync.WaitGroup
 	for _, caller := range []string{"a", "a", "b"} {
 		w.send(t.Context(), &wait, caller, "x")
-		within(t, slow.arrived)
+		waittest.Within(t, slow.arrived)
 	}
 	for caller, limit := range map[string]string{"a": "client-requests", "b": "requests"} {
 		a := w.as(caller, "GET", eventsPath+"/x", "").must(http.StatusTooManyRequests)
@@ -130,9 +126,9 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 		}
 	}
 	fresh := w.send(t.Context(), &wait, "c", "x")
-	within(t, slow.arrived)
+	waittest.Within(t, slow.arrived)
 	close(slow.proceed)
-	if code := within(t, fresh); code != http.StatusNotFound {
+	if code := waittest.Within(t, fresh); code != http.StatusNotFound {
 		t.Error(code)
 	}
 	wait.Wait()
@@ -150,11 +146,11 @@ func TestWaitingRequestsCanLeave(t *testing.T) {
 	for range flood {
 		w.send(ctx, &wait, "flood", "f")
 	}
-	for w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") < flood {
-	}
+	waittest.Until(t, "all of the flood have arrived", func() bool {
+		return w.metric("eventsvc_requests_waiting", "read")+w.metric("eventsvc_requests_working", "read") >= flood
+	})
 	hangUp()
-	for w.metric("eventsvc_requests_waiting", "read") > 0 {
-	}
+	waittest.Until(t, "nobody waits", func() bool { return w.metric("eventsvc_requests_waiting", "read") == 0 })
 	close(slow.proceed)
 	wait.Wait()
 	w.as("good", "GET", eventsPath+"/x", "").must(404)
@@ -186,7 +182,7 @@ func TestSlowSendersHoldNobodyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = body.Close()
-	if code := within(t, done); code != http.StatusCreated {
+	if code := waittest.Within(t, done); code != http.StatusCreated {
 		t.Error(code)
 	}
 }
@@ -269,8 +265,9 @@ func TestWatchesBeginInTurn(t *testing.T) {
 		})
 	}
 	waiting := func(n int) {
-		for w.metric("eventsvc_requests_waiting", "watch")+w.metric("eventsvc_requests_working", "watch") < float64(n) {
-		}
+		waittest.Until(t, "the watches have arrived", func() bool {
+			return w.metric("eventsvc_requests_waiting", "watch")+w.metric("eventsvc_requests_working", "watch") >= float64(n)
+		})
 	}
 	const flood = 50
 	for range flood {
@@ -279,14 +276,14 @@ func TestWatchesBeginInTurn(t *testing.T) {
 	waiting(flood)
 	working := int(w.metric("eventsvc_requests_working", "watch"))
 	for range working {
-		within(t, slow.arrived)
+		waittest.Within(t, slow.arrived)
 	}
 	open("good")
 	waiting(flood + 1)
 	w.as("writer", "POST", eventsPath, newEvent("a")).must(201)
 	w.as("reader", "GET", eventsPath+"/a", "").must(200)
 	slow.proceed <- struct{}{}
-	if next := within(t, slow.arrived); next != "good" {
+	if next := waittest.Within(t, slow.arrived); next != "good" {
 		t.Errorf("the next is %s", next)
 	}
 	hangUp()

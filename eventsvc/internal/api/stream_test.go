@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
+	"tidings.example/shared/waittest"
 )
 
 // stream is an open watch over a real connection.
@@ -45,7 +45,7 @@ func (w *world) serve() *running {
 	go func() { ended <- service.Run(ctx, c) }()
 	r := &running{<-opened, http.DefaultClient, sync.OnceFunc(func() {
 		stop()
-		if err := within(w.t, ended); err != nil {
+		if err := waittest.Within(w.t, ended); err != nil {
 			w.t.Error(err)
 		}
 	})}
@@ -57,7 +57,7 @@ func (w *world) serve() *running {
 func (w *world) watch(srv *running, path string, headers ...string) *stream {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
-	lost := time.AfterFunc(mostWait, cancel) // not even a header came
+	lost := time.AfterFunc(waittest.Most, cancel) // not even a header came
 	defer lost.Stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
 	if err != nil {
@@ -101,29 +101,13 @@ func (s *stream) next() (kind string, object map[string]any) {
 	return event.Type, event.Object
 }
 
-// mostWait is how long a test waits for what comes at once unless it is lost.
-const mostWait = 10 * time.Second
-
-// within receives what others send, or waits until they close the channel. If nothing comes the
-// test fails, and shows what all goroutines do.
-func within[T any](t testing.TB, from <-chan T) (v T) {
-	t.Helper()
-	select {
-	case v = <-from:
-	case <-time.After(mostWait):
-		stacks := make([]byte, 1<<20)
-		t.Fatalf("waited for %s in vain:\n%s", mostWait, stacks[:runtime.Stack(stacks, true)])
-	}
-	return v
-}
-
 // scan reads the next line. If nothing comes and the watch does not end, the test fails, and shows
 // what all goroutines do.
 func (s *stream) scan() bool {
 	s.t.Helper()
 	read := make(chan bool, 1)
 	go func() { read <- s.lines.Scan() }()
-	return within(s.t, read)
+	return waittest.Within(s.t, read)
 }
 
 // take reads n events.

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/shared/waittest"
 )
 
 const (
@@ -308,7 +309,7 @@ func TestListThenWatch(t *testing.T) {
 	for _, c := range s.take(n - len(seen)) {
 		seen[c.Name]++
 	}
-	within(t, done)
+	waittest.Within(t, done)
 	equal(t, len(seen), n)
 	for name, times := range seen {
 		if times != 1 {

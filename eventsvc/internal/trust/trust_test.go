@@ -19,6 +19,7 @@ import (
 
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/waittest"
 )
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
@@ -62,7 +63,7 @@ func TestRemovedWhileWaiting(t *testing.T) {
 		_, err := trusted.Verify(t.Context(), input+"."+encode(signature))
 		refused <- err
 	}()
-	<-asked
+	waittest.Within(t, asked)
 	var running sync.WaitGroup
 	running.Go(func() { _ = trusted.Run(t.Context()) })
 	t.Cleanup(running.Wait) // the context has ended then
@@ -72,9 +73,9 @@ func TestRemovedWhileWaiting(t *testing.T) {
 	if err := os.Rename(path+".new", path); err != nil {
 		t.Fatal(err)
 	}
-	<-changed
+	waittest.Within(t, changed)
 	close(answer)
-	if err := <-refused; err == nil || err.Error() != "other issuer" {
+	if err := waittest.Within(t, refused); err == nil || err.Error() != "other issuer" {
 		t.Errorf("%v", err)
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/waittest"
 	"tidings.example/tokensvc/internal/federation"
 )
 
@@ -187,9 +188,7 @@ func TestHostileIssuers(t *testing.T) {
 				}()
 			}
 			if name == "slow" { // others are served while its assertions wait, and these end with their requests
-				for hostile.fetches.Load() == 0 {
-					time.Sleep(time.Millisecond)
-				}
+				waittest.Until(t, "the keys are fetched", func() bool { return hostile.fetches.Load() > 0 })
 				leave()
 			}
 			if subject, err := verify(t.Context(), f, good.token("k")); err != nil || subject != "system:serviceaccount:shop:reporter" {
@@ -201,7 +200,7 @@ func TestHostileIssuers(t *testing.T) {
 			}
 			for range cap(waiting) {
 				var refusal *bearer.Error
-				if err := <-waiting; !errors.As(err, &refusal) || refusal.Status != want {
+				if err := waittest.Within(t, waiting); !errors.As(err, &refusal) || refusal.Status != want {
 					t.Errorf("%v, want status %d", err, want)
 				}
 			}
@@ -228,20 +227,16 @@ func TestRemovedWhileWaiting(t *testing.T) {
 		_, err := verify(t.Context(), f, removed.token("k"))
 		refused <- err
 	}()
-	for removed.fetches.Load() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the keys are fetched", func() bool { return removed.fetches.Load() > 0 })
 	var running sync.WaitGroup
 	running.Go(func() { _ = f.Run(t.Context()) })
 	t.Cleanup(running.Wait) // the context has ended then
 	if err := os.Rename(file(t, newCluster(t, nil).entry(t)), path); err != nil {
 		t.Fatal(err)
 	}
-	for f.Trusts(removed.URL) {
-		time.Sleep(time.Millisecond)
-	}
+	waittest.Until(t, "the issuer is removed", func() bool { return !f.Trusts(removed.URL) })
 	close(answer)
-	if err := <-refused; err == nil || err.Error() != "other issuer" {
+	if err := waittest.Within(t, refused); err == nil || err.Error() != "other issuer" {
 		t.Errorf("%v", err)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/waittest"
 )
 
 // R17: a backup that was taken under load is exactly the state of one revision.
@@ -67,7 +67,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		}
 	}
 	cancel()
-	storetest.Join(t, &writers)
+	waittest.Join(t, &writers)
 }
 
 // backUp takes a backup, whose size must be what was said.
@@ -157,7 +157,7 @@ func TestOneRestoreAtATime(t *testing.T) {
 		t.Errorf("the second: %v, want %v", err, store.ErrInUse)
 	}
 	_, err := w.Write(backup[1000:])
-	if err := errors.Join(err, w.Close(), storetest.Within(t, first)); err != nil {
+	if err := errors.Join(err, w.Close(), waittest.Within(t, first)); err != nil {
 		t.Errorf("the first: %v", err)
 	}
 	db = open(t, bolt.Options{Dir: dir})
@@ -205,7 +205,7 @@ func TestCompactUnderLoad(t *testing.T) {
 		}
 	}
 	cancel()
-	storetest.Join(t, &users)
+	waittest.Join(t, &users)
 	check(t, db)
 	if s := db.Stats(); s.Events != 300 {
 		t.Errorf("%d events, want 300", s.Events)

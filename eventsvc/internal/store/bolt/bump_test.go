@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/waittest"
 )
 
 // expires checks that nothing can be read at a revision, or watched after it.
@@ -173,7 +174,7 @@ func TestBumpWhileOpen(t *testing.T) {
 		}
 	}
 	cancel()
-	storetest.Join(t, &all)
+	waittest.Join(t, &all)
 	if err := db.Compact(t.Context(), false, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/waittest"
 )
 
 // R1 to R9: with all sealed log files compressed, the store promises the same.
@@ -380,13 +381,13 @@ func TestCompressionUnderLoad(t *testing.T) {
 		}
 	})
 	for range 2 {
-		storetest.Within(t, rounds)
+		waittest.Within(t, rounds)
 		if _, err := store.Read(t.Context(), db, key(1)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	cancel()
-	if err := storetest.Within(t, converted); !errors.Is(err, context.Canceled) {
+	if err := waittest.Within(t, converted); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	if n := db.Stats().Events; n != 2000 {

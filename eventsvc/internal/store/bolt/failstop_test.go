@@ -11,8 +11,8 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
+	"tidings.example/shared/waittest"
 )
 
 // syncBuffer collects what several goroutines write.
@@ -68,7 +68,7 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 				}
 			}
 			refuses(t, db)
-			if err := storetest.Within(t, stopped); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), file) {
+			if err := waittest.Within(t, stopped); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), file) {
 				t.Errorf("the store has stopped with %v, want the file and why", err)
 			}
 			want := dump(t, db)

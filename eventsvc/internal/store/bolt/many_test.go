@@ -12,6 +12,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/waittest"
 )
 
 // R11, R14, R15: memory does not depend on how many events there are, the next
@@ -89,5 +90,5 @@ func writeMeanwhile(t *testing.T, db *bolt.DB) (slowest func() time.Duration, st
 			pause(ctx, time.Millisecond)
 		}
 	})
-	return func() time.Duration { return longest.Round(time.Millisecond) }, func() { cancel(); storetest.Join(t, &wg) }
+	return func() time.Duration { return longest.Round(time.Millisecond) }, func() { cancel(); waittest.Join(t, &wg) }
 }

@@ -9,6 +9,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/waittest"
 )
 
 // TestRemainingWhileEventsChange: the first page of a list says how many events are behind
@@ -54,7 +55,7 @@ func TestRemainingWhileEventsChange(t *testing.T) {
 		}
 	}
 	done.Store(true)
-	storetest.Join(t, &writing)
+	waittest.Join(t, &writing)
 	check(t, db)
 }
 

@@ -23,6 +23,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/waittest"
 )
 
 // allTime is more than tests observe.
@@ -472,7 +473,7 @@ func TestTimelineWhileWritten(t *testing.T) {
 			break
 		}
 	}
-	storetest.Join(t, &running)
+	waittest.Join(t, &running)
 	t.Logf("%d reads of %d segments", reads, len(db.Segments()))
 }
 
@@ -533,7 +534,7 @@ func TestTimelineLetsGo(t *testing.T) {
 				}
 				done := make(chan error, 1)
 				go func() { done <- db.Close() }()
-				if err := storetest.Within(t, done); err != nil { // the store does not wait for the function
+				if err := waittest.Within(t, done); err != nil { // the store does not wait for the function
 					t.Error(err)
 				}
 				return false

@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/usage"
+	"tidings.example/shared/waittest"
 )
 
 // TestReadersBesideRewrites: files are put in the place of others, and those
@@ -50,7 +50,7 @@ func TestReadersBesideRewrites(t *testing.T) {
 		}
 	}
 	stop()
-	storetest.Join(t, &all)
+	waittest.Join(t, &all)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
+	"tidings.example/shared/waittest"
 )
 
 const firstLog = "log-00000000000000000002.db"
@@ -220,5 +220,5 @@ func TestChangesWhileWritten(t *testing.T) {
 		}
 	}
 	stop.Store(true)
-	storetest.Join(t, &writer)
+	waittest.Join(t, &writer)
 }

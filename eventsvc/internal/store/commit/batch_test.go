@@ -12,6 +12,7 @@ import (
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/storetest/parts"
 	"tidings.example/eventsvc/internal/watch"
+	"tidings.example/shared/waittest"
 )
 
 // hold keeps the committer from taking writes until release is called.
@@ -21,11 +22,11 @@ func hold(t *testing.T, p *parts.Parts) (release func()) {
 	go func() {
 		done <- p.Committer.Queue.Do(context.Background(), func() error { close(held); <-proceed; return nil })
 	}()
-	storetest.Within(t, held)
+	waittest.Within(t, held)
 	return func() {
 		t.Helper()
 		close(proceed)
-		if err := storetest.Within(t, done); err != nil {
+		if err := waittest.Within(t, done); err != nil {
 			t.Error(err)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/waittest"
 )
 
 // compress has the copies of these tests compress their log files as soon as they are sealed.
@@ -53,7 +54,7 @@ func open(t testing.TB, o postgres.Options) *postgres.DB {
 // ready waits until a replica has caught up.
 func ready(t testing.TB, db *postgres.DB) {
 	t.Helper()
-	storetest.Becomes(t, func() error { return db.Ready(t.Context()) })
+	waittest.Becomes(t, func() error { return db.Ready(t.Context()) })
 }
 
 // engine runs the conformance suite through one or more replicas, which take turns.

@@ -13,6 +13,7 @@ import (
 	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/waittest"
 )
 
 // A primary that is killed under load, with a synchronous standby that takes over, loses no acknowledged write. A watch that is
@@ -61,7 +62,7 @@ func TestFailover(t *testing.T) {
 	more := func(n int) {
 		t.Helper()
 		from := count()
-		storetest.Becomes(t, func() error {
+		waittest.Becomes(t, func() error {
 			if got := count() - from; got < n {
 				return fmt.Errorf("%d writes are acknowledged, want %d", got, n)
 			}
@@ -72,7 +73,7 @@ func TestFailover(t *testing.T) {
 	pair.KillPrimary(t)
 	more(300)
 	stop.Store(true)
-	storetest.Join(t, &writers)
+	waittest.Join(t, &writers)
 	t.Logf("%d writes; none was acknowledged for %s, from %s on", len(acknowledged), gap.Round(time.Millisecond), longest.Format(time.TimeOnly))
 
 	healthy(t, dsn, replicas...)
@@ -104,9 +105,9 @@ func TestStandbyGivenUp(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.StartPair(t)
 	db := open(t, options(service(t, pair.DSN), t.TempDir()))
-	storetest.Becomes(t, func() error { return db.Standby(t.Context()) })
+	waittest.Becomes(t, func() error { return db.Standby(t.Context()) })
 	pair.Asynchronous(t)
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		if db.Standby(t.Context()) == nil {
 			return errors.New("nobody says that commits do not wait any more")
 		}
@@ -127,7 +128,7 @@ func TestFailoverBehindTheBackOfReplicas(t *testing.T) {
 	options := []postgres.Options{registered(impatient(dsn, t.TempDir())), registered(impatient(dsn, t.TempDir()))}
 	saw, other := open(t, options[0]), open(t, options[1])
 	kept := created(t, saw, "kept")
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		if at := other.Revision(); at != kept {
 			return fmt.Errorf("the other replica is at revision %d, want %d", at, kept)
 		}

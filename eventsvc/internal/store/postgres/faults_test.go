@@ -13,8 +13,8 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/postgres"
-	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/waittest"
 )
 
 var long = flag.Bool("long", false, "run the tests of failovers that lose commits 20 times")
@@ -29,7 +29,7 @@ func impatient(dsn, dir string) postgres.Options {
 // created creates an event, again and again while nothing can be written, and returns its revision.
 func created(t testing.TB, db *postgres.DB, name string) (revision uint64) {
 	t.Helper()
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		r, err := store.Create(t.Context(), db, store.Key{Namespace: "a", Name: name}, store.Draft{Value: []byte(name)})
 		revision = r.Revision
 		return err
@@ -57,7 +57,7 @@ func TestPausedPrimary(t *testing.T) {
 	replicas := []*postgres.DB{open(t, impatient(dsn, t.TempDir())), open(t, impatient(dsn, t.TempDir()))}
 	before := created(t, replicas[0], "before")
 	pair.PausePrimary(t)
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		if replicas[0].Connected(t.Context()) == nil {
 			return errors.New("the tail has not noticed")
 		}
@@ -87,7 +87,7 @@ func TestReadOnlyPrimary(t *testing.T) {
 		pgtest.Exec(t, pair.DSN, "SELECT pg_reload_conf()")
 	}
 	set("on")
-	storetest.Becomes(t, func() error { // until the server has read its settings
+	waittest.Becomes(t, func() error { // until the server has read its settings
 		_, err := store.Create(t.Context(), db, store.Key{Namespace: "a", Name: rand.Text()}, store.Draft{Value: []byte("v")})
 		if !errors.Is(err, store.ErrUnavailable) || db.Connected(t.Context()) == nil {
 			return fmt.Errorf("a read-only server is followed, and a write ends with %w", err)
@@ -168,7 +168,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 	limit(0)
 	pgtest.Exec(t, owner, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'eventsvc_service' AND datname = current_database()")
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		if db.Connected(t.Context()) == nil {
 			return errors.New("the database is followed without a connection")
 		}
@@ -201,7 +201,7 @@ func TestFailoverThatLoses(t *testing.T) {
 				lost = created(t, replicas[0], fmt.Sprintf("lost%d", i))
 			}
 			pair.KillPrimary(t)
-			storetest.Becomes(t, func() error {
+			waittest.Becomes(t, func() error {
 				if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch < 2 {
 					return fmt.Errorf("the loss is not found: %+v, %w", r, err)
 				}
@@ -244,7 +244,7 @@ func TestDatabaseClockJumps(t *testing.T) {
 			t.Errorf("%s is of %v, before the one of %v", name, record.Time, last)
 		}
 		last = record.Time
-		storetest.Becomes(t, func() error {
+		waittest.Becomes(t, func() error {
 			if !postgres.Keeps(db) {
 				return errors.New("it does not clear away")
 			}

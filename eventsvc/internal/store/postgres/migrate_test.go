@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/store/postgres"
-	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/certtest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/waittest"
 )
 
 // service returns the DSN of a role that may serve from a database, and that may not change its schema.
@@ -109,7 +109,7 @@ func TestVerifyFull(t *testing.T) {
 	}
 	refused := func(authority, because string) {
 		t.Helper()
-		storetest.Becomes(t, func() error { // the server applies its new settings some time later
+		waittest.Becomes(t, func() error { // the server applies its new settings some time later
 			if err := ask(authority); err == nil || !strings.Contains(err.Error(), because) {
 				return errors.Join(err, fmt.Errorf("want %q", because))
 			}
@@ -120,7 +120,7 @@ func TestVerifyFull(t *testing.T) {
 	certtest.Write(t, stranger, "127.0.0.1")
 	refused(filepath.Join(stranger, "ca.crt"), "refused TLS")
 	authority := pgtest.Encrypt(t, dsn, "127.0.0.1")
-	storetest.Becomes(t, func() error { return ask(authority) })
+	waittest.Becomes(t, func() error { return ask(authority) })
 	refused(filepath.Join(stranger, "ca.crt"), "unknown authority")
 	refused(pgtest.Encrypt(t, dsn, "db.example"), "because it doesn't contain any IP SANs") // the DSN has an address
 }

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/waittest"
 )
 
 // Replicas work behind a PgBouncer that pools by session and has no settings for them, with a role that has none either, and with
@@ -51,7 +52,7 @@ func TestPgBouncer(t *testing.T) {
 			}
 			healthy(t, dsn, replicas...)
 			// The keeper and the tail hold what belongs to a session: a lock, and a subscription.
-			storetest.Becomes(t, func() error {
+			waittest.Becomes(t, func() error {
 				if postgres.Keeps(replicas[0]) == postgres.Keeps(replicas[1]) {
 					return fmt.Errorf("not one replica clears away")
 				}
@@ -70,7 +71,7 @@ func TestPgBouncerWithoutSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		_, read := db.Fresh(t.Context())
 		_, write := store.Create(t.Context(), db, store.Key{Namespace: "a", Name: rand.Text()}, store.Draft{Value: []byte("v")})
 		if err := errors.Join(db.Connected(t.Context()), read, write); err == nil || !strings.Contains(err.Error(), "pool_mode = session") {

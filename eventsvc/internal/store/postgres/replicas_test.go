@@ -17,6 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/waittest"
 )
 
 // linear is a replica as the API uses it: a read first makes the copy fresh.
@@ -53,7 +54,7 @@ func TestLinearizableOverLostConnections(t *testing.T) {
 	})
 	storetest.Linearizable(t, 150, linear{a}, linear{b})
 	cancel()
-	storetest.Join(t, &wg)
+	waittest.Join(t, &wg)
 	healthy(t, dsn, a, b)
 }
 
@@ -66,7 +67,7 @@ func healthy(t testing.TB, dsn string, replicas ...*postgres.DB) {
 	}
 	var first string
 	for i, db := range replicas {
-		storetest.Becomes(t, func() error { _, err := db.Fresh(t.Context()); return err })
+		waittest.Becomes(t, func() error { _, err := db.Fresh(t.Context()); return err })
 		records, page, err := store.Records(t.Context(), db, store.Query{})
 		all := fmt.Sprint(page.Revision, records, err)
 		if first == "" {
@@ -117,7 +118,7 @@ func TestWatchMovesBetweenReplicas(t *testing.T) {
 		}
 		w.Close()
 	}
-	storetest.Join(t, &wg)
+	waittest.Join(t, &wg)
 }
 
 // A copy never leaves a record out that the tail has not seen although the head is behind it. PostgreSQL shows that for a moment
@@ -133,7 +134,7 @@ func TestHeadAheadOfTheLog(t *testing.T) {
 	}
 	defer watcher.Close()
 	pgtest.Exec(t, owner, "UPDATE eventsvc.head SET revision = revision + 1")
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		if behind := postgres.Behind(db); behind != 1 {
 			return fmt.Errorf("the copy is %d revisions behind, want 1", behind)
 		}
@@ -233,7 +234,7 @@ func TestLostCommits(t *testing.T) {
 		var last store.Record
 		create := func(db *postgres.DB, name string) {
 			t.Helper()
-			storetest.Becomes(t, func() (err error) {
+			waittest.Becomes(t, func() (err error) {
 				last, err = store.Create(t.Context(), db, store.Key{Namespace: "a", Name: name}, store.Draft{Value: []byte(name)})
 				return err
 			})
@@ -257,7 +258,7 @@ func TestLostCommits(t *testing.T) {
 		if try%4 < 2 { // revisions that were lost are given out again, before the loss is found
 			create(other, "new")
 		}
-		storetest.Becomes(t, func() error {
+		waittest.Becomes(t, func() error {
 			if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != 2 {
 				return fmt.Errorf("try %d: the loss is not found: %+v, %w", try, r, err)
 			}
@@ -303,7 +304,7 @@ func TestLossIsNamed(t *testing.T) {
 	}
 	loseAfter(t, owner, kept)
 	for i := range said {
-		storetest.Becomes(t, func() error {
+		waittest.Becomes(t, func() error {
 			if want := fmt.Sprintf(`"revision":%d,"database":%d,`, lost, kept); !strings.Contains(said[i].String(), want) {
 				return fmt.Errorf("replica %d does not say %s:\n%s", i, want, &said[i])
 			}
@@ -324,7 +325,7 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 	acknowledged := map[uint64]string{}
 	var writers sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
-	defer storetest.Join(t, &writers)
+	defer waittest.Join(t, &writers)
 	defer stop()
 	for writer := range 8 {
 		writers.Go(func() {
@@ -350,7 +351,7 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 	count := func() int { mu.Lock(); defer mu.Unlock(); return len(acknowledged) }
 	for epoch := uint64(2); epoch < 7; epoch++ {
 		from := count()
-		storetest.Becomes(t, func() error {
+		waittest.Becomes(t, func() error {
 			if n := count() - from; n < 60 {
 				return fmt.Errorf("%d writes are acknowledged", n)
 			}
@@ -361,7 +362,7 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 			UPDATE eventsvc.head SET revision = kept;
 			DELETE FROM eventsvc.objects WHERE revision > kept; DELETE FROM eventsvc.log WHERE revision > kept; DELETE FROM eventsvc.writer;
 		END $$`)
-		storetest.Becomes(t, func() error {
+		waittest.Becomes(t, func() error {
 			if r, err := postgres.Check(t.Context(), postgres.Access{DSN: dsn}); err != nil || r.Epoch != epoch {
 				return errors.Join(err, fmt.Errorf("%+v; want epoch %d", r, epoch))
 			}
@@ -369,7 +370,7 @@ func TestLostCommitsUnderLoad(t *testing.T) {
 		})
 	}
 	stop()
-	storetest.Join(t, &writers)
+	waittest.Join(t, &writers)
 	healthy(t, dsn, db)
 }
 
@@ -417,7 +418,7 @@ func TestLostCommitsRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	loseAfter(t, owner, kept)
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		if n := losses(t, other); n != 1 {
 			return fmt.Errorf("the loss was found %v times", n)
 		}
@@ -477,7 +478,7 @@ func TestRetentionOverReplicas(t *testing.T) {
 	}
 	keeper := func() (db *postgres.DB) {
 		t.Helper()
-		storetest.Becomes(t, func() error {
+		waittest.Becomes(t, func() error {
 			held := 0
 			for _, one := range all {
 				if postgres.Keeps(one) {
@@ -494,7 +495,7 @@ func TestRetentionOverReplicas(t *testing.T) {
 	for len(all) > 0 {
 		name := fmt.Sprint("of ", len(all))
 		first := created(t, all[0], name)
-		storetest.Becomes(t, func() error {
+		waittest.Becomes(t, func() error {
 			for _, db := range all {
 				if err := db.Maintain(t.Context()); err != nil {
 					return err

@@ -13,8 +13,8 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/postgres"
-	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/waittest"
 )
 
 // number returns what a query of one number finds at the first server of a DSN that can be reached.
@@ -34,7 +34,7 @@ func number(t testing.TB, dsn, query string) (n int64) {
 // becomes waits until a query of one number finds it.
 func becomes(t testing.TB, dsn, query string, want int64) {
 	t.Helper()
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		if n := number(t, dsn, query); n != want {
 			return fmt.Errorf("%s: %d, want %d", query, n, want)
 		}
@@ -63,7 +63,7 @@ func TestWaitForStandbyEnds(t *testing.T) {
 			pair.RestartPrimary(t)
 		}, 1},
 		"time limit of the service": {func(t *testing.T, pair *pgtest.Pair, writer postgres.Options) {
-			storetest.Becomes(t, func() error {
+			waittest.Becomes(t, func() error {
 				if metric(t, writer, "store_database_ambiguous_commits_total") == 0 {
 					return errors.New("the service waits")
 				}
@@ -101,7 +101,7 @@ func TestWaitForStandbyEnds(t *testing.T) {
 				end.does(t, pair, options[0])
 				becomes(t, pair.DSN, fmt.Sprintf("SELECT count(*) FROM eventsvc.log WHERE revision > %d", before), end.shows)
 				for i, db := range replicas { // the tails have seen that there is something
-					storetest.Becomes(t, func() error {
+					waittest.Becomes(t, func() error {
 						if n := postgres.Behind(db); int64(n) != end.shows {
 							return fmt.Errorf("replica %d is %d revisions behind, want %d", i, n, end.shows)
 						}
@@ -121,7 +121,7 @@ func TestWaitForStandbyEnds(t *testing.T) {
 				} else {
 					pair.Attach(t)
 				}
-				r := storetest.Within(t, answered)
+				r := waittest.Within(t, answered)
 				healthy(t, dsn, replicas...)
 				for i, db := range replicas {
 					if there, err := store.Read(t.Context(), db, store.Key{Namespace: "a", Name: "waits"}); err != nil || there.Revision != r.Revision {
@@ -143,9 +143,9 @@ func TestConfirmedByAnother(t *testing.T) {
 	dsn := service(t, pair.DSN)
 	db := open(t, options(dsn, t.TempDir()))
 	before := created(t, db, "before")
-	storetest.Becomes(t, func() error { return db.Standby(t.Context()) })
+	waittest.Becomes(t, func() error { return db.Standby(t.Context()) })
 	pgtest.Exec(t, dsn, `SET search_path = eventsvc; SELECT commit_batch(1, gen_random_uuid(), 1, '{1}', '{a}', '{other}', '{0}', '{""}', '{""}')`)
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		if at := db.Revision(); at != before+1 {
 			return fmt.Errorf("the copy is at revision %d, want %d", at, before+1)
 		}
@@ -169,10 +169,10 @@ func TestStandbyAway(t *testing.T) {
 			o.Copy.Log = slog.New(slog.NewJSONHandler(&log, nil))
 			writer, other := open(t, impatient(dsn, t.TempDir())), open(t, o)
 			created(t, writer, "before")
-			storetest.Becomes(t, func() error { return other.Standby(t.Context()) })
+			waittest.Becomes(t, func() error { return other.Standby(t.Context()) })
 			says := func(want string, missing float64, waits bool) {
 				t.Helper()
-				storetest.Becomes(t, func() error {
+				waittest.Becomes(t, func() error {
 					err := other.Standby(t.Context())
 					m, w := metric(t, o, "store_database_standbys_missing"), metric(t, o, "store_database_standby_wait_seconds")
 					if !strings.Contains(fmt.Sprint(err), want) || m != missing || w > 3 != waits {
@@ -191,7 +191,7 @@ func TestStandbyAway(t *testing.T) {
 			}
 			pair.Attach(t)
 			says("nil", 0, false)
-			storetest.Join(t, &clients)
+			waittest.Join(t, &clients)
 			for _, line := range []string{"writes wait for a synchronous standby", "the synchronous standbys answer again"} {
 				if n := strings.Count(log.String(), `"`+line+`"`); n != 1 {
 					t.Errorf("%q is logged %d times", line, n)
@@ -210,15 +210,15 @@ func TestStandbyHangs(t *testing.T) {
 	pair.PauseStandby(t)
 	var clients sync.WaitGroup
 	clients.Go(func() { created(t, db, "waits") })
-	storetest.Becomes(t, func() error {
+	waittest.Becomes(t, func() error {
 		if err := db.Standby(t.Context()); err == nil || !strings.Contains(err.Error(), "1 of 1 are connected") {
 			return fmt.Errorf("nobody says that the standby hangs: %w", err)
 		}
 		return nil
 	})
 	pair.ResumeStandby(t)
-	storetest.Join(t, &clients)
-	storetest.Becomes(t, func() error { return db.Standby(t.Context()) })
+	waittest.Join(t, &clients)
+	waittest.Becomes(t, func() error { return db.Standby(t.Context()) })
 }
 
 // logs is what was logged.

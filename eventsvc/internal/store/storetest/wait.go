@@ -3,62 +3,24 @@ package storetest
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/waittest"
 )
-
-// most is how long a test waits for what comes at once unless it is lost.
-const most = 10 * time.Second
-
-// Within receives what others send, or waits until they close the channel. If nothing comes the
-// test fails, and shows what all goroutines do.
-func Within[T any](t testing.TB, from <-chan T) (v T) {
-	t.Helper()
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case v = <-from:
-	case <-timer.C:
-		lost(t)
-	}
-	return v
-}
-
-// Join waits for goroutines that have been told to end, or have little left to do.
-func Join(t testing.TB, all *sync.WaitGroup) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() { all.Wait(); close(done) }()
-	Within(t, done)
-}
-
-// Becomes waits until a condition holds, of which the error says what is missing.
-func Becomes(t testing.TB, condition func() error) {
-	t.Helper()
-	began := time.Now()
-	for err := condition(); err != nil; err = condition() {
-		if time.Since(began) > most {
-			t.Errorf("after %s: %v", most, err)
-			lost(t)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
 
 // Next returns what a watcher gives next. It may be called by any goroutine of a test: if nothing
 // comes it returns an error.
 func Next(t testing.TB, w store.Watcher) (store.Batch, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), most)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Most)
 	defer cancel()
 	b, err := w.Next(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a watcher was told nothing for %s:\n%s", most, stacks())
+		t.Errorf("a watcher was told nothing for %s:\n%s", waittest.Most, waittest.Stacks())
 	}
 	return b, err
 }
@@ -84,20 +46,8 @@ func Parallel(t testing.TB, n int, f func(i int)) {
 		select {
 		case <-done:
 			return
-		case <-time.After(most):
+		case <-time.After(waittest.Most):
 		}
 	}
-	lost(t)
-}
-
-// lost fails the test, which has waited in vain.
-func lost(t testing.TB) {
-	t.Helper()
-	t.Fatalf("waited for %s in vain:\n%s", most, stacks())
-}
-
-// stacks are those of all goroutines.
-func stacks() []byte {
-	text := make([]byte, 1<<20)
-	return text[:runtime.Stack(text, true)]
+	waittest.Lost(t, "no call ended")
 }

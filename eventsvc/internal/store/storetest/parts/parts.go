@@ -18,9 +18,9 @@ import (
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/seglog"
-	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/watch"
+	"tidings.example/shared/waittest"
 )
 
 // Options are those that a test can set.
@@ -81,7 +81,7 @@ func Open(t testing.TB, o Options) *Parts {
 	running.Go(func() { p.Committer.Merger.Run(stop) })
 	t.Cleanup(func() {
 		close(stop)
-		storetest.Join(t, &running)
+		waittest.Join(t, &running)
 		if err := errors.Join(writer.Close(), p.Files.Log.Close(), p.Files.Index.Close()); err != nil {
 			t.Error(err)
 		}
