@@ -46,6 +46,8 @@ type world struct {
 	store  bolt.Options
 	db     *bolt.DB
 	server *api.Server
+
+	compared map[string]int // lines, by the tool that showed them
 }
 
 func newWorld(t *testing.T, changes ...func(*api.Config)) *world {

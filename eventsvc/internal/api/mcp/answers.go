@@ -63,7 +63,7 @@ func (c *call) over(facets *queries.Table) (over *queries.Table, step string, er
 	if begin := facets.Begin.Truncate(time.Second); from.Before(begin) {
 		from = begin
 	}
-	step = query.FormatDuration(query.StepOf(from, facets.To, buckets))
+	step = query.FormatDuration(query.StepOf(from, facets.To.Add(-time.Second), buckets))
 	parameters := c.where(nil)
 	for name, value := range map[string]string{
 		"by": string(query.Type), "step": step,
