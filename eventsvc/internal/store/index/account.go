@@ -54,11 +54,12 @@ func (x *Index) Accounts() (live Live, a Account, err error) {
 func (x *Index) SaveAccount(a Account, gone []Entry, versions int64) error {
 	x.stale.Add(versions)
 	return x.update(func(tx *bbolt.Tx) error {
-		keys := tx.Bucket([]byte(bucketKeys))
+		v := viewOf(tx)
+		keys := v.keys
 		for _, e := range gone {
 			if p, ok, err := getPointer(keys, []byte(e.Key)); err != nil {
 				return err
-			} else if ok && p == e.Pointer {
+			} else if ok && p == e.Pointer && !v.hides([]byte(e.Key)) {
 				if err := keys.Delete([]byte(e.Key)); err != nil {
 					return err
 				}

@@ -11,7 +11,7 @@
 //
 // [Index.View] shows memtables and file as one: [View.Newest] and [View.Iterate] by key,
 // [View.Rarest], [View.Postings] and [View.PostingSet] by attributes. Postings may name versions that the
-// log does not have any more. [Index.Rewrite] drops these and the empty pages.
+// log does not have any more. [Index.Rewrite] drops these and the empty pages, and leaves keys and terms in a form that takes a third of the room.
 //
 // If the file was empty when it was opened, as when a dump is read, most keys that were never put are not looked for in
 // it: a filter in memory tells (filter.go).
@@ -34,8 +34,9 @@
 // Numbers are big-endian.
 //
 //	index.db
-//	├── meta      format, store, merged, merging, live, trimmed, dead
+//	├── meta      format, store, merged, merging, live, trimmed, dead, loose
 //	├── keys      "namespace/name" → revision·2 + deleted 8, CRC32C 4
+//	├── sorted    of a file that was written again: the keys of the events, many in one entry
 //	├── terms     hash of a field or label with its value, or of the mark of a gap 8, last revision 8
 //	│             → number, differences between revisions (uvarints), CRC32C 4
 //	└── packed    of a file that was written again: the terms that few versions have, many in one entry

@@ -32,6 +32,7 @@ type Index struct {
 	merged  atomic.Uint64 // log records up to this revision are in the file
 	failed  atomic.Bool   // writing the file has failed: nothing more is written to it
 	stale   atomic.Int64  // about so many versions that are gone from the log have terms in the file
+	loose   atomic.Int64  // about so many keys are not sorted
 	merging sync.Mutex    // held while the file is merged into, or replaced
 }
 
@@ -55,6 +56,7 @@ const (
 	metaLive    = "live"    // number and bytes of the events at the merged revision
 	metaTrimmed = "trimmed" // the account of dead records goes up to this revision
 	metaDead    = "dead"    // dead bytes by base of their segment
+	metaLoose   = "loose"   // about how many keys are not sorted
 )
 
 const (
@@ -65,7 +67,7 @@ const (
 )
 
 // buckets are those of a file, beside the meta bucket.
-func buckets() []string { return []string{bucketKeys, bucketTerms, bucketPacked} }
+func buckets() []string { return []string{bucketKeys, bucketSorted, bucketTerms, bucketPacked} }
 
 // Open opens the index of a directory. It makes an empty one with the id of newID if
 // there is none. The lock of its file keeps a second process out of the directory.
@@ -92,7 +94,10 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 		if v := meta.Get([]byte(metaMerged)); len(v) == 8 {
 			x.merged.Store(be.Uint64(v))
 		}
-		if first, _ := tx.Bucket([]byte(bucketKeys)).Cursor().First(); first == nil {
+		if v := meta.Get([]byte(metaLoose)); len(v) == 8 {
+			x.loose.Store(int64(be.Uint64(v)))
+		}
+		if !viewOf(tx).Iterate("", "").Valid() {
 			x.known = newKeyFilter()
 		}
 		return nil
@@ -150,6 +155,15 @@ type View struct {
 	tables *tables
 	tx     *bbolt.Tx
 	keys   *bbolt.Bucket
+	sorted *bbolt.Bucket
+}
+
+// noTables are those of a view of a file alone. Nothing is put into them.
+var noTables = &tables{active: newMemtable()}
+
+// viewOf returns a view of a file alone.
+func viewOf(tx *bbolt.Tx) View {
+	return View{tables: noTables, tx: tx, keys: tx.Bucket([]byte(bucketKeys)), sorted: tx.Bucket([]byte(bucketSorted))}
 }
 
 // View calls f with a view, and calls it again if the file was replaced meanwhile.
@@ -157,7 +171,9 @@ func (x *Index) View(f func(View) error) error {
 	// Before the transaction begins: what leaves a table is in the file before.
 	t := x.tables.Load()
 	return x.view(func(tx *bbolt.Tx) error {
-		return f(View{known: x.known, tables: t, tx: tx, keys: tx.Bucket([]byte(bucketKeys))})
+		v := viewOf(tx)
+		v.known, v.tables = x.known, t
+		return f(v)
 	})
 }
 
@@ -169,7 +185,15 @@ func (v View) Newest(key string) (p Pointer, ok bool, err error) {
 	if v.known.absent(key) {
 		return 0, false, nil
 	}
-	return getPointer(v.keys, []byte(key))
+	return v.stored([]byte(key))
+}
+
+// stored finds the newest version of an event in the file.
+func (v View) stored(key []byte) (p Pointer, ok bool, err error) {
+	if p, ok, err = getPointer(v.keys, key); ok || err != nil {
+		return p, ok, err
+	}
+	return findSorted(v.sorted, key)
 }
 
 // Newest finds the newest version of an event. It reads the file only if the key is in
@@ -182,7 +206,7 @@ func (x *Index) Newest(key string) (p Pointer, ok bool, err error) {
 		return 0, false, nil
 	}
 	err = x.view(func(tx *bbolt.Tx) error {
-		p, ok, err = getPointer(tx.Bucket([]byte(bucketKeys)), []byte(key))
+		p, ok, err = viewOf(tx).stored([]byte(key))
 		return err
 	})
 	return p, ok, err
@@ -283,13 +307,15 @@ func (x *Index) merge(m *memtable, compactRevision uint64) error {
 	node := m.head.next[0].Load()
 	for node != nil {
 		err := x.update(func(tx *bbolt.Tx) error {
-			keys := tx.Bucket([]byte(bucketKeys))
+			v := viewOf(tx)
+			keys := v.keys
 			for n := 0; n < mergeChunk && node != nil; n++ {
 				p := Pointer(node.value.Load())
 				var err error
-				if p.Deletion() && p.Revision() <= compactRevision {
+				if p.Deletion() && p.Revision() <= compactRevision && !v.hides(node.key) {
 					err = keys.Delete(node.key)
 				} else {
+					x.loose.Add(1)
 					err = keys.Put(node.key, appendPointer(nil, node.key, p))
 				}
 				if err != nil {
@@ -303,6 +329,7 @@ func (x *Index) merge(m *memtable, compactRevision uint64) error {
 			}
 			return errors.Join(
 				meta.Delete([]byte(metaMerging)),
+				meta.Put([]byte(metaLoose), be.AppendUint64(nil, uint64(x.loose.Load()))),
 				meta.Put([]byte(metaLive), m.live.encode()),
 				meta.Put([]byte(metaMerged), be.AppendUint64(nil, m.last)))
 		})
@@ -316,17 +343,13 @@ func (x *Index) merge(m *memtable, compactRevision uint64) error {
 
 // checkFile checks all entries, and that there are as many events as were counted.
 func checkFile(tx *bbolt.Tx) error {
-	var newest uint64
-	live := int64(0)
 	err := boltfile.Walk(tx, func(bucket string, k, v []byte) error {
 		switch bucket {
 		case bucketKeys:
-			p, err := parsePointer(k, v)
-			if !p.Deletion() {
-				live++
-			}
-			newest = max(newest, p.Revision())
+			_, err := parsePointer(k, v)
 			return err
+		case bucketSorted:
+			return checkKeyGroup(k, v)
 		case bucketTerms:
 			if len(k) != 16 {
 				return boltfile.ErrChecksum
@@ -340,6 +363,13 @@ func checkFile(tx *bbolt.Tx) error {
 	})
 	if err != nil {
 		return err
+	}
+	var newest uint64
+	live := int64(0)
+	for it := viewOf(tx).Iterate("", ""); it.Valid(); it.Next() {
+		if newest = max(newest, it.Pointer().Revision()); !it.Pointer().Deletion() {
+			live++
+		}
 	}
 	return checkCount(tx.Bucket([]byte(boltfile.Meta)), newest, live)
 }

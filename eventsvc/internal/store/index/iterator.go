@@ -17,6 +17,7 @@ type Iterator struct {
 	nodes   [2]*memnode
 	indexed []byte // the key under the cursor
 	stored  []byte // its pointer
+	sorted  sortedKeys
 
 	key     []byte
 	pointer Pointer
@@ -32,6 +33,7 @@ func (v View) Iterate(from, prefix string) *Iterator {
 		it.nodes[1] = v.tables.frozen.seek(from)
 	}
 	it.indexed, it.stored = it.cursor.Seek([]byte(from))
+	it.sorted.seek(v.sorted, []byte(from))
 	it.settle()
 	return it
 }
@@ -51,6 +53,10 @@ func (it *Iterator) Err() error { return it.err }
 // settle makes the smallest key of all sources the current one.
 func (it *Iterator) settle() {
 	it.key, it.pointer, it.err = it.indexed, 0, nil
+	sorted := it.sorted.at()
+	if sorted.key != nil && (it.key == nil || bytes.Compare(sorted.key, it.key) < 0) {
+		it.key = sorted.key
+	}
 	for _, n := range it.nodes {
 		if n != nil && (it.key == nil || bytes.Compare(n.key, it.key) < 0) {
 			it.key = n.key
@@ -61,8 +67,14 @@ func (it *Iterator) settle() {
 			it.pointer = max(it.pointer, Pointer(n.value.Load()))
 		}
 	}
-	// What is in a memtable is newer than the file.
-	if it.pointer == 0 && it.key != nil {
+	// What is in a memtable is newer than the file, and what is not sorted is newer than what is.
+	switch {
+	case sorted.err != nil && bytes.Equal(sorted.key, it.key):
+		it.err = &store.CorruptError{Reason: fmt.Sprintf("the entries in the index from %q on: %v", it.key, sorted.err)}
+	case it.pointer != 0 || it.key == nil:
+	case !bytes.Equal(it.indexed, it.key):
+		it.pointer = sorted.pointer
+	default:
 		if it.pointer, it.err = parsePointer(it.indexed, it.stored); it.err != nil {
 			it.err = &store.CorruptError{Reason: fmt.Sprintf("its entry in the index, %q: %v", it.key, it.err)}
 		}
@@ -78,6 +90,9 @@ func (it *Iterator) Next() {
 	}
 	if bytes.Equal(it.indexed, it.key) {
 		it.indexed, it.stored = it.cursor.Next()
+	}
+	if key := it.sorted.at().key; key != nil && bytes.Equal(key, it.key) {
+		it.sorted.next()
 	}
 	it.settle()
 }

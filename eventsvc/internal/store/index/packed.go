@@ -254,8 +254,15 @@ func (p *packer) endGroup() {
 
 // flush writes what was added.
 func (p *packer) flush() error {
-	err := p.to.Update(func(tx *bbolt.Tx) error {
-		for _, w := range p.writes {
+	err := writeEntries(p.to, p.writes)
+	p.writes = p.writes[:0]
+	return err
+}
+
+// writeEntries writes entries, in the order of their keys, to a file.
+func writeEntries(to *bbolt.DB, entries []entry) error {
+	return to.Update(func(tx *bbolt.Tx) error {
+		for _, w := range entries {
 			b := tx.Bucket([]byte(w.bucket))
 			b.FillPercent = boltfile.FillPercent
 			if err := b.Put(w.key, w.value); err != nil {
@@ -264,6 +271,4 @@ func (p *packer) flush() error {
 		}
 		return nil
 	})
-	p.writes = p.writes[:0]
-	return err
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // The file is written again when it has so much empty, and more than half, or when the
-// terms of so many versions that are gone are in it.
+// terms of so many versions that are gone are in it, or so many keys that are not sorted.
 const (
 	rewriteFree  = 16 << 20
 	rewriteStale = 100_000
@@ -26,12 +26,12 @@ func (x *Index) NeedsRewrite(events int64) bool {
 	file := x.file.Load()
 	stats := file.Stats()
 	free := int64(stats.FreePageN+stats.PendingPageN) * int64(file.Info().PageSize)
-	return free >= rewriteFree && free >= disk.Usage(x.path)/2 || x.stale.Load() >= max(rewriteStale, events)
+	return free >= rewriteFree && free >= disk.Usage(x.path)/2 || max(x.stale.Load(), x.loose.Load()) >= max(rewriteStale, events)
 }
 
 // Rewrite copies the index to a new file, without empty pages and without the terms of
 // versions that are gone, and takes that file into use. held returns the revisions up to a given one that the log has. The terms of
-// the new file are packed. Merges wait meanwhile; reads and Put do not.
+// the new file are packed, and its keys sorted. Merges wait meanwhile; reads and Put do not.
 func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, error)) error {
 	x.merging.Lock()
 	defer x.merging.Unlock()
@@ -48,13 +48,15 @@ func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, 
 	err = x.view(func(from *bbolt.Tx) error {
 		return errors.Join(
 			boltfile.CopyBucket(ctx, from, to, boltfile.Meta, nil),
-			boltfile.CopyBucket(ctx, from, to, bucketKeys, nil),
+			copyKeys(ctx, from, to, revisions),
+			to.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(boltfile.Meta)).Delete([]byte(metaLoose)) }),
 			copyTerms(ctx, from, to, revisions))
 	})
 	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
 		return fmt.Errorf("store: compacting %s: %w", x.path, errors.Join(err, os.Remove(tmp)))
 	}
 	x.stale.Store(0)
+	x.loose.Store(0)
 	return x.replace(tmp)
 }
 
