@@ -100,8 +100,17 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 	var g *grid
 	t, err := s.count(ctx, by, func() func(store.Occurred) {
 		g = &grid{width: int(buckets(step, from, s.To))}
+		var begin, until, last int64 // of the bucket of the last one: most are in that, too
 		return func(o store.Occurred) {
-			bucket, counted := floor(o.Second, size), int64(0)
+			if o.Second < begin || o.Second >= until {
+				last = floor(o.Second, size)
+				begin, until = last*size, (last+1)*size
+			}
+			if o.Span == 0 {
+				g.add(o.Group, int(last-first), o.Count)
+				return
+			}
+			bucket, counted := last, int64(0)
 			for end := (bucket + 1) * size; end < s.To.Unix() && o.Before(end) < o.Count; bucket, end = bucket+1, end+size {
 				g.add(o.Group, int(bucket-first), o.Before(end)-counted)
 				counted = o.Before(end)

@@ -141,11 +141,15 @@ func (s *Snapshot) begin() time.Time {
 // occurrences calls visit with what was observed in the range. Group is called as in
 // [store.Timeline.Occurrences], for wanted dimensions only.
 func (s *Snapshot) occurrences(ctx context.Context, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	return store.Occurrences(ctx, s.source.Timeline, store.Range{From: s.begin(), To: s.To, Revision: s.held}, group, func(o store.Occurred) {
-		if o.Revision <= s.Head.Revision {
-			visit(o)
+	only := visit
+	if s.held == 0 { // the state that is read is newer than that of the snapshot
+		only = func(o store.Occurred) {
+			if o.Revision <= s.Head.Revision {
+				visit(o)
+			}
 		}
-	})
+	}
+	return store.Occurrences(ctx, s.source.Timeline, store.Range{From: s.begin(), To: s.To, Revision: s.held}, group, only)
 }
 
 // Describe returns the reasons why the answer is not whole, as one text.

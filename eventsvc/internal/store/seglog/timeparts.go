@@ -236,11 +236,16 @@ const ungrouped = -2
 
 // of returns the group of a series, a negative number if it is left out.
 func (g *grouping) of(p part, series uint32, group func(event.Dimensions) int) (int, error) {
+	if known := *g; int(series) < len(known) && known[series] != ungrouped {
+		return known[series], nil
+	}
+	return g.ask(p, series, group)
+}
+
+// ask asks for the group of a series, and remembers it if that does not take too much memory.
+func (g *grouping) ask(p part, series uint32, group func(event.Dimensions) int) (int, error) {
 	for uint32(len(*g)) <= series && len(*g) < 1<<20 {
 		*g = append(*g, ungrouped)
-	}
-	if int(series) < len(*g) && (*g)[series] != ungrouped {
-		return (*g)[series], nil
 	}
 	d, err := p.dimensions(series)
 	if err != nil {
