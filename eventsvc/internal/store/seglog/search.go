@@ -17,7 +17,10 @@ const (
 	// openFrames is how many frames of notes a reader keeps, for records that were not written in
 	// the order in which they were observed.
 	openFrames = 4
-	checkEvery = 1024 // records of a scan are between two looks at whether it is still wanted
+	// searchUnsealed is how many segments without words are looked through, 50 ms each. Those who go over the time of more
+	// come back with what they have found when their own time is over.
+	searchUnsealed = 16
+	checkEvery     = 1024 // records of a scan are between two looks at whether it is still wanted
 )
 
 // A Search is for the records of a range of seconds up to a revision, whose notes have all pieces. These are
@@ -84,7 +87,9 @@ func (r *Reader) searchWords(s *Search) (frames []framePlace, ok bool, err error
 		case !ok:
 			continue // pending records are searched in any case
 		case !r.segments[stored.segment].Compressed:
-			s.unsealed = append(s.unsealed, stored.segment)
+			if s.unsealed = append(s.unsealed, stored.segment); len(s.unsealed) > searchUnsealed {
+				return nil, false, nil
+			}
 			continue
 		}
 		if frames, ok, err = r.searchSegment(s, stored.segment, frames); err != nil || !ok {
