@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/shared/cli"
@@ -46,7 +49,11 @@ func (c *configPrint) Run(ctx context.Context, parsed *cli.Context, std stdio) e
 	if err != nil {
 		return err
 	}
-	std.warn(s.shadowed())
+	live, err := s.rules(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), nil)
+	if err != nil {
+		return err
+	}
+	std.warn(live.Current().Unreachable())
 	std.warn(rights.Unreachable())
 	return nil
 }

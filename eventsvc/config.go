@@ -1,20 +1,18 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
+	"log/slog"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/ctl"
-	"tidings.example/eventsvc/internal/store/maintenance"
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 )
@@ -61,7 +59,8 @@ type serve struct {
 	DataDir   string        `default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
 	Retention time.Duration `default:"168h" help:"How long an event lives after its last change, such as 36h or 30d; 0: for ever."`
 
-	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"Other retentions for some events, such as dev/*=24h or */Warning=30d; * is any namespace or type, the first rule that matches counts."`
+	RulesFile      string          `placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are those of the mirror."`
+	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"The same by namespace and type, behind the rules of the file: dev/*=24h, team-*/*=48h or */Warning=30d. * is any, also at the end of a name."`
 	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
 	MaxBytes       size            `placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB. When events take about half of it, the oldest are removed; the rest is for history and for files that are being rewritten. 0: 8GiB, or 80% of the free space if that is less."`
 	MaxEvents      int64           `default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
@@ -112,7 +111,7 @@ type serve struct {
 }
 
 // retentionRule is the retention of events of a namespace, of a type, or of both.
-type retentionRule maintenance.Rule
+type retentionRule rules.Rule
 
 // UnmarshalText reads NAMESPACE/TYPE=DURATION.
 func (r *retentionRule) UnmarshalText(text []byte) error {
@@ -120,46 +119,35 @@ func (r *retentionRule) UnmarshalText(text []byte) error {
 	namespace, kind, ok := strings.Cut(which, "/")
 	retention, err := cli.ParseDuration(duration)
 	if !ok || err != nil || retention < 0 || namespace == "" || kind == "" {
-		return fmt.Errorf("%q is no rule: write NAMESPACE/TYPE=DURATION, for instance dev/*=24h or */Warning=30d", text)
+		return fmt.Errorf("%q is no rule: write NAMESPACE/TYPE=DURATION, for instance dev/*=24h, team-*/*=48h or */Warning=30d", text)
 	}
-	if namespace == "*" {
-		namespace = ""
+	rule, err := rules.Tail(namespace, kind, retention)
+	if err != nil {
+		return fmt.Errorf("%q: %w", text, err)
 	}
-	if kind == "*" {
-		kind = ""
-	}
-	if strings.Contains(namespace+kind, "*") {
-		return fmt.Errorf("%q would fit no event: write * alone for any namespace or type, or one rule for each name", text)
-	}
-	if len(validation.IsDNS1123Label(cmp.Or(namespace, "any"))) > 0 {
-		return fmt.Errorf("%q would fit no event: names of namespaces have lower case letters, digits and dashes, at most 63", text)
-	}
-	*r = retentionRule{Namespace: namespace, Type: kind, Retention: retention}
+	*r = retentionRule(rule)
 	return nil
 }
 
-// rules are those of --retention-rules.
-func (s *serve) rules() (rules []maintenance.Rule) {
+// tail are the rules of --retention-rules.
+func (s *serve) tail() (tail []rules.Rule) {
 	for _, r := range s.RetentionRules {
-		rules = append(rules, maintenance.Rule(r))
+		tail = append(tail, rules.Rule(r))
 	}
-	return rules
+	return tail
 }
 
-// shadowed says which of --retention-rules never count, and why.
-func (s *serve) shadowed() (texts []string) {
-	by := maintenance.Shadowed(s.rules())
-	for _, i := range slices.Sorted(maps.Keys(by)) {
-		texts = append(texts, fmt.Sprintf("--retention-rules: %s never counts, because %s before it fits the same events: put it first, or take it out",
-			s.RetentionRules[i], s.RetentionRules[by[i]]))
+// rules reads the rules of what to keep. They are followed by [rules.Live.Run].
+func (s *serve) rules(log *slog.Logger, registry prometheus.Registerer, changed func()) (*rules.Live, error) {
+	live, err := rules.NewLive(rules.Config{Path: s.RulesFile, Tail: s.tail(), Changed: changed, Log: log, Registry: registry})
+	if err != nil {
+		return nil, cli.Usagef("--rules-file: %w", err)
 	}
-	return texts
+	return live, nil
 }
 
 // String is the rule as it is written.
-func (r retentionRule) String() string {
-	return fmt.Sprintf("%s/%s=%s", cmp.Or(r.Namespace, "*"), cmp.Or(r.Type, "*"), r.Retention)
-}
+func (r retentionRule) String() string { return r.Name }
 
 // age is a duration, or off.
 type age struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/postgres"
@@ -34,10 +35,10 @@ type engine interface {
 
 var _, _ engine = (*bolt.DB)(nil), (*postgres.DB)(nil)
 
-// openStore opens the store of the settings.
-func (s *serve) openStore(ctx context.Context, log *slog.Logger, registry *prometheus.Registry) (engine, error) {
+// openStore opens the store of the settings, and of rules that may change.
+func (s *serve) openStore(ctx context.Context, kept func() *rules.Set, log *slog.Logger, registry *prometheus.Registry) (engine, error) {
 	o := bolt.Options{
-		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: s.rules(), History: s.History,
+		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: kept, History: s.History,
 		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, CompressAfter: s.CompressAfter.compressAfter(), Log: log, Registry: registry,
 	}
 	if s.Store == storePostgres {

@@ -100,7 +100,17 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	db, err := s.openStore(ctx, log, registry)
+	told := make(chan struct{}, 1)
+	kept, err := s.rules(log, registry, func() {
+		select {
+		case told <- struct{}{}:
+		default: // the last change is not told yet
+		}
+	})
+	if err != nil {
+		return err
+	}
+	db, err := s.openStore(ctx, kept.Current, log, registry)
 	if err != nil {
 		return err
 	}
@@ -129,9 +139,12 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	tasks := []func(context.Context) error{trusted.Run, entries.Run, db.Run, rights.Run, server.Run}
+	tasks := []func(context.Context) error{trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run}
 	if page.signIn != nil {
 		tasks = append(tasks, page.signIn.Run)
+	}
+	if s.RulesFile != "" {
+		tasks = append(tasks, (&rulesTeller{rules: kept.Current, changed: told, store: db, codec: formats, log: log}).Run)
 	}
 	if s.ObservedMetrics > 0 {
 		tasks = append(tasks, eventmetrics.New(db, s.ObservedMetrics, log, registry).Run)
@@ -161,9 +174,6 @@ func (s *serve) begin(parsed *cli.Context, std stdio) (log *slog.Logger, given s
 		return nil, "", err
 	}
 	log.Info("starting", "version", service.Version(), changed)
-	for _, text := range s.shadowed() {
-		log.Warn("a retention rule has no effect", "rule", text)
-	}
 	return log, given, nil
 }
 

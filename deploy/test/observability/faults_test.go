@@ -91,6 +91,14 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		write(t, policy, "bindings: nonsense\n")
 		return before, events.scrapedOnce(t, "the policy is read again", func(now scrape) bool { return now.sum("eventsvc_policy_file_good") == 0 })
 	},
+	"RulesFileBad": func(t *testing.T) (before, after scrape) {
+		rules := filepath.Join(t.TempDir(), "rules.yaml")
+		write(t, rules, "[]\n")
+		_, events, _ := startBoth(t, "RULES_FILE="+rules)
+		before = events.scraped(t)
+		write(t, rules, "[{name: a}]\n")
+		return before, events.scrapedOnce(t, "the rules are read again", func(now scrape) bool { return now.sum("eventsvc_rules_file_good") == 0 })
+	},
 	"IssuersFileBad": func(t *testing.T) (before, after scrape) {
 		issuers := filepath.Join(t.TempDir(), "issuers.yaml")
 		write(t, issuers, "[]\n")

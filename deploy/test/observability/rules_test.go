@@ -49,6 +49,7 @@ var cases = map[string]struct{ bad, good string }{
 		"bearer_tokens_total{job=\"eventsvc\",outcome=\"remembered\"} 0+99x300\nbearer_tokens_total{job=\"eventsvc\",outcome=\"expired\"} 0+1x300",
 	},
 	"PolicyFileBad":  {`eventsvc_policy_file_good{job="eventsvc"} 0x300`, `eventsvc_policy_file_good{job="eventsvc"} 1x300`},
+	"RulesFileBad":   {`eventsvc_rules_file_good{job="eventsvc"} 0x300`, `eventsvc_rules_file_good{job="eventsvc"} 1x300`},
 	"IssuersFileBad": {`issuers_file_good{job="eventsvc"} 0x300`, `issuers_file_good{job="eventsvc"} 1x300`},
 	"WatchesNearLimit": {
 		"eventsvc_watches{job=\"eventsvc\"} 170x300\neventsvc_max_watches{job=\"eventsvc\"} 200x300",
@@ -287,7 +288,9 @@ func TestMetricsExist(t *testing.T) {
 	t.Parallel()
 	issuers := filepath.Join(t.TempDir(), "issuers.yaml")
 	write(t, issuers, "[]\n")
-	tokens, events, token := startBoth(t, "MAX_WATCHES=4", "AUDIT=metadata", "POLICY_FILE=../../compose/policy.yaml", "ISSUERS_FILE="+issuers, "OBSERVED_METRICS=10")
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	write(t, rules, "[{name: noise, where: reason=Pulled, drop: true}]\n")
+	tokens, events, token := startBoth(t, "RULES_FILE="+rules, "MAX_WATCHES=4", "AUDIT=metadata", "POLICY_FILE=../../compose/policy.yaml", "ISSUERS_FILE="+issuers, "OBSERVED_METRICS=10")
 	events.watch(t, token)
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.createIn(t, token, "east")

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"tidings.example/eventsvc/internal/policy/pattern"
 )
 
 // at returns an error about a line of the file.
@@ -174,13 +176,13 @@ func (r *reader) subject(n *yaml.Node) subject {
 	return out
 }
 
-func (r *reader) patterns(n *yaml.Node, field string) namespaces {
+func (r *reader) patterns(n *yaml.Node, field string) pattern.Namespaces {
 	out := list(r, n, field, func(n *yaml.Node) string {
-		pattern := r.text(n, field)
-		if err := checkPattern(pattern); err != nil {
+		text := r.text(n, field)
+		if err := pattern.Check(text); err != nil {
 			r.fail(n, field, "%v", err)
 		}
-		return pattern
+		return text
 	})
 	r.required(n, field, len(out) > 0)
 	return out

@@ -28,9 +28,8 @@ package policy
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
+	"tidings.example/eventsvc/internal/policy/pattern"
 	"tidings.example/shared/bearer"
 )
 
@@ -75,30 +74,12 @@ type table struct {
 type grant struct {
 	name   string // of the rule and the binding, for explanations
 	verbs  Verb
-	in     namespaces
-	within namespaces // the binding's own limit; nil: none
+	in     pattern.Namespaces
+	within pattern.Namespaces // the binding's own limit; nil: none
 }
 
 func (g *grant) allows(v Verb, namespace string) bool {
-	return g.verbs&v == v && g.in.match(namespace) && (g.within == nil || g.within.match(namespace))
-}
-
-// namespaces are patterns: a name, a prefix with a star, or a star.
-type namespaces []string
-
-// match reports whether a pattern matches a namespace. Only the pattern "*" matches
-// [AllNamespaces].
-func (n namespaces) match(namespace string) bool {
-	for _, pattern := range n {
-		prefix, open := strings.CutSuffix(pattern, "*")
-		switch {
-		case pattern == namespace, pattern == "*":
-			return true
-		case open && namespace != AllNamespaces && strings.HasPrefix(namespace, prefix):
-			return true
-		}
-	}
-	return false
+	return g.verbs&v == v && g.in.Match(namespace) && (g.within == nil || g.within.Match(namespace))
 }
 
 // AllowAll returns the policy that is in force without a file: every authenticated caller
@@ -195,7 +176,7 @@ func (p *Policy) Rules(c *bearer.Caller) []Rule {
 	for g := range p.grants(c) {
 		in := g.in
 		if g.within != nil {
-			in = intersect(g.in, g.within)
+			in = pattern.Intersect(g.in, g.within)
 		}
 		if len(in) > 0 {
 			rules = append(rules, Rule{Verbs: g.verbs, Namespaces: in, Name: g.name})
@@ -204,34 +185,5 @@ func (p *Policy) Rules(c *bearer.Caller) []Rule {
 	return rules
 }
 
-// intersect returns patterns for the namespaces that both lists match. If two patterns
-// overlap, one covers the other.
-func intersect(a, b namespaces) namespaces {
-	var both namespaces
-	add := func(pattern string, other namespaces) {
-		if other.covers(pattern) && !slices.Contains(both, pattern) {
-			both = append(both, pattern)
-		}
-	}
-	for _, pattern := range a {
-		add(pattern, b)
-	}
-	for _, pattern := range b {
-		add(pattern, a)
-	}
-	return both
-}
-
-// covers reports whether one pattern of the list matches everything that a pattern does.
-func (n namespaces) covers(pattern string) bool {
-	for _, wider := range n {
-		prefix, open := strings.CutSuffix(wider, "*")
-		if wider == pattern || open && strings.HasPrefix(pattern, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
 // Covers reports whether a rule applies to a namespace, or to [AllNamespaces].
-func (r Rule) Covers(namespace string) bool { return namespaces(r.Namespaces).match(namespace) }
+func (r Rule) Covers(namespace string) bool { return pattern.Namespaces(r.Namespaces).Match(namespace) }

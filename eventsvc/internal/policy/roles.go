@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
+	"tidings.example/eventsvc/internal/policy/pattern"
 )
 
 // maxFile is the largest policy file in bytes.
@@ -43,13 +43,13 @@ type role struct {
 type rule struct {
 	line  int
 	verbs Verb
-	in    namespaces
+	in    pattern.Namespaces
 }
 
 type binding struct {
 	line     int
 	role     string
-	within   namespaces
+	within   pattern.Namespaces
 	subjects []subject
 }
 
@@ -78,7 +78,7 @@ func Parse(data []byte, o Options) (*Policy, error) {
 
 // builtin returns the roles that every policy has.
 func builtin() []role {
-	everywhere := namespaces{"*"}
+	everywhere := pattern.Namespaces{"*"}
 	return []role{
 		{name: RoleRead, rules: []rule{{verbs: reading, in: everywhere}}},
 		{name: RoleWrite, rules: []rule{{verbs: writing, in: everywhere}}},
@@ -136,7 +136,7 @@ func (f *file) unreachable(roles map[string]role) (texts []string) {
 		bound[b.role] = true
 		reaches := map[int]bool{}
 		for i, rule := range roles[b.role].rules {
-			if b.within == nil || len(intersect(rule.in, b.within)) > 0 {
+			if b.within == nil || len(pattern.Intersect(rule.in, b.within)) > 0 {
 				reaches[i] = true
 			}
 		}
@@ -169,11 +169,11 @@ func (f *file) unreachable(roles map[string]role) (texts []string) {
 
 // includes reports whether a rule allows everything that another one allows.
 func (r rule) includes(other rule) bool {
-	return r.verbs&other.verbs == other.verbs && !slices.ContainsFunc(other.in, func(pattern string) bool { return !r.in.covers(pattern) })
+	return r.verbs&other.verbs == other.verbs && r.in.CoversAll(other.in)
 }
 
 // grants returns the rules of a role, limited to the namespaces of a binding.
-func grants(r role, name string, within namespaces) []*grant {
+func grants(r role, name string, within pattern.Namespaces) []*grant {
 	var list []*grant
 	for i, rule := range r.rules {
 		g := &grant{name: name, verbs: rule.verbs, in: rule.in, within: within}
@@ -219,25 +219,6 @@ func (p *Policy) bind(s subject, given []*grant, o Options) error {
 			}
 			t.claims[s.claim][s.value] = append(t.claims[s.claim][s.value], given...)
 		}
-	}
-	return nil
-}
-
-// checkPattern returns an error if a pattern can match no namespace.
-func checkPattern(pattern string) error {
-	prefix := strings.TrimSuffix(pattern, "*")
-	switch {
-	case pattern == "*":
-		return nil
-	case prefix == "" || strings.Contains(prefix, "*"):
-		return fmt.Errorf("%q is no pattern: write a namespace, its beginning and a star (team-*), or \"*\"", pattern)
-	}
-	name := prefix
-	if prefix != pattern {
-		name = strings.TrimSuffix(prefix, "-") + "x" // a name that has this prefix
-	}
-	if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-		return fmt.Errorf("no namespace can match %q: names have lower case letters, digits and dashes, at most 63", pattern)
 	}
 	return nil
 }

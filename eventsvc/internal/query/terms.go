@@ -20,12 +20,10 @@ type Terms struct {
 	Rest *event.Selector
 }
 
-// term requires that a dimension has one of some values or, with not, none of them. With
-// pattern, the only value is a pattern of [event.MatchPattern].
+// term requires that a dimension has one of some values or, with not, none of them.
 type term struct {
-	dimension    Dimension
-	values       []string
-	not, pattern bool
+	dimension Dimension
+	event.Term
 }
 
 // fieldOf are the fields that ask for dimensions: by the name of the dimension, or by that
@@ -41,9 +39,10 @@ var fieldOf = map[string]Dimension{
 const maxStars = 16
 
 // ParseTerms reads a field selector and a label selector. They have the form and the
-// fields of lists; each dimension is a field as well, and a value with * is a pattern.
+// fields of lists; each dimension is a field as well, a value with * is a pattern, and a
+// term can name several values ([event.ParseTerms]).
 func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
-	byField, err := fields.ParseSelector(fieldSelector)
+	byField, err := event.ParseTerms(fieldSelector)
 	if err != nil {
 		return t, invalid("fieldSelector", "%v", err)
 	}
@@ -52,23 +51,29 @@ func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
 		return t, invalid("labelSelector", "%v", err)
 	}
 	var rest event.Selector
-	for _, r := range byField.Requirements() {
-		if strings.Count(r.Value, "*") > maxStars {
-			return t, invalid("fieldSelector", "the pattern of %s has more than %d *: leave some out", r.Field, maxStars)
+	for _, r := range byField {
+		for _, v := range r.Values {
+			if strings.Count(v, "*") > maxStars {
+				return t, invalid("fieldSelector", "the pattern of %s has more than %d *: leave some out", r.Field, maxStars)
+			}
 		}
-		not, pattern := r.Operator == selection.NotEquals, strings.Contains(r.Value, "*")
 		if d, ok := fieldOf[r.Field]; ok {
-			t.dimensions = append(t.dimensions, term{d, []string{r.Value}, not, pattern})
-			if d == Reason && !not && !pattern {
-				t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Value})
+			t.dimensions = append(t.dimensions, term{d, r})
+			if d == Reason && !r.Not && len(r.Values) == 1 && !strings.Contains(r.Values[0], "*") {
+				t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Values[0]})
 			}
 			continue
 		}
-		one, err := fieldRequirement(r)
-		if err != nil {
-			return t, err
+		if len(r.Values) > 1 && !r.Not {
+			return t, invalid("fieldSelector", "%s can have one value only: in with several is for %s", r.Field, Names(Indexed))
 		}
-		rest.Fields = append(rest.Fields, one)
+		for _, v := range r.Values {
+			one, err := fieldRequirement(r.Field, v, r.Not)
+			if err != nil {
+				return t, err
+			}
+			rest.Fields = append(rest.Fields, one)
+		}
 	}
 	required, _ := byLabel.Requirements()
 	for _, r := range required {
@@ -85,15 +90,15 @@ func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
 }
 
 // fieldRequirement reads a term on a field that is no dimension.
-func fieldRequirement(r fields.Requirement) (event.FieldRequirement, error) {
+func fieldRequirement(field, value string, not bool) (event.FieldRequirement, error) {
 	// An inequality is never taken out of the selector, whatever its field is.
-	selector := fields.OneTermNotEqualSelector(r.Field, r.Value)
+	selector := fields.OneTermNotEqualSelector(field, value)
 	parsed, err := event.ParseSelector(event.EventsV1, selector.String(), "")
 	if err != nil || parsed.Selector == nil {
-		return event.FieldRequirement{}, invalid("fieldSelector", "there is no field %q: there are %s", r.Field, fieldNames())
+		return event.FieldRequirement{}, invalid("fieldSelector", "there is no field %q: there are %s", field, fieldNames())
 	}
 	one := parsed.Selector.Fields[0]
-	one.Not, one.Pattern = r.Operator == selection.NotEquals, strings.Contains(r.Value, "*")
+	one.Not, one.Pattern = not, strings.Contains(value, "*")
 	return one, nil
 }
 
@@ -111,9 +116,9 @@ func clusterTerm(r labels.Requirement) (term, bool) {
 	}
 	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:
-		return term{Cluster, r.Values().UnsortedList(), false, false}, true
+		return term{Cluster, event.Term{Values: r.Values().UnsortedList()}}, true
 	case selection.NotEquals, selection.NotIn:
-		return term{Cluster, r.Values().UnsortedList(), true, false}, true
+		return term{Cluster, event.Term{Values: r.Values().UnsortedList(), Not: true}}, true
 	}
 	return term{}, false
 }
@@ -135,12 +140,7 @@ func (t *Terms) selector() *event.Selector {
 func (t *Terms) wanted(d event.Dimensions) bool {
 	for i := range t.dimensions {
 		term := &t.dimensions[i]
-		value := *term.dimension.of(&d)
-		matches := slices.Contains(term.values, value)
-		if term.pattern {
-			matches = event.MatchPattern(term.values[0], value)
-		}
-		if matches == term.not {
+		if !term.Accepts(*term.dimension.of(&d)) {
 			return false
 		}
 	}

@@ -16,21 +16,24 @@ func TestPatterns(t *testing.T) {
 	t.Parallel()
 	source := newSource(t, 12)
 	for selector, want := range map[string][]string{
-		"regarding.name=p1*":                     {"R1", "R10", "R11"},
-		"regarding.name=p1*,regarding.name=*1":   {"R1", "R11"},
-		"regarding.name!=p*1":                    {"R0", "R10", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9"},
-		"metadata.name=e*1,metadata.name!=*11":   {"R1"},
-		"metadata.namespace=s*p,reason=R1":       {"R1"},
-		"reason=R1*":                             {"R1", "R10", "R11"},
-		"reason=*1,reason!=R1*":                  {},
-		"reason!=R*":                             {},
-		"namespace=sh*,reason=*0":                {"R0", "R10"},
-		"namespace!=sh*":                         {},
-		"cluster=*,reason=R3":                    {"R3"},
-		"reason=*2,regarding.name=p*":            {"R2"},
-		"reason=R2,regarding.name=p*":            {"R2"},
-		"reason=R,regarding.name=p*":             {},
-		"regarding.name=" + stars(16) + ",kind=": {"R0", "R1", "R10", "R11", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9"},
+		"regarding.name=p1*":                         {"R1", "R10", "R11"},
+		"regarding.name=p1*,regarding.name=*1":       {"R1", "R11"},
+		"regarding.name!=p*1":                        {"R0", "R10", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9"},
+		"metadata.name=e*1,metadata.name!=*11":       {"R1"},
+		"metadata.namespace=s*p,reason=R1":           {"R1"},
+		"reason=R1*":                                 {"R1", "R10", "R11"},
+		"reason=*1,reason!=R1*":                      {},
+		"reason!=R*":                                 {},
+		"namespace=sh*,reason=*0":                    {"R0", "R10"},
+		"namespace!=sh*":                             {},
+		"cluster=*,reason=R3":                        {"R3"},
+		"reason=*2,regarding.name=p*":                {"R2"},
+		"reason=R2,regarding.name=p*":                {"R2"},
+		"reason=R,regarding.name=p*":                 {},
+		"reason in (R1, R2*,R7)":                     {"R1", "R2", "R7"},
+		"reason notin (R1*,R2),namespace in (s*p,x)": {"R0", "R3", "R4", "R5", "R6", "R7", "R8", "R9"},
+		"regarding.name notin (p1*,p2),reason!=R9":   {"R0", "R3", "R4", "R5", "R6", "R7", "R8"},
+		"regarding.name=" + stars(16) + ",kind=":     {"R0", "R1", "R10", "R11", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9"},
 	} {
 		terms, err := query.ParseTerms(selector, "")
 		if err != nil {
@@ -67,6 +70,9 @@ func TestPatterns(t *testing.T) {
 		if _, err := query.ParseTerms(selector, ""); err == nil || !strings.Contains(err.Error(), "has more than 16 *") {
 			t.Errorf("%s: %v", selector, err)
 		}
+	}
+	if _, err := query.ParseTerms("regarding.name in (a,b)", ""); err == nil || !strings.Contains(err.Error(), "regarding.name can have one value only") {
+		t.Error(err)
 	}
 	for _, subject := range []query.Subject{{Kind: "Pod", Name: "web-*"}, {Kind: "*", Name: "web-0"}, {UID: "u*"}} {
 		if err := subject.Check(); err == nil || !strings.Contains(err.Error(), "* is no pattern here") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/index"
@@ -30,12 +31,12 @@ type Options struct {
 	Registry  prometheus.Registerer
 	Now       func() time.Time
 
-	Rules        []maintenance.Rule // retentions of their own
-	History      time.Duration      // superseded versions and deletions stay readable so long; default: Retention
-	MaxBytes     int64              // the oldest events go when the files take more; default 8 GiB or 80 % of what is free at start; -1: no limit
-	MaxEvents    int64              // the oldest events go when there are more; 0: no limit
-	MinFree      int64              // only deletions are accepted when the disk has less left; default 64 MiB; -1: none
-	MaxClockStep time.Duration      // a greater step forward, found at start, delays expiry by as much; default 6h
+	Rules        func() *rules.Set // retentions of their own, as they are now; nil: none
+	History      time.Duration     // superseded versions and deletions stay readable so long; default: Retention
+	MaxBytes     int64             // the oldest events go when the files take more; default 8 GiB or 80 % of what is free at start; -1: no limit
+	MaxEvents    int64             // the oldest events go when there are more; 0: no limit
+	MinFree      int64             // only deletions are accepted when the disk has less left; default 64 MiB; -1: none
+	MaxClockStep time.Duration     // a greater step forward, found at start, delays expiry by as much; default 6h
 
 	CompressAfter time.Duration // sealed log files whose records are older are compressed; 0: none
 

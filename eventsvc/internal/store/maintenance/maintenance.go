@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -24,10 +25,10 @@ const every = 10 * time.Second
 
 // Policy says what is kept for how long.
 type Policy struct {
-	Retention time.Duration // an event is deleted so long after its last write; 0: never
-	Rules     []Rule        // retentions of their own
-	History   time.Duration // superseded versions and deletions stay readable so long; 0: as Retention
-	MaxEvents int64         // the oldest events go when there are more; 0: no limit
+	Retention time.Duration     // an event is deleted so long after its last write; 0: never
+	Rules     func() *rules.Set // retentions of their own, as they are now; nil: none
+	History   time.Duration     // superseded versions and deletions stay readable so long; 0: as Retention
+	MaxEvents int64             // the oldest events go when there are more; 0: no limit
 
 	CompressAfter time.Duration // sealed segments whose records are older are compressed; 0: none
 }
@@ -59,8 +60,9 @@ type Maintenance struct {
 
 	projected atomic.Int64 // how old events get before the limit of bytes removes them, as a duration; 0: not known
 
-	mu      sync.Mutex               // held for a round; guards the next three
+	mu      sync.Mutex               // held for a round; guards the next four
 	expired map[time.Duration]uint64 // by retention: nothing of it is left up to this revision
+	rules   *rules.Set               // by which that is so
 	oldest  uint64                   // the oldest event is behind this revision
 	first   uint64                   // as oldest, for the projection, which deletes nothing
 }
@@ -108,7 +110,7 @@ func (m *Maintenance) Collectors() []prometheus.Collector {
 		gauge("store_retention_lag_seconds", "Time since old events were last cleared away.", m.Lag),
 		gauge("store_projected_age_seconds", "How old events get before --max-bytes removes them, if they go on to arrive as now; 0: no limit, or not known yet.",
 			func() time.Duration { return time.Duration(m.projected.Load()) }),
-		gauge("store_retention_seconds", "How long events are kept that --retention or one of --retention-rules keeps longest; for ever counts as 100 years.",
+		gauge("store_retention_seconds", "How long events are kept that --retention, --rules-file or --retention-rules keeps longest; for ever counts as 100 years.",
 			m.Policy.longest),
 		gauge("store_expiry_held_seconds", "Step of the clock that expiry does not follow yet.",
 			func() time.Duration { return m.Clock.Now().Sub(m.Clock.Old()) }),

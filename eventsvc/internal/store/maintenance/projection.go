@@ -48,7 +48,7 @@ func (m *Maintenance) settled(projected, oldest time.Duration, compressed int) b
 	if compressed == 0 && oldest < 2*m.Policy.CompressAfter {
 		return false
 	}
-	for _, d := range m.Policy.retentions() {
+	for _, d := range m.Policy.retentions(m.Policy.rules()) {
 		if d < m.Policy.longest() && d <= projected && oldest < d {
 			return false
 		}

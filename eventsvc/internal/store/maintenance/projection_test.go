@@ -77,12 +77,12 @@ func TestProjectionAndRules(t *testing.T) {
 		kept   time.Duration
 		warned bool
 	}{
-		"a longer rule": {maintenance.Policy{Retention: 30 * time.Minute, Rules: []maintenance.Rule{{Retention: 9000 * time.Hour}}}, true, 9000 * time.Hour, true},
+		"a longer rule": {maintenance.Policy{Retention: 30 * time.Minute, Rules: parse(t, "[{name: a, keep: 9000h}]")}, true, 9000 * time.Hour, true},
 		"a shorter rule, not yet at work": {
-			maintenance.Policy{Retention: 9000 * time.Hour, Rules: []maintenance.Rule{{Type: "Warning", Retention: 3 * time.Hour}}}, false, 9000 * time.Hour, false,
+			maintenance.Policy{Retention: 9000 * time.Hour, Rules: parse(t, "[{name: a, where: type=Warning, keep: 3h}]")}, false, 9000 * time.Hour, false,
 		},
 		"for ever":           {maintenance.Policy{}, true, usage.Forever, true},
-		"a rule for ever":    {maintenance.Policy{Retention: 30 * time.Minute, Rules: []maintenance.Rule{{}}}, true, usage.Forever, true},
+		"a rule for ever":    {maintenance.Policy{Retention: 30 * time.Minute, Rules: parse(t, "[{name: a, keep: 0}]")}, true, usage.Forever, true},
 		"not compressed yet": {maintenance.Policy{Retention: 9000 * time.Hour, CompressAfter: 100 * time.Hour}, false, 9000 * time.Hour, false},
 		"as long as is kept": {maintenance.Policy{Retention: 3 * time.Hour}, true, 3 * time.Hour, false},
 	} {

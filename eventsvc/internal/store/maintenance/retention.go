@@ -7,53 +7,38 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
-// Rule gives events of a namespace, of a type, or of both a retention of their
-// own. An empty field is any. The first rule that fits counts.
-type Rule struct {
-	Namespace string
-	Type      string
-	Retention time.Duration // 0: for ever
-}
-
-// covers reports whether a rule fits every event that another one fits.
-func (r Rule) covers(other Rule) bool {
-	return (r.Namespace == "" || r.Namespace == other.Namespace) && (r.Type == "" || r.Type == other.Type)
-}
-
-// Shadowed returns the indexes of the rules that never count, because an earlier rule fits all of their events, each with the
-// index of the first such rule.
-func Shadowed(rules []Rule) map[int]int {
-	shadowed := map[int]int{}
-	for i, rule := range rules {
-		if by := slices.IndexFunc(rules[:i], func(before Rule) bool { return before.covers(rule) }); by >= 0 {
-			shadowed[i] = by
-		}
+// rules returns the rules as they are now.
+func (p *Policy) rules() *rules.Set {
+	if p.Rules == nil {
+		return nil
 	}
-	return shadowed
+	return p.Rules()
 }
 
-// retentionOf returns how long a version is kept.
-func (p *Policy) retentionOf(e *seglog.Entry) time.Duration {
-	for _, r := range p.Rules {
-		if (r.Namespace == "" || r.Namespace == string(e.Key[:e.NamespaceLen])) &&
-			(r.Type == "" || r.Type == string(event.Attributes(e.Attributes).Field(event.Type))) {
-			return r.Retention
-		}
+// retentionOf returns how long a version is kept by some rules.
+func (p *Policy) retentionOf(e *seglog.Entry, by *rules.Set) time.Duration {
+	if len(by.All()) == 0 {
+		return p.Retention
+	}
+	facts := rules.FactsOf(e.Key[:e.NamespaceLen], event.Attributes(e.Attributes))
+	if r := by.Kept(&facts); r != nil {
+		return r.Keep
 	}
 	return p.Retention
 }
 
-// retentions returns the different times that events are kept, in order; 0: for ever.
-func (p *Policy) retentions() []time.Duration {
-	all := []time.Duration{p.Retention}
-	for _, r := range p.Rules {
-		all = append(all, r.Retention)
+// retentions returns the different times that events are kept by some rules, in order; 0: for ever.
+func (p *Policy) retentions(by *rules.Set) []time.Duration {
+	all := append(by.Durations(), p.Retention)
+	if by.Forever() {
+		all = append(all, 0)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -62,7 +47,7 @@ func (p *Policy) retentions() []time.Duration {
 // longest returns how long the events are kept that are kept longest, [usage.Forever] if
 // some never go.
 func (p *Policy) longest() time.Duration {
-	all := p.retentions()
+	all := p.retentions(p.rules())
 	if slices.Contains(all, 0) {
 		return usage.Forever
 	}
@@ -93,12 +78,17 @@ const (
 // expire deletes events whose last write is longer ago than they are kept, and
 // reports whether there may be more. The log is in order of time, so for each
 // retention there is a place in the log before which everything of that
-// retention is gone.
+// retention is gone. Other rules than before make it begin again.
 func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 	free, _ := m.Usage.Free() // 0 after an error
 	// A quarter of what is free, because the rest is needed to rewrite files.
 	left := int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
-	for _, retention := range m.Policy.retentions() {
+	by := m.Policy.rules()
+	if by != m.rules {
+		clear(m.expired)
+		m.rules = by
+	}
+	for _, retention := range m.Policy.retentions(by) {
 		if retention == 0 {
 			continue
 		}
@@ -109,7 +99,7 @@ func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 			}
 			due, at, err := m.newestVersions(m.expired[retention],
 				func(e *seglog.Entry) bool { return e.Time.Before(cutoff) },
-				func(e *seglog.Entry) bool { return m.Policy.retentionOf(e) == retention })
+				func(e *seglog.Entry) bool { return m.Policy.retentionOf(e, by) == retention })
 			if err == nil {
 				err = m.Delete(ctx, due)
 			}

@@ -2,12 +2,14 @@ package maintenance_test
 
 import (
 	"fmt"
-	"maps"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/storetest/parts"
@@ -40,15 +42,31 @@ func createMany(t testing.TB, p *parts.Parts, prefix string, n int) {
 	}
 }
 
-// R11: the first rule that fits an event says how long it is kept.
+// parse returns rules that a test may replace.
+func parse(t testing.TB, text string) func() *rules.Set {
+	t.Helper()
+	set, err := rules.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() *rules.Set { return set }
+}
+
+// ofType creates an event of a type.
+func ofType(t testing.TB, p *parts.Parts, key store.Key, kind string) {
+	t.Helper()
+	p.Create(t, key, store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Type: kind}, nil)})
+}
+
+// R11: the first rule that fits an event says how long it is kept. A rule with drop is passed over.
 func TestRetentionRules(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
-	p := parts.Open(t, parts.Options{Now: clock.Now, Policy: maintenance.Policy{Retention: 2 * time.Hour, Rules: []maintenance.Rule{
-		{Namespace: "kept", Type: "Warning"},
-		{Type: "Normal", Retention: time.Hour},
-		{Namespace: "kept", Retention: 4 * time.Hour},
-	}}})
+	p := parts.Open(t, parts.Options{Now: clock.Now, Policy: maintenance.Policy{Retention: 2 * time.Hour, Rules: parse(t, `
+- {name: dropped, where: "type in (Normal,Odd)", drop: true}
+- {name: ever, where: type=Warning, namespaces: [kept], keep: 0}
+- {name: normal, where: type=Nor*, keep: 1h}
+- {name: rest, namespaces: ["kep*"], keep: 4h}`)}})
 	all := map[store.Key]int{ // the hours that it is kept; 0: for ever
 		{Namespace: "kept", Name: "Warning"}:  0,
 		{Namespace: "kept", Name: "Normal"}:   1,
@@ -58,7 +76,7 @@ func TestRetentionRules(t *testing.T) {
 		{Namespace: "other", Name: "Odd"}:     2,
 	}
 	for key := range all {
-		p.Create(t, key, store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Type: key.Name}, nil)})
+		ofType(t, p, key, key.Name)
 	}
 	for hours := range 6 {
 		clock.Add(time.Second)
@@ -72,26 +90,63 @@ func TestRetentionRules(t *testing.T) {
 	}
 }
 
-func TestShadowed(t *testing.T) {
+// TestEightDurations: events of as many different retentions as there can be go each in their hour, whenever they were written.
+func TestEightDurations(t *testing.T) {
 	t.Parallel()
-	rule := func(namespace, kind string) maintenance.Rule {
-		return maintenance.Rule{Namespace: namespace, Type: kind}
+	clock := newClock()
+	var text strings.Builder
+	for n := range rules.MaxDurations {
+		fmt.Fprintf(&text, "- {name: r%d, where: type=T%d, keep: %dh}\n", n, n, n+1)
 	}
-	for name, test := range map[string]struct {
-		rules []maintenance.Rule
-		want  map[int]int
-	}{
-		"none":                    {nil, nil},
-		"special ones first":      {[]maintenance.Rule{rule("dev", "Warning"), rule("dev", ""), rule("", "Warning"), rule("", "")}, nil},
-		"overlapping":             {[]maintenance.Rule{rule("", "Warning"), rule("dev", "")}, nil},
-		"twice":                   {[]maintenance.Rule{rule("dev", "Normal"), rule("dev", "Normal")}, map[int]int{1: 0}},
-		"behind its namespace":    {[]maintenance.Rule{rule("dev", ""), rule("dev", "Normal"), rule("", "Normal")}, map[int]int{1: 0}},
-		"behind its type":         {[]maintenance.Rule{rule("a", ""), rule("", "Normal"), rule("dev", "Normal")}, map[int]int{2: 1}},
-		"behind all":              {[]maintenance.Rule{rule("", ""), rule("dev", ""), rule("", "Normal")}, map[int]int{1: 0, 2: 0}},
-		"in other words the same": {[]maintenance.Rule{rule("a", "Normal"), rule("b", "Normal"), rule("a", "Warning")}, nil},
-	} {
-		if got := maintenance.Shadowed(test.rules); !maps.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
+	p := parts.Open(t, parts.Options{Now: clock.Now, Policy: maintenance.Policy{Retention: 20 * time.Hour, Rules: parse(t, text.String())}})
+	due := map[store.Key]int{} // hours after the begin
+	for hour := range 22 {
+		if hour < 4 {
+			for n := range rules.MaxDurations + 1 {
+				key := store.Key{Namespace: "ns", Name: fmt.Sprintf("e%d-%d", hour, n)}
+				ofType(t, p, key, fmt.Sprint("T", n))
+				if due[key] = hour + n + 1; n == rules.MaxDurations {
+					due[key] = hour + 20
+				}
+			}
+		}
+		clock.Add(time.Second)
+		round(t, p)
+		for key, until := range due {
+			if _, exists := p.Read(t, key); exists != (hour < until) {
+				t.Errorf("%s after %d hours, due after %d: exists %t", key, hour, until, exists)
+			}
+		}
+		clock.Add(time.Hour)
+	}
+}
+
+// TestChangedRules: rules that keep events for less than those before delete those too over which expiry has passed already.
+func TestChangedRules(t *testing.T) {
+	t.Parallel()
+	clock := newClock()
+	first, second := parse(t, "[{name: a, where: type=Normal, keep: 1h}]"), parse(t, "[{name: a, where: type=Normal, keep: 1h}, {name: b, where: type=Warning, keep: 1h}]")
+	now := first
+	p := parts.Open(t, parts.Options{Now: clock.Now, Policy: maintenance.Policy{Retention: 9 * time.Hour, Rules: func() *rules.Set { return now() }}})
+	for _, kind := range []string{"Normal", "Warning", "Odd"} {
+		ofType(t, p, store.Key{Namespace: "ns", Name: kind}, kind)
+	}
+	exist := func(want ...string) {
+		t.Helper()
+		clock.Add(2 * time.Hour)
+		round(t, p)
+		for _, kind := range []string{"Normal", "Warning", "Odd"} {
+			if _, exists := p.Read(t, store.Key{Namespace: "ns", Name: kind}); exists != slices.Contains(want, kind) {
+				t.Errorf("%s exists: %t", kind, exists)
+			}
 		}
 	}
+	exist("Warning", "Odd")
+	now = second
+	exist("Odd")
+	now = parse(t, "[{name: ever, keep: 0}]")
+	clock.Add(20 * time.Hour)
+	exist("Odd")
+	now = first
+	exist()
 }

@@ -1,0 +1,121 @@
+package rules
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/shared/livefile"
+	"tidings.example/shared/service"
+)
+
+// An event with this reason says that the rules are others than before. Its annotation has their [Set.Hash].
+const (
+	ChangedReason  = "RulesChanged"
+	HashAnnotation = "tidings.example/rules"
+)
+
+// Config are the settings of a [Live].
+type Config struct {
+	Path     string // of the file; "": only the tail
+	Tail     []Rule
+	Changed  func() // called after a later version has come into force; may be nil
+	Log      *slog.Logger
+	Registry prometheus.Registerer
+}
+
+// Live holds the rules in force and follows their file. A new version is read and checked as a whole before it replaces the
+// rules. A bad version changes nothing. Run follows the file.
+type Live struct {
+	*livefile.File // nil: there is no file
+	current        atomic.Pointer[Set]
+}
+
+// NewLive reads the file. At this first time a bad file is an error.
+func NewLive(c Config) (*Live, error) {
+	reloads := service.Register(c.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "eventsvc_rules_reloads_total", Help: "New versions of the rules file, by result.",
+	}, []string{"result"}))
+	good := service.Register(c.Registry, prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "eventsvc_rules_file_good", Help: "1 if the rules file has the rules in force, 0 if it is bad and the ones before stay in force.",
+	}))
+	l := &Live{}
+	swap := func(s *Set) {
+		l.current.Store(s)
+		for _, text := range s.Unreachable() {
+			c.Log.Warn("a rule has no effect", "rule", text)
+		}
+	}
+	if c.Path == "" {
+		s, err := New(nil, c.Tail)
+		if err != nil {
+			return nil, err
+		}
+		good.Set(1)
+		swap(s)
+		return l, nil
+	}
+	var err error
+	l.File, err = livefile.Open(livefile.Config{
+		Path: c.Path, MaxBytes: maxFile, Reloads: reloads, Good: good,
+		Apply: func(data []byte) error {
+			s, err := Parse(data, c.Tail...)
+			if err == nil {
+				swap(s)
+			}
+			return err
+		},
+		Changed: func() {
+			c.Log.Info("new rules are in force", "file", c.Path, "rules", l.Current().Summary())
+			if c.Changed != nil {
+				c.Changed()
+			}
+		},
+		Failed: func(err error) {
+			c.Log.Error("the rules file is bad, the rules before stay in force", "file", c.Path, "error", err)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Current returns the rules in force.
+func (l *Live) Current() *Set { return l.current.Load() }
+
+// Hash returns a text that differs between different rules; "" if there are none.
+func (s *Set) Hash() string {
+	if len(s.All()) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(s.rules) // texts and numbers: no error
+	return fmt.Sprintf("%x", sha256.Sum256(text))[:16]
+}
+
+// maxSummary keeps a summary shorter than the note of an event may be.
+const maxSummary = 900
+
+// Summary names the rules with what they do, for a log or the note of an event.
+func (s *Set) Summary() string {
+	var all []string
+	length := 0
+	for i := range s.All() {
+		r := &s.rules[i]
+		one := r.Name + " (" + r.String() + ")"
+		if length += len(one) + 2; length > maxSummary {
+			all = append(all, fmt.Sprintf("and %d more", len(s.rules)-i))
+			break
+		}
+		all = append(all, one)
+	}
+	if len(all) == 0 {
+		return "none"
+	}
+	return strings.Join(all, ", ")
+}
