@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/shared/waittest"
 )
 
 // TestRulesFile: a bad file of rules is refused at the start, and later the rules before stay. Each change is recorded as an
@@ -42,13 +44,13 @@ func TestRulesFile(t *testing.T) {
 	tell := func(p *process, count int, summary string) {
 		t.Helper()
 		want := fmt.Sprintf("RulesChanged %d The rules of what to keep have changed. Now there are: %s", count, summary)
-		eventually(t, want, func() bool { return told(p) == want })
+		waittest.Until(t, want, func() bool { return told(p) == want })
 	}
 	write("[{name: a, where: type=Normal, keep: 1h}]")
 	p := start(t, dir, i, "--rules-file="+file)
 	tell(p, 1, "a (keep 1h0m0s)")
 	write("[{name: a}]")
-	eventually(t, "the bad file is noticed", func() bool { return metric(t, p.url("--listen-admin"), "eventsvc_rules_file_good") == "0" })
+	waittest.Until(t, "the bad file is noticed", func() bool { return metric(t, p.url("--listen-admin"), "eventsvc_rules_file_good") == "0" })
 	tell(p, 1, "a (keep 1h0m0s)")
 	write("[{name: b, where: type=Normal, drop: true}, {name: c, keep: 2d}]")
 	tell(p, 2, "b (drop), c (keep 48h0m0s)")
@@ -59,7 +61,7 @@ func TestRulesFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	p = start(t, dir, i, "--rules-file="+file)
-	eventually(t, "it serves", func() bool { return told(p) != "" })
+	waittest.Until(t, "it serves", func() bool { return told(p) != "" })
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
 	}
