@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -43,6 +44,14 @@ func (s *serve) console(c *codec.Codec, trusted *trust.Trust, log *slog.Logger) 
 		return webPage{}, err
 	}
 	return webPage{page, signin.New(signin.Config{Issuers: trusted.Issuers, Found: page.SetSignIn, Log: log})}, nil
+}
+
+// run finds where people sign in until ctx ends.
+func (p webPage) run(ctx context.Context) error {
+	if p.signIn == nil {
+		return nil
+	}
+	return p.signIn.Run(ctx)
 }
 
 // issuersChanged says that the issuers file has a new version.

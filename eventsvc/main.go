@@ -139,10 +139,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	tasks := []func(context.Context) error{trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run}
-	if page.signIn != nil {
-		tasks = append(tasks, page.signIn.Run)
-	}
+	tasks := []func(context.Context) error{trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run, page.run}
 	if s.RulesFile != "" {
 		tasks = append(tasks, (&rulesTeller{rules: kept.Current, changed: told, store: db, codec: formats, log: log}).Run)
 	}

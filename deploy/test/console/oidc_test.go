@@ -70,6 +70,9 @@ func TestProvider(t *testing.T) {
 			b := openTab(t, s)
 			b.open("/console/#/events?q=reason%3ATested")
 			b.wait(`document.querySelector("dialog.signin[open] .providers button")`)
+			if has := evaluate[string](b, `document.activeElement.textContent`); has != "Sign in with Corp" {
+				t.Errorf("the focus is on %q", has)
+			}
 			if n := len(p.noticed().asked); n != 0 {
 				t.Errorf("the page has sent people away %d times before they wanted to", n)
 			}
@@ -282,6 +285,69 @@ func TestProviderOtherTab(t *testing.T) {
 	two.clickText("dialog.signin .providers button", "Sign in with Corp")
 	two.signedIn()
 	two.waitText("main [data-row]", "This is a test.")
+}
+
+// TestProviderTwoTabs: a person who signs in in two tabs at once is signed in in both.
+func TestProviderTwoTabs(t *testing.T) {
+	t.Parallel()
+	s, p := startWithProvider(t, "", "")
+	one := openTab(t, s)
+	two := one.beside()
+	for _, b := range []*tab{one, two} {
+		b.open("/console/#/events")
+		b.clickText("dialog.signin .providers button", "Sign in with Corp")
+		b.wait(`document.querySelector("#enter")`)
+	}
+	for _, b := range []*tab{one, two} {
+		b.click("#enter")
+		b.signedIn()
+		b.waitText("main [data-row]", "This is a test.")
+	}
+	if n := len(p.noticed().trades); n != 2 {
+		t.Errorf("%d codes were used", n)
+	}
+}
+
+// TestProviderRequest: parameters of the entry, and those that the provider's endpoint has already, are in the request.
+func TestProviderRequest(t *testing.T) {
+	t.Parallel()
+	s, p := startWithProvider(t, "", `, parameters: {audience: "https://events.example", prompt: select_account}`)
+	p.set(func(h *behaviour) {
+		h.publish = func(m map[string]any) { m["authorization_endpoint"] = p.URL + "/authorize?tenant=a&state=b" }
+	})
+	s.restart(t, "eventsvc")
+	b := openTab(t, s)
+	b.open("/console/")
+	b.enter()
+	asked := p.noticed().asked[0]
+	if asked.Get("tenant") != "a" || asked.Get("audience") != "https://events.example" || asked.Get("prompt") != "select_account" || len(asked["state"]) != 1 || asked.Get("scope") != "openid profile" {
+		t.Errorf("%v", asked)
+	}
+	b.reload()
+	b.signedIn()
+	if asked := p.noticed().asked[1]; !slices.Equal(asked["prompt"], []string{"none"}) {
+		t.Errorf("%v", asked)
+	}
+}
+
+// TestProviderBrowser: a browser that cannot do what a sign-in needs is told what is missing.
+func TestProviderBrowser(t *testing.T) {
+	t.Parallel()
+	s, p := startWithProvider(t, "", "")
+	for script, want := range map[string]string{
+		`Object.defineProperty(Crypto.prototype, "subtle", { get: () => undefined })`:                                        "needs a page that came by https", // as on a page of plain HTTP
+		`Object.defineProperty(window, "sessionStorage", { get: () => { throw new DOMException("no", "SecurityError"); } })`: "allow it to store data for this site",
+	} {
+		b := openTab(t, s)
+		call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		b.open("/console/")
+		b.clickText("dialog.signin .providers button", "Sign in with Corp")
+		b.waitText("dialog.signin .note", want)
+		b.wait(`document.querySelector("dialog.signin .providers button:not(:disabled)")`)
+	}
+	if n := len(p.noticed().asked); n != 0 {
+		t.Errorf("people were sent away %d times", n)
+	}
 }
 
 // TestProviderSlow: a token endpoint that does not answer is given up, and who comes back by the browser's button can go on.
@@ -513,7 +579,7 @@ func TestProviderPictures(t *testing.T) {
 	for name, file := range map[string]string{"sign-in-one": one, "sign-in-two": two} {
 		write(t, filepath.Join(s.dir, "issuers.yaml"), file)
 		s.restart(t, "eventsvc")
-		b.open("/console/#/events")
+		b.open("/console/?" + name + "#/events")
 		b.wait(fmt.Sprintf(`document.querySelectorAll("dialog.signin[open] .providers button").length === %d && document.querySelector(".providers button:not(:disabled)")`, strings.Count(file, "issuer:")))
 		for _, dark := range []bool{false, true} {
 			b.dark(dark)

@@ -85,8 +85,19 @@ type underWay struct {
 // openTab opens an empty tab of 1280 × 800 pixels with light colours, without motion, in UTC.
 func openTab(t testing.TB, s *services) *tab {
 	t.Helper()
+	return open(browser(t), t, s, chromedp.WithNewBrowserContext())
+}
+
+// beside opens another tab in the same profile.
+func (b *tab) beside() *tab {
+	b.t.Helper()
+	return open(b.ctx, b.t, b.services)
+}
+
+func open(parent context.Context, t testing.TB, s *services, options ...chromedp.ContextOption) *tab {
+	t.Helper()
 	b := &tab{t: t, services: s, under: map[string]underWay{}}
-	ctx, closeTab := chromedp.NewContext(browser(t), chromedp.WithNewBrowserContext(), chromedp.WithListener(b.hear))
+	ctx, closeTab := chromedp.NewContext(parent, append(options, chromedp.WithListener(b.hear))...)
 	b.ctx = ctx
 	if err := chromedp.Do(ctx); err != nil { // opens the tab, which lives as long as this context
 		t.Fatal(err)

@@ -32,8 +32,9 @@ export class Session {
   #timer;
   /** How long the token lives from when it came. */
   #life = 0;
-  /** Whether eventsvc has ever taken a token of this source. */
+  /** Whether eventsvc has taken this token for that of somebody, and whether it has taken any of its source. */
   #accepted = false;
+  #seen = false;
   /** When the token expires, 0 if it does not say. */
   expires = 0;
   /** Who it is, as the token says. */
@@ -183,7 +184,7 @@ export class Session {
    * @param {string} token
    */
   accepted(token) {
-    if (token === this.#token) this.#accepted = true;
+    if (token === this.#token) this.#accepted = this.#seen = true;
   }
 
   /**
@@ -193,7 +194,8 @@ export class Session {
   async refused(token) {
     if (this.#token && this.#token !== token) return true;
     const provider = this.#source?.provider;
-    if (provider && !this.#accepted) {
+    if (provider && !this.#accepted && !(this.expires && clock.now() >= this.expires)) {
+      this.#seen = false; // it is not enough to sign in again
       this.#lost(notAccepted(provider, token));
       return false;
     }
@@ -213,7 +215,7 @@ export class Session {
   /** @param {string} reason */
   #lost(reason) {
     if (!this.#token) return;
-    this.ended = (this.#accepted && this.#source?.provider) || null;
+    this.ended = (this.#seen && this.#source?.provider) || null;
     this.#forget();
     this.reason = reason;
     this.changed();
@@ -225,7 +227,7 @@ export class Session {
    */
   #use(source, got) {
     this.#source = source;
-    this.#accepted = false;
+    this.#seen = false;
     this.ended = this.left = null;
     rememberIssuer(source?.provider?.issuer ?? "");
     this.#take(got);
@@ -234,6 +236,7 @@ export class Session {
   /** @param {Got} got */
   #take({ token, expires }) {
     this.#token = token;
+    this.#accepted = false;
     this.expires = expires;
     this.#life = expires - clock.now();
     const claims = claimsOf(token);

@@ -45,7 +45,7 @@ export class SignIn {
     },
       h("h1", { id: "signin-title" }, "Sign in"),
       session.busy ? h("p", { role: "status" }, `Signing in with ${session.busy} …`) : [
-        session.reason ? h("p", { class: "note warn", role: "alert" }, session.reason)
+        session.reason ? h("p", { class: "note warn", role: "alert" }, h("span", null, session.reason, providers.length > 0 && [" ", h("a", { href: "help/how-to/sign-in.html#if-it-fails", target: "_blank", rel: "noopener" }, "More about this")]))
           : session.left ? this.#left(session.left)
             : h("p", null, "What you sign in with is kept in the memory of this tab, and gone when the tab is closed."),
         providers.length > 0 && h("div", { class: "providers", key: "providers" }, providers.map((p) => this.#provider(p, providers.length === 1))),
