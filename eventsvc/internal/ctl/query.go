@@ -30,7 +30,7 @@ type queryCmd struct {
 	Since         time.Duration `env:"-" placeholder:"DURATION" help:"From so long before now, such as 6h or 7d. Default: an hour."`
 	From          string        `env:"-" placeholder:"TIME" help:"Begin of the range: RFC 3339, a local time such as '2026-11-23 14:05', or relative to now such as -6h."`
 	To            string        `env:"-" placeholder:"TIME" help:"End of the range, which is not part of it. Default: now."`
-	GroupBy       []string      `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster or object, with first, last and a sample."`
+	GroupBy       []string      `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster, owner or object, with first, last and a sample."`
 	Facets        bool          `env:"-" help:"Count the values of each dimension."`
 	Histogram     bool          `env:"-" help:"Count over time."`
 	Changes       bool          `env:"-" help:"What is new, more or less than before, the most unexpected first."`
@@ -57,7 +57,7 @@ func (*queryCmd) Help() string {
     eventsvc query --changes --at '2026-11-23 14:05' --window 30m
     eventsvc query --since 7d --object Deployment/web -n shop
 
-Terms are field=value or field!=value. The short names of fields are type, reason, kind, name, namespace, reporter, cluster and
+Terms are field=value or field!=value. The short names of fields are type, reason, kind, name, namespace, reporter, cluster, owner and
 uid; those of kubectl's field selectors are known too. label:key=value is a term on a label. All else is text that the note
 contains, in upper or lower case: words in any order, or phrases ("in quotation marks"). All terms have to match; namespace=...
 may be given several times. In the value of a field, * stands for any text: name=web-*.

@@ -71,12 +71,17 @@ func (o *output) when(t time.Time) string {
 
 // eventNames are the columns of events in CSV, as the API has them.
 var eventNames = []string{
-	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "revision",
+	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "revision",
 }
 
 // reporterOf returns who reports an event.
 func reporterOf(ev *eventsv1.Event) string {
 	return cmp.Or(ev.ReportingController, ev.DeprecatedSource.Component)
+}
+
+// ownerOf returns the owner of the object of an event, as kind/name, if a mirror has found one.
+func ownerOf(ev *eventsv1.Event) string {
+	return event.OwnerOf(func(key string) string { return ev.Labels[key] })
 }
 
 // eventRow returns the cells of an event that was observed at a time.
@@ -87,11 +92,11 @@ func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
 		r := ev.Regarding
 		return []string{
 			o.when(at), ev.Type, ev.Reason, r.Kind, r.Namespace, r.Name, string(r.UID), ev.Note, count, ev.Namespace, ev.Name, reporterOf(ev),
-			ev.Labels[event.ClusterLabel], ev.ResourceVersion,
+			ev.Labels[event.ClusterLabel], ownerOf(ev), ev.ResourceVersion,
 		}
 	case "wide":
 		return []string{
-			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[event.ClusterLabel], ev.Name, ev.Note,
+			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[event.ClusterLabel], ownerOf(ev), ev.Name, ev.Note,
 		}
 	}
 	return []string{o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, ev.Note}
@@ -100,7 +105,7 @@ func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
 // eventHeader returns the header for such cells.
 func (o *output) eventHeader() []string {
 	if o.form == "wide" {
-		return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "REPORTER", "CLUSTER", "EVENT", "NOTE"}
+		return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "REPORTER", "CLUSTER", "OWNER", "EVENT", "NOTE"}
 	}
 	return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"}
 }
@@ -226,7 +231,7 @@ func (q *queryCmd) facets(a *answer, o *output) error {
 }
 
 // facetOrder is the order of dimensions if none is asked for.
-var facetOrder = []string{"type", "reason", "kind", "namespace", "reporter", "cluster"}
+var facetOrder = event.DimensionNames
 
 func facetRow(o *output, name string, v valueCount, total int64, other bool) []string {
 	count := strconv.FormatInt(v.Count, 10)
@@ -284,7 +289,7 @@ func (o *output) changeRow(c *change) []string {
 // what names what a change is about besides its type and reporter, as far as possible in terms of a query.
 func what(c *change) string {
 	var parts []string
-	for _, name := range []string{"reason", "kind", "namespace", "cluster"} {
+	for _, name := range []string{"reason", "kind", "namespace", "cluster", "owner"} {
 		if value := c.By[name]; value != "" {
 			parts = append(parts, name+"="+value)
 		}

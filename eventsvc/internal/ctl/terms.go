@@ -15,7 +15,7 @@ import (
 
 // termFields are the fields that terms can name, with those of the API's field selectors.
 var termFields = map[string]string{
-	"type": "type", "reason": "reason", "kind": "kind", "namespace": "namespace", "reporter": "reporter", "cluster": "cluster",
+	"type": "type", "reason": "reason", "kind": "kind", "namespace": "namespace", "reporter": "reporter", "cluster": "cluster", "owner": "owner",
 	"name": "regarding.name", "uid": "regarding.uid",
 	"regarding.kind": "regarding.kind", "regarding.namespace": "regarding.namespace", "regarding.name": "regarding.name",
 	"regarding.uid": "regarding.uid", "regarding.apiVersion": "regarding.apiVersion", "regarding.fieldPath": "regarding.fieldPath",
@@ -24,7 +24,7 @@ var termFields = map[string]string{
 }
 
 // shortFields are those that completion offers.
-var shortFields = []string{"type", "reason", "kind", "name", "namespace", "reporter", "cluster", "uid"}
+var shortFields = []string{"type", "reason", "kind", "name", "namespace", "reporter", "cluster", "owner", "uid"}
 
 // labelPrefix begins a term on a label.
 const labelPrefix = "label:"

@@ -23,11 +23,47 @@ type Dimensions struct {
 	Kind      string // of the object that the event is about
 	Reporter  string // reportingController, else the deprecated source's component
 	Cluster   string // value of [ClusterLabel]
+	Owner     string // of [OwnerOf]
+}
+
+// DimensionNames are the dimensions as parameters, answers and labels of streams name them, in the order in which they are
+// shown. Whoever counts, lists or asks by dimensions does it by these names and [Dimensions.Text].
+var DimensionNames = []string{"type", "reason", "kind", "namespace", "reporter", "cluster", "owner"}
+
+// Text returns the dimension of a name, or nil if there is none.
+func (d *Dimensions) Text(name string) *string {
+	switch name {
+	case "type":
+		return &d.Type
+	case "reason":
+		return &d.Reason
+	case "kind":
+		return &d.Kind
+	case "namespace":
+		return &d.Namespace
+	case "reporter":
+		return &d.Reporter
+	case "cluster":
+		return &d.Cluster
+	case "owner":
+		return &d.Owner
+	}
+	return nil
+}
+
+// OwnerOf returns the owner that a mirror has found for the object of an event, as kind/name, from the event's labels; "" if
+// there is none.
+func OwnerOf(label func(key string) string) string {
+	name := label(OwnerNameLabel)
+	if name == "" {
+		return ""
+	}
+	return label(OwnerKindLabel) + "/" + name
 }
 
 // DimensionsOf returns the dimensions of an event.
 func DimensionsOf(namespace string, a Attributes) Dimensions {
-	d := Dimensions{Namespace: namespace, Cluster: a.Get(ClusterLabel)}
+	d := Dimensions{Namespace: namespace, Cluster: a.Get(ClusterLabel), Owner: OwnerOf(a.Get)}
 	var source string
 	for f, text := range a.Fields() {
 		switch f {

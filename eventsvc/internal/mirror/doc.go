@@ -23,4 +23,16 @@
 // with the cursor.
 //
 // What the source deletes, mostly because of its age, stays at the target.
+//
+// # Labels of objects
+//
+// An event names an object, and nothing else is left of it when the object is gone. So copies get labels of the object and of
+// the namespace: see [Enrichment].
+//
+//	cluster ── metadata of pods and namespaces, followed ──► index ──┐
+//	   │                                                             ├─► labels of the copy
+//	   └────── metadata of other objects, one by one ──► objects ────┘
+//
+// They are found by uid, so that another object of the same name lends nothing. They are a help and no part of the event: it
+// waits 250 ms for them at most, and is copied without where the source does not let them be read.
 package mirror

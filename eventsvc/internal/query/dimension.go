@@ -19,11 +19,19 @@ const (
 	Namespace Dimension = "namespace"
 	Reporter  Dimension = "reporter"
 	Cluster   Dimension = "cluster"
+	Owner     Dimension = "owner"
 	Object    Dimension = "object"
 )
 
 // Indexed are the dimensions that need no events to be read.
-var Indexed = []Dimension{Type, Reason, Kind, Namespace, Reporter, Cluster}
+var Indexed = indexed()
+
+func indexed() (all []Dimension) {
+	for _, name := range event.DimensionNames {
+		all = append(all, Dimension(name))
+	}
+	return all
+}
 
 // ParseBy reads dimensions that are separated by commas, of those that are known. None is
 // nil. At most most may be named; 0: all of them.
@@ -59,19 +67,8 @@ func Names(by []Dimension) string {
 
 // of returns the value of an indexed dimension.
 func (d Dimension) of(in *event.Dimensions) *string {
-	switch d {
-	case Type:
-		return &in.Type
-	case Reason:
-		return &in.Reason
-	case Kind:
-		return &in.Kind
-	case Namespace:
-		return &in.Namespace
-	case Reporter:
-		return &in.Reporter
-	case Cluster:
-		return &in.Cluster
+	if text := in.Text(string(d)); text != nil {
+		return text
 	}
 	return new(string)
 }

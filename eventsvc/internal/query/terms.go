@@ -30,10 +30,13 @@ type term struct {
 // of lists. A reporter is the reportingController or, of events that have none, the
 // component of the source, in facets and groups as well: so reportingController asks for
 // that here.
-var fieldOf = map[string]Dimension{
-	"type": Type, "reason": Reason, "kind": Kind, "namespace": Namespace, "reporter": Reporter, "cluster": Cluster,
-	"regarding.kind": Kind, "metadata.namespace": Namespace, "reportingController": Reporter,
-}
+var fieldOf = func() map[string]Dimension {
+	all := map[string]Dimension{"regarding.kind": Kind, "metadata.namespace": Namespace, "reportingController": Reporter}
+	for _, d := range Indexed {
+		all[string(d)] = d
+	}
+	return all
+}()
 
 // maxStars bounds the work for one value that is compared with a pattern.
 const maxStars = 16

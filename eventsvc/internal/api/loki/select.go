@@ -19,7 +19,7 @@ import (
 
 // The labels of streams, sorted, and those of entries.
 var (
-	streamNames   = []string{"cluster", "kind", "level", "namespace", "reason", "reporter", "service_name", "type"}
+	streamNames   = slices.Sorted(slices.Values(append([]string{"level", "service_name"}, event.DimensionNames...)))
 	metadataNames = []string{"action", "count", detectedLevel, "host", "name", "uid"}
 )
 
@@ -30,23 +30,16 @@ const detectedLevel = "detected_level"
 // value returns a label of a stream, "" if it has none.
 func value(d *event.Dimensions, name string) string {
 	switch name {
-	case "namespace":
-		return d.Namespace
-	case "type":
-		return d.Type
-	case "reason":
-		return d.Reason
-	case "kind":
-		return d.Kind
-	case "reporter", "service_name":
+	case "service_name":
 		return d.Reporter
-	case "cluster":
-		return d.Cluster
 	case "level":
 		if d.Type == "Warning" {
 			return "warning"
 		}
 		return "info"
+	}
+	if text := d.Text(name); text != nil {
+		return *text
 	}
 	return ""
 }
@@ -133,7 +126,9 @@ func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error 
 			default:
 				s.known[key] = -1
 				found = append(found, d)
-				size += len(d.Namespace) + len(d.Reason) + len(d.Kind) + len(d.Type) + len(d.Reporter) + len(d.Cluster)
+				for _, name := range event.DimensionNames {
+					size += len(*d.Text(name))
+				}
 			}
 			return -1
 		}, visit)

@@ -60,7 +60,7 @@ func countOf(a event.Attributes) int64 {
 
 // eventColumns are the columns of versions of events.
 var eventColumns = []string{
-	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "revision",
+	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "revision",
 }
 
 // eventTable returns the rows of versions of events.
@@ -75,7 +75,7 @@ func (r *request) eventTable(rows []query.Happened) ([][]string, error) {
 		d, o := event.DimensionsOf(in.Namespace, in.Attributes), &ev.Regarding
 		table[i] = []string{
 			stamp(in.At.Time), ev.Type, ev.Reason, o.Kind, o.Namespace, o.Name, string(o.UID), ev.Note, strconv.FormatInt(in.Count, 10),
-			ev.Namespace, ev.Name, d.Reporter, d.Cluster, strconv.FormatUint(in.Revision, 10),
+			ev.Namespace, ev.Name, d.Reporter, d.Cluster, d.Owner, strconv.FormatUint(in.Revision, 10),
 		}
 	}
 	return table, nil

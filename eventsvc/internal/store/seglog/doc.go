@@ -66,7 +66,7 @@
 //	│             with the base, and each behind the one before
 //	├── notes     only in a compressed segment: last revision 8 → notes of up to 512 records
 //	├── words     only in a compressed segment: last revision 8 → words of the notes of up to 64 entries
-//	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, CRC32C 4
+//	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, CRC32C 4
 //	└── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
 //	              instead of the revision the base of the segment that the run was carried from
 //

@@ -138,7 +138,7 @@ func TestSeries(t *testing.T) {
 		{fields: [event.NumFields]string{event.Type: "Warning", event.Reason: "BackOff", event.RegardingKind: "Pod", event.Source: "kubelet"}},
 		{
 			fields: [event.NumFields]string{event.ReportingController: "example.com/c", event.Source: "other"},
-			labels: map[string]string{event.ClusterLabel: "east", "a": "b"},
+			labels: map[string]string{event.ClusterLabel: "east", event.OwnerKindLabel: "Deployment", event.OwnerNameLabel: "web", "a": "b"},
 		},
 	} {
 		a := event.NewAttributes(c.fields, c.labels)

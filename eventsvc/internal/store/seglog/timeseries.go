@@ -9,7 +9,7 @@ import (
 )
 
 // dimensions is how many texts a series has.
-const dimensions = 6
+const dimensions = 7
 
 // appendSeries appends the texts of the series that a record belongs to, which are its
 // [event.DimensionsOf].
@@ -35,8 +35,10 @@ func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
 	for _, text := range [][]byte{namespace, typ, reason, kind, reporter} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
-	cluster := a.Get(event.ClusterLabel)
-	return append(binary.AppendUvarint(dst, uint64(len(cluster))), cluster...)
+	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get)} {
+		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+	}
+	return dst
 }
 
 // seriesKey returns the key under which the texts of a series are kept.
@@ -61,7 +63,7 @@ func seriesTexts(key, value []byte) ([]byte, error) {
 // parseSeries returns the dimensions that appendSeries has encoded.
 func parseSeries(texts []byte) (d event.Dimensions, err error) {
 	rest := string(texts)
-	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster} {
+	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster, &d.Owner} {
 		n, size := binary.Uvarint(texts[len(texts)-len(rest):])
 		if size <= 0 || n > uint64(len(rest)-size) {
 			return d, fmt.Errorf("series of a segment: %w", boltfile.ErrChecksum)

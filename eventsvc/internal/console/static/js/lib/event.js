@@ -19,6 +19,7 @@
  * @property {string} reporter
  * @property {string} host
  * @property {string} cluster
+ * @property {string} owner of the object, as kind/name
  * @property {number} first
  * @property {string} action
  * @property {boolean} [replaced] a later row of the same event has come
@@ -52,6 +53,8 @@ export function firstObserved(e) {
 export const countOf = (e) => e.series?.count ?? (e.deprecatedCount || 1);
 
 const clusterLabel = "tidings.example/cluster";
+const ownerKindLabel = "tidings.example/owner-kind";
+const ownerNameLabel = "tidings.example/owner-name";
 
 /** @param {any} e @returns {Row} */
 export function row(e) {
@@ -61,7 +64,7 @@ export function row(e) {
     id: `${m.namespace ?? ""}/${m.name ?? ""}`, revision: m.resourceVersion ?? "", time: observed(e), type: e.type ?? "", reason: e.reason ?? "",
     kind: r.kind ?? "", name: r.name ?? "", ns: r.namespace ?? "", uid: r.uid ?? "", namespace: m.namespace ?? "", note: e.note ?? "",
     count: countOf(e), reporter: e.reportingController || e.deprecatedSource?.component || "", host: e.deprecatedSource?.host || e.reportingInstance || "",
-    cluster: m.labels?.[clusterLabel] ?? "", first: firstObserved(e), action: e.action ?? "",
+    cluster: m.labels?.[clusterLabel] ?? "", owner: m.labels?.[ownerNameLabel] ? `${m.labels[ownerKindLabel] ?? ""}/${m.labels[ownerNameLabel]}` : "", first: firstObserved(e), action: e.action ?? "",
   };
 }
 

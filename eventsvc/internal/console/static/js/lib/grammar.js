@@ -19,11 +19,15 @@ export const fields = {
   namespace: { api: "namespace", list: "metadata.namespace", help: "where the event is" },
   reporter: { api: "reporter", list: "", help: "controller that reported it" },
   cluster: { api: "cluster", list: "", help: "cluster it came from" },
+  owner: { api: "owner", list: "", help: "controller at the top, as Deployment/web" },
   uid: { api: "regarding.uid", list: "regarding.uid", help: "UID of the object" },
   path: { api: "regarding.fieldPath", list: "regarding.fieldPath", help: "part of the object, as a container" },
   event: { api: "metadata.name", list: "metadata.name", help: "name of the event itself" },
   "label.": { api: "", list: "", help: "a label of the event: label.KEY:VALUE" },
 };
+
+/** The fields by which events are counted: the dimensions of /query/v1, and labels of streams in LogQL. */
+export const dimensions = ["type", "reason", "kind", "namespace", "reporter", "cluster", "owner"];
 
 /** @param {string} field */
 const isField = (field) => field in fields && field !== "label." || /^label\..+/.test(field);

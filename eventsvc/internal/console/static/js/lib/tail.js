@@ -220,7 +220,7 @@ export class Tail {
  * @type {Record<string, (r: Row) => string>}
  */
 const of = {
-  type: (r) => r.type, reason: (r) => r.reason, kind: (r) => r.kind, name: (r) => r.name, namespace: (r) => r.namespace, reporter: (r) => r.reporter, cluster: (r) => r.cluster,
+  type: (r) => r.type, reason: (r) => r.reason, kind: (r) => r.kind, name: (r) => r.name, namespace: (r) => r.namespace, reporter: (r) => r.reporter, cluster: (r) => r.cluster, owner: (r) => r.owner,
   uid: (r) => r.uid, event: (r) => r.id.slice(r.id.indexOf("/") + 1),
 };
 

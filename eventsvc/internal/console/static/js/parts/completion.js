@@ -2,7 +2,7 @@
 // in the range that is looked at.
 
 import { human } from "../lib/event.js";
-import { fields, parameters, parse, write, writeAll } from "../lib/grammar.js";
+import { dimensions, fields, parameters, parse, write, writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 
 /**
@@ -10,7 +10,7 @@ import { Resource } from "../lib/load.js";
  * @typedef {{text: string, label: string, help: string, done: boolean}} Offer
  */
 
-const counted = new Set(["type", "reason", "kind", "namespace", "reporter", "cluster"]);
+const counted = new Set(dimensions);
 
 export class Completion {
   /** @param {import("../app.js").App} app */

@@ -95,7 +95,7 @@ export class Drawer {
       ...(count > 1 ? /** @type {[string, import("../lib/dom.js").Child, string][]} */ ([
         ["First", moment(r.first), rfc3339(r.first || 0)], ["Count", `${count.toLocaleString("en")}${rate(count, r.first, r.time) && ` (${rate(count, r.first, r.time)}, over ${duration(r.time - r.first)})`}`, String(count)]]) : []),
       ["Action", r.action, r.action], ["Part", e.regarding?.fieldPath, e.regarding?.fieldPath], ["Related", e.related && objectName({ kind: e.related.kind, name: e.related.name }), e.related?.name],
-      ["Reporter", r.reporter, r.reporter], ["Host", r.host, r.host], ["Cluster", r.cluster, r.cluster], ["Object’s UID", r.uid, r.uid],
+      ["Reporter", r.reporter, r.reporter], ["Host", r.host, r.host], ["Cluster", r.cluster, r.cluster], ["Owner", r.owner, r.owner], ["Object’s UID", r.uid, r.uid],
       ["Event", e.metadata?.name, e.metadata?.name], ["Written", moment(written), e.metadata?.creationTimestamp], ["Revision", r.revision, r.revision],
       .../** @type {[string, import("../lib/dom.js").Child, string][]} */ (Object.entries(e.metadata?.labels ?? {}).map(([k, v]) => [`Label ${k}`, String(v), `${k}=${v}`])),
       .../** @type {[string, import("../lib/dom.js").Child, string][]} */ (Object.entries(e.metadata?.annotations ?? {}).map(([k, v]) => [`Annotation ${k}`, String(v), String(v)])),

@@ -7,8 +7,6 @@ import { Resource } from "../lib/load.js";
 import { icon } from "./icons.js";
 import { answered } from "./message.js";
 
-const dimensions = /** @type {const} */ (["type", "reason", "kind", "namespace", "reporter", "cluster"]);
-
 export class Facets {
   /**
    * Dimensions of which more values are shown.
@@ -26,8 +24,8 @@ export class Facets {
   draw() {
     const { app } = this;
     const limit = this.#long.size ? "100" : "8";
-    this.answer.want(app.key("facets", limit), (signal) => app.query("facets", { ...app.question(), by: dimensions.join(","), limit }, signal));
-    return h("aside", { class: "facets", "aria-label": "Facets" }, answered(app, this.answer, "facets", (data) => dimensions.map((d) => this.#facet(d, data))));
+    this.answer.want(app.key("facets", limit), (signal) => app.query("facets", { ...app.question(), by: grammar.dimensions.join(","), limit }, signal));
+    return h("aside", { class: "facets", "aria-label": "Facets" }, answered(app, this.answer, "facets", (data) => grammar.dimensions.map((d) => this.#facet(d, data))));
   }
 
   /** @param {string} dimension @param {any} data */

@@ -43,7 +43,7 @@ const logql = (s) => JSON.stringify(s);
  * The LogQL label or structured metadata of a field.
  * @type {Record<string, string>}
  */
-const labels = { type: "type", reason: "reason", kind: "kind", namespace: "namespace", reporter: "reporter", cluster: "cluster" };
+const labels = Object.fromEntries(grammar.dimensions.map((d) => [d, d]));
 
 /** @type {Record<string, string>} */
 const metadata = { name: "name", uid: "uid" };
@@ -67,7 +67,7 @@ function commands(app) {
   const unasked = terms.filter((t) => t.field && !labels[t.field] && !metadata[t.field]).map((t) => t.field);
   return [
     { name: "curl", text: `curl -H "Authorization: Bearer $TOKEN" ${quote(location.origin + path)}`, lacks: "" },
-    { name: "kubectl", text: kubectl, lacks: lacking(["the range, as lists have none", terms.some((t) => !t.field) && "texts", ...["cluster", "reporter"].map((f) => terms.some((t) => t.field === f) && `the ${f}`)]) },
+    { name: "kubectl", text: kubectl, lacks: lacking(["the range, as lists have none", terms.some((t) => !t.field) && "texts", ...["cluster", "owner", "reporter"].map((f) => terms.some((t) => t.field === f) && `the ${f}`)]) },
     { name: "kubectl, raw", text: `kubectl get --raw ${quote(path)}`, lacks: "" },
     { name: "LogQL", text: [`{${streams.some((s) => !s.includes("!=")) ? streams.join(", ") : ['type=~".+"', ...streams].join(", ")}}`, ...filters].join(" "), lacks: lacking([unasked.length && unasked.join(", ")]) },
   ];

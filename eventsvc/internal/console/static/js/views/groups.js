@@ -14,7 +14,7 @@ import { lifeOf } from "../parts/table.js";
 
 /** @typedef {{by: Record<string, any>, count: number, first: string, last: string, sample?: any}} Group */
 
-const dimensions = ["reason", "object", "namespace", "kind", "reporter", "cluster"];
+const dimensions = ["reason", "object", "owner", "namespace", "kind", "reporter", "cluster"];
 const orders = /** @type {[string, string][]} */ ([["", "Most frequent"], ["newest", "Newest"], ["oldest", "Oldest"]]);
 const bars = 40;
 
