@@ -62,7 +62,8 @@ func (u *usageC) print(out io.Writer, b *usage.Breakdown) error {
 		if b.Stats.Compressed == 0 {
 			uncompressed = ", if nothing is going to be compressed"
 		}
-		fmt.Fprintf(w, "at the limit of %s: events are removed when they are about %s old%s\n", mebibytes(b.Stats.MaxBytes), age.Round(time.Minute), uncompressed)
+		fmt.Fprintf(w, "at the limit of %s: about %d events fit, and are removed when they are about %s old%s\n",
+			mebibytes(b.Stats.MaxBytes), b.Stats.Fits(), days(age), uncompressed)
 	}
 	for _, table := range []struct {
 		name  string
@@ -78,4 +79,12 @@ func (u *usageC) print(out io.Writer, b *usage.Breakdown) error {
 		}
 	}
 	return w.Flush()
+}
+
+// days is an age for people: of several days, the hours say nothing.
+func days(age time.Duration) string {
+	if age < 48*time.Hour {
+		return age.Round(time.Minute).String()
+	}
+	return fmt.Sprintf("%.1f days", age.Hours()/24)
 }

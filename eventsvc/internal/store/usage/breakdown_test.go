@@ -16,7 +16,7 @@ import (
 type listed []store.View
 
 func (l listed) Stats() usage.Stats {
-	return usage.Stats{LiveBytes: 600, FileBytes: 600, MaxBytes: 6000}
+	return usage.Stats{Events: 6, LiveBytes: 600, FileBytes: 600, MaxBytes: 6000}
 }
 
 func (l listed) List(_ context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
@@ -58,6 +58,9 @@ func TestOf(t *testing.T) {
 	// 600 bytes in ten hours; 52 % of the limit is for events, and the packing is that of records in files.
 	if hours := got.Projected / 3600; hours < 51 || hours > 53 {
 		t.Errorf("projected: %.1f h", hours)
+	}
+	if fits := got.Stats.Fits(); fits < 30 || fits > 32 {
+		t.Errorf("%d events fit", fits)
 	}
 	if !got.Oldest.Equal(now.Add(-10 * time.Hour)) {
 		t.Error(got.Oldest)

@@ -101,16 +101,6 @@ func (u *Usage) LiveLimit() int64 {
 // Tight reports that there are more events than MaxBytes has room for.
 func (u *Usage) Tight() bool { return u.bytes.Load() > u.LiveLimit() }
 
-// eventsLimit returns about how many events fit into MaxBytes, by the room that those take
-// which exist, 0 if there is no limit or no event.
-func (u *Usage) eventsLimit() int64 {
-	s := u.Stats()
-	if u.limits.MaxBytes <= 0 || s.Events == 0 {
-		return 0
-	}
-	return int64(liveShare * float64(u.limits.MaxBytes) / float64(s.FileBytes) * float64(s.Events))
-}
-
 // packing returns how many bytes of records a byte of the files has: less than one because of
 // the index and the slack of pages, more where records are compressed.
 func (u *Usage) packing() float64 {

@@ -19,7 +19,7 @@ func (u *Usage) Collectors() []prometheus.Collector {
 		gauge("store_segments", "Files of the log.", func(s Stats) int64 { return int64(s.Segments) }),
 		gauge("store_compressed_segments", "Files of the log whose records are compressed.", func(s Stats) int64 { return int64(s.Compressed) }),
 		plain("store_events_limit", "About how many events fit into the bytes that the files may take, by what those take that exist; 0: no limit.",
-			func() float64 { return float64(u.eventsLimit()) }),
+			func() float64 { return float64(u.Stats().Fits()) }),
 		gauge("store_revision", "Revision of the newest write.", func(s Stats) int64 { return int64(s.Revision) }),
 		gauge("store_oldest_revision", "The oldest revision whose state can be read.", func(s Stats) int64 { return int64(s.Oldest) }),
 		plain("store_full", "1 if there is no room for new events.", func() float64 {

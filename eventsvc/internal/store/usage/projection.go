@@ -21,12 +21,25 @@ const Forever = 100 * 365 * 24 * time.Hour
 // is no limit, or if it cannot be known yet. Where compression has begun, it reckons that
 // all but the newest files will be compressed.
 func (s Stats) Projected(oldest, now time.Time) time.Duration {
-	span := now.Sub(oldest)
-	limit := liveShare * packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, cmp.Or(s.PackedBytes, s.FileBytes)) * float64(s.MaxBytes)
+	span, limit := now.Sub(oldest), s.room()
 	if limit <= 0 || s.LiveBytes <= 0 || span <= 0 || span < projectAfter && float64(s.LiveBytes) < projectPart*limit {
 		return 0
 	}
 	return time.Duration(min(float64(Forever), float64(span)*limit/float64(s.LiveBytes)))
+}
+
+// Fits returns about how many events fit into MaxBytes, by what those take that exist and with the same reckoning of
+// compression, 0 if there is no limit or no event.
+func (s Stats) Fits() int64 {
+	if s.LiveBytes <= 0 {
+		return 0
+	}
+	return int64(s.room() / float64(s.LiveBytes) * float64(s.Events))
+}
+
+// room returns how many bytes of events MaxBytes has room for, 0 if there is no limit.
+func (s Stats) room() float64 {
+	return liveShare * packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, cmp.Or(s.PackedBytes, s.FileBytes)) * float64(s.MaxBytes)
 }
 
 func packing(records, files int64) float64 {
