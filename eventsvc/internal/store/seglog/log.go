@@ -24,6 +24,7 @@ type Log struct {
 	pending   atomic.Pointer[[]wal.Record]
 	reported  pendingObserved
 	reads     openReads
+	known     atomic.Int64 // series of sealed segments in memory
 	closed    atomic.Bool
 
 	compactRevision atomic.Uint64

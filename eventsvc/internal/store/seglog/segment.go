@@ -38,6 +38,8 @@ type Segment struct {
 	file       uint64               // number of the file among those that were opened
 	scattered  atomic.Bool          // its index by time becomes much smaller when it is rewritten
 	span       atomic.Pointer[span] // once sealed and read: see [Reader.span]
+	known      atomic.Pointer[knownSeries]
+	learned    atomic.Bool // it was tried to know its series
 
 	observing sync.Mutex     // held while a head is written with what its records report
 	numbering *seriesNumbers // of its series; nil: to be read
@@ -222,7 +224,9 @@ func (s *Segment) update(f func(*bbolt.Tx) error) error {
 
 // Close closes the file. It waits for readers.
 func (s *Segment) Close() error {
-	return s.db.Close()
+	err := s.db.Close()
+	s.unlearn()
+	return err
 }
 
 // Segments is a list of open segments by rising base. It is never changed, but replaced.

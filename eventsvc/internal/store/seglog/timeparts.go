@@ -140,6 +140,9 @@ func (p *stored) open() error {
 	if err == nil {
 		p.tx = v.tx
 		p.cursor = v.tx.Bucket([]byte(bucketRuns)).Cursor()
+		if p.segment < len(p.reader.segments)-1 {
+			p.reader.log.learn(p.reader.segments[p.segment], v.tx)
+		}
 	}
 	return err
 }
@@ -221,6 +224,9 @@ func (p *stored) run() (minuteRun, error) {
 }
 
 func (p *stored) dimensions(series uint32) (event.Dimensions, error) {
+	if d, ok := p.reader.segments[p.segment].series(series); ok {
+		return d, nil
+	}
 	texts, err := seriesIn(p.tx, series)
 	if err != nil {
 		return event.Dimensions{}, err
