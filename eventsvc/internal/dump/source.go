@@ -198,20 +198,23 @@ var plain = func() (table [256]bool) {
 	return table
 }()
 
+// plainRun skips bytes of a string as far as they need no look and are in memory.
+func (s *source) plainRun() {
+	rest := s.buf[s.pos:]
+	n := 0
+	for n < len(rest) && plain[rest[n]] {
+		n++
+	}
+	s.pos += n
+}
+
 // quoted skips a string.
 func (s *source) quoted() error {
-	if s.pos < len(s.buf) && s.buf[s.pos] == '"' {
-		s.pos++
-	} else if err := s.want('"'); err != nil {
+	if err := s.want('"'); err != nil {
 		return err
 	}
 	for {
-		rest := s.buf[s.pos:]
-		n := 0
-		for n < len(rest) && plain[rest[n]] {
-			n++
-		}
-		s.pos += n
+		s.plainRun()
 		c, ok := s.peek()
 		switch {
 		case ok && plain[c]:

@@ -99,24 +99,8 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 	first := floor(from.Unix(), size)
 	var g *grid
 	t, err := s.count(ctx, by, func() func(store.Occurred) {
-		g = &grid{width: int(buckets(step, from, s.To))}
-		var begin, until, last int64 // of the bucket of the last one: most are in that, too
-		return func(o store.Occurred) {
-			if o.Second < begin || o.Second >= until {
-				last = floor(o.Second, size)
-				begin, until = last*size, (last+1)*size
-			}
-			if o.Span == 0 {
-				g.add(o.Group, int(last-first), o.Count)
-				return
-			}
-			bucket, counted := last, int64(0)
-			for end := (bucket + 1) * size; end < s.To.Unix() && o.Before(end) < o.Count; bucket, end = bucket+1, end+size {
-				g.add(o.Group, int(bucket-first), o.Before(end)-counted)
-				counted = o.Before(end)
-			}
-			g.add(o.Group, int(bucket-first), o.Count-counted)
-		}
+		g = &grid{width: int(buckets(step, from, s.To)), size: size, first: first, end: s.To.Unix()}
+		return g.count
 	})
 	if err != nil {
 		return Histogram{}, err
@@ -152,10 +136,33 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 
 // grid counts by group and bucket.
 type grid struct {
+	size, first, end int64 // seconds of a bucket, number of the first one, end of the range
+
+	// The bucket of what was counted last, which most is in that follows, and its seconds.
+	bucket, from, to int64
+
 	width int
 	cells int
 	rows  [][]int64 // by group; nil: nothing
 	full  bool
+}
+
+// count counts in the buckets in which something was observed.
+func (g *grid) count(o store.Occurred) {
+	if o.Second < g.from || o.Second >= g.to {
+		g.bucket = floor(o.Second, g.size)
+		g.from, g.to = g.bucket*g.size, (g.bucket+1)*g.size
+	}
+	if o.Span == 0 {
+		g.add(o.Group, int(g.bucket-g.first), o.Count)
+		return
+	}
+	bucket, counted := g.bucket, int64(0)
+	for end := g.to; end < g.end && o.Before(end) < o.Count; bucket, end = bucket+1, end+g.size {
+		g.add(o.Group, int(bucket-g.first), o.Before(end)-counted)
+		counted = o.Before(end)
+	}
+	g.add(o.Group, int(bucket-g.first), o.Count-counted)
 }
 
 func (g *grid) add(group, bucket int, n int64) {

@@ -67,7 +67,12 @@ func (it *Iterator) settle() {
 			it.pointer = max(it.pointer, Pointer(n.value.Load()))
 		}
 	}
-	// What is in a memtable is newer than the file, and what is not sorted is newer than what is.
+	it.find(sorted)
+}
+
+// find finds the pointer of the current key. What is in a memtable is newer than the file, and what is not sorted is newer
+// than what is.
+func (it *Iterator) find(sorted sortedKey) {
 	switch {
 	case sorted.err != nil && bytes.Equal(sorted.key, it.key):
 		it.err = &store.CorruptError{Reason: fmt.Sprintf("the entries in the index from %q on: %v", it.key, sorted.err)}
