@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout io.Writer, stderr *os.File, 
 		return err // printed already
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	err = parsed.Run(stdio{out: stdout, err: stderr, listened: tell}, ctl.IO{Out: stdout, Err: stderr, OnListen: tell.of("--listen-admin")})
+	err = parsed.Run(stdio{out: stdout, err: stderr, listened: tell}, ctl.IO{In: os.Stdin, Out: stdout, Err: stderr, OnListen: tell.of("--listen-admin")})
 	if err != nil && !errors.Is(err, errFindings) && !errors.Is(err, errNo) { // the last two were printed by their commands
 		_, _ = fmt.Fprintln(stderr, "eventsvc:", printable.Lines(err.Error()))
 		if hint := client.Hint(err); hint != "" {

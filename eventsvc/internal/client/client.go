@@ -88,7 +88,8 @@ type Request struct {
 	Method string // "": GET
 	Path   string // below the server's address, escaped
 	Query  url.Values
-	Body   any // sent as JSON, unless it is nil
+	Header http.Header // besides those that every request has
+	Body   any         // sent as JSON, unless it is nil
 
 	list bool // the answer is a list
 }
@@ -113,9 +114,32 @@ func (c *Client) Do(ctx context.Context, r Request, answer any) error {
 	return nil
 }
 
-// send returns the answer if its status is good. A token that is refused with 401 may have expired on the way, or its key
-// may have been withdrawn: the request, which was not carried out, is sent once more if there is another token.
+// Exchange sends a request and returns the body of the answer, with its status, whether that is a good one or not.
+func (c *Client) Exchange(ctx context.Context, r Request) (status int, body []byte, err error) {
+	resp, err := c.answer(ctx, r)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody)); err != nil {
+		return 0, nil, &UnreachableError{Server: c.Server(), Err: err}
+	}
+	return resp.StatusCode, body, nil
+}
+
+// send returns the answer if its status is good.
 func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
+	resp, err := c.answer(ctx, r)
+	if err != nil || resp.StatusCode < 300 {
+		return resp, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	return nil, refusal(resp)
+}
+
+// answer returns the answer to a request. A token that is refused with 401 may have expired on the way, or its key may have
+// been withdrawn: the request, which was not carried out, is sent once more if there is another token.
+func (c *Client) answer(ctx context.Context, r Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
 		var err error
@@ -128,19 +152,16 @@ func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		if resp.StatusCode < 300 {
+		if resp.StatusCode != http.StatusUnauthorized || attempt > 1 {
 			return resp, nil
 		}
-		err = refusal(resp)
-		_ = resp.Body.Close()
-		if resp.StatusCode != http.StatusUnauthorized || attempt > 1 {
-			return nil, err
+		another, noToken := c.tokens.replace(ctx, token)
+		if noToken == nil && !another {
+			return resp, nil
 		}
-		switch another, noToken := c.tokens.replace(ctx, token); {
-		case noToken != nil:
+		_ = resp.Body.Close()
+		if noToken != nil {
 			return nil, &TokenError{Err: noToken}
-		case !another:
-			return nil, err
 		}
 	}
 }
@@ -155,6 +176,7 @@ func (c *Client) attempt(ctx context.Context, r Request, body []byte) (resp *htt
 	if err != nil {
 		return nil, "", err
 	}
+	maps.Copy(req.Header, r.Header)
 	if token, err = c.tokens.Token(ctx); err != nil {
 		return nil, "", &TokenError{Err: err}
 	}

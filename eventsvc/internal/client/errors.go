@@ -41,6 +41,11 @@ func (e *TokenError) Error() string { return "no token: " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *TokenError) Unwrap() error { return e.Err }
 
+// Refusal is the error of an answer with a status that is not a good one.
+func Refusal(status int, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(status), Message: message}}
+}
+
 // refusal returns the error of an answer whose status is not a good one.
 func refusal(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))

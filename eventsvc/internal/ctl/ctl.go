@@ -1,4 +1,4 @@
-// Package ctl has the commands that use an event server: get, query, tail, record and mirror. Each command reads its settings from
+// Package ctl has the commands that use an event server: get, query, tail, record, mirror and mcp. Each command reads its settings from
 // flags and variables, opens a client, and prints what it finds. The requests are in package client, the copying of a
 // cluster's events in package mirror.
 package ctl
@@ -16,10 +16,12 @@ type Commands struct {
 	Tail   tail      `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
 	Record record    `cmd:"" help:"Record an event on a server, or many."`
 	Mirror mirrorCmd `cmd:"" help:"Copy the events of a Kubernetes cluster into a server, continuously."`
+	MCP    mcpCmd    `cmd:"" name:"mcp" help:"Let a program that starts its tools as commands ask a server, by the Model Context Protocol."`
 }
 
-// IO is what a command writes to, besides the server.
+// IO is what a command reads from and writes to, besides the server.
 type IO struct {
+	In       io.Reader
 	Out      io.Writer
 	Err      *os.File       // messages, and progress on a terminal
 	OnListen func(net.Addr) // called with the address of --listen-admin; may be nil

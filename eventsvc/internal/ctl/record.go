@@ -116,7 +116,7 @@ func (r *record) Run(ctx context.Context, std IO) error {
 		run.complete(event.EventsV1, ev, rand.Text())
 		return at(c, run.store(ctx, event.EventsV1, ev))
 	}
-	var in io.Reader = os.Stdin
+	in := std.In
 	if r.File != "-" {
 		file, err := os.Open(r.File)
 		if err != nil {
