@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -73,11 +74,14 @@ type serve struct {
 	Issuer            string        `placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: exactly their iss claim. Required unless --issuers-file is set."`
 	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer's keys are. Default: from the issuer's metadata (RFC 8414)."`
 	JWKSAllowHTTPHost []string      `name:"jwks-allow-http-host" placeholder:"HOST,..." help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
-	IssuerCAFile      string        `name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the issuer's certificate is verified with. Default: the system's."`
+	IssuerCAFile      string        `name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the certificates of the issuer and of --basic-token-url are verified with. Default: the system's."`
 	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
 	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
 	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
 	IssuersFile       string        `placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console, advertise."`
+
+	BasicTokenURL string   `name:"basic-token-url" default:"none" placeholder:"URL" help:"Trade a user and a password (HTTP Basic), as client id and secret, for a token here, for machines that cannot renew one: on /loki, /query/v1 and /mcp only. none: not at all."`
+	TrustedProxy  []string `placeholder:"PREFIX,..." help:"Addresses or CIDR prefixes of proxies whose X-Forwarded-For is believed, for limits of --basic-token-url."`
 
 	Console         bool   `default:"true" negatable:"" help:"Serve a web page at /console/ that shows events to people; / leads browsers there."`
 	ConsoleTokenURL string `name:"console-token-url" placeholder:"URL" help:"Where the web page asks for tokens with a client id and secret; none: nowhere, tokens are pasted. Default: /oauth2/token of the issuer if it is the only one and a URL, otherwise none."`
@@ -108,6 +112,8 @@ type serve struct {
 	StopTimeout time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`
 	LogFormat   string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
 	LogLevel    string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+
+	proxies []netip.Prefix // of TrustedProxy
 }
 
 // retentionRule is the retention of events of a namespace, of a type, or of both.

@@ -10,11 +10,12 @@ import (
 
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/httpserver"
 )
 
 // Check sets the defaults that depend on other settings. It returns an error for a missing setting, or for two that contradict each other, and names them.
 func (s *serve) Check() error {
-	for _, check := range []func() error{s.checkListeners, s.checkCertificate, s.completePublicURL, s.checkTrust, s.checkConsole, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
+	for _, check := range []func() error{s.checkListeners, s.checkCertificate, s.completePublicURL, s.checkTrust, s.checkBasic, s.checkConsole, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -116,6 +117,22 @@ func (s *serve) checkTrust() error {
 	return nil
 }
 
+func (s *serve) checkBasic() (err error) {
+	switch {
+	case s.BasicTokenURL == noTokenURL && len(s.TrustedProxy) > 0:
+		return cli.Usagef("--trusted-proxy has no effect without --basic-token-url: set both or none")
+	case s.BasicTokenURL == noTokenURL:
+		return nil
+	}
+	if err := bearer.CheckAddress(s.BasicTokenURL, s.JWKSAllowHTTPHost); err != nil {
+		return cli.Usagef("--basic-token-url (with --jwks-allow-http-host): %w; %s switches it off", err, noTokenURL)
+	}
+	if s.proxies, err = httpserver.Proxies(s.TrustedProxy); err != nil {
+		return cli.Usagef("--trusted-proxy %w", err)
+	}
+	return nil
+}
+
 func (s *serve) checkConsole() error {
 	switch {
 	case s.ConsoleTokenURL == "":
@@ -127,7 +144,7 @@ func (s *serve) checkConsole() error {
 	return nil
 }
 
-// noTokenURL is the --console-token-url of a console that asks for no tokens.
+// noTokenURL is the --console-token-url of a console that asks for no tokens, and the --basic-token-url of a service that does not.
 const noTokenURL = "none"
 
 const maxClockSkew = 5 * time.Minute

@@ -25,6 +25,8 @@ require (
 	go.etcd.io/bbolt v1.5.0
 	// policy files, with the line of each mistake
 	go.yaml.in/yaml/v3 v3.0.6
+	// one trade for Basic attempts that are alike
+	golang.org/x/sync v0.24.0
 	// the size of terminals
 	golang.org/x/sys v0.50.0
 	// token buckets of the create rates
@@ -39,6 +41,8 @@ require (
 	k8s.io/apimachinery v0.37.2
 	// schema types of the OpenAPI documents
 	k8s.io/kube-openapi v0.0.0-20260821135717-be32def86098
+	// what is remembered of Basic attempts
+	k8s.io/utils v0.0.0-20260626114624-be93311217bd
 	// strict JSON as Kubernetes reads it
 	sigs.k8s.io/json v0.0.0-20260909141634-11ed52e25bc5
 	// YAML bodies and answers
@@ -98,11 +102,9 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
-	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.43.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
-	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )

@@ -24,6 +24,7 @@ import (
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/resource"
 	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/eventsvc/internal/basic"
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/console"
@@ -40,6 +41,7 @@ import (
 	"tidings.example/shared/issuers"
 	"tidings.example/shared/printable"
 	"tidings.example/shared/service"
+	"tidings.example/shared/tokenclient"
 )
 
 func main() {
@@ -123,9 +125,13 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if page, err = s.console(formats, trusted, log); err != nil {
 		return err
 	}
+	passwords, err := s.basic(trusted, log, registry)
+	if err != nil {
+		return err
+	}
 	server, err = api.New(api.Config{
 		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: event.Rules{Types: s.EventTypes}, Verify: trusted.Verify,
-		Resource: s.resource(trusted), Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
+		Basic: passwords, Source: httpserver.Source(s.proxies), Resource: s.resource(trusted), Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		Console: page.Handler, MCP: s.MCP, Hosts: s.pageHosts(), Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Fresh: db.Fresh, Log: log, Registry: registry,
 	})
@@ -215,6 +221,18 @@ func (s *serve) resource(trusted *trust.Trust) resource.Config {
 		c.Documentation = s.PublicURL + console.Folder + "/help/"
 	}
 	return c
+}
+
+// basic returns what turns a user and a password into a caller, or nil if a setting does not ask for that.
+func (s *serve) basic(trusted *trust.Trust, log *slog.Logger, registry *prometheus.Registry) (func(ctx context.Context, user, password, source string) (*bearer.Caller, error), error) {
+	if s.BasicTokenURL == noTokenURL {
+		return nil, nil
+	}
+	client, err := tokenclient.Trusting(s.IssuerCAFile)
+	if err != nil {
+		return nil, cli.Usagef("--issuer-ca-file: %w", err)
+	}
+	return basic.New(basic.Config{TokenURL: s.BasicTokenURL, Client: client, Verify: trusted.Verify, Log: log, Registry: registry}).Verify, nil
 }
 
 // policyOptions returns the issuers, and the claims of their tokens, that a policy may refer to.

@@ -206,17 +206,9 @@ func (s *serve) checkOrigins() error {
 	return nil
 }
 
-func (s *serve) parseProxies() error {
-	for _, given := range s.TrustedProxy {
-		prefix, err := netip.ParsePrefix(given)
-		if err != nil {
-			addr, addrErr := netip.ParseAddr(given)
-			if addrErr != nil {
-				return cli.Usagef("--trusted-proxy %q is neither an address nor a prefix such as 10.0.0.0/8", given)
-			}
-			prefix = netip.PrefixFrom(addr, addr.BitLen())
-		}
-		s.proxies = append(s.proxies, prefix.Masked())
+func (s *serve) parseProxies() (err error) {
+	if s.proxies, err = httpserver.Proxies(s.TrustedProxy); err != nil {
+		return cli.Usagef("--trusted-proxy %w", err)
 	}
 	return nil
 }

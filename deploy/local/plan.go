@@ -41,6 +41,7 @@ func newPlan(dir string) (*plan, error) {
 	p.EventAdmin = p.url("http", p.set("EVENTSVC_LISTEN_ADMIN", "127.0.0.1:8081"))
 	p.set("EVENTSVC_ISSUER", p.TokenURL)
 	p.set("EVENTSVC_PUBLIC_URL", p.public())
+	p.set("EVENTSVC_BASIC_TOKEN_URL", p.TokenURL+"/oauth2/token")
 	p.set("TOKENSVC_CORS_ORIGIN", origins(p.EventsURL, p.SecureURL))
 	p.set("EVENTSVC_TLS_SELF_SIGNED", "true")
 	p.set("EVENTSVC_DATA_DIR", filepath.Join(root, "var/eventsvc"))

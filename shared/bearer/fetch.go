@@ -47,7 +47,7 @@ func sameHost(req *http.Request, via []*http.Request) error {
 }
 
 // get fetches a document of an issuer in bounded time and size, and returns it and how long it may be cached; 0 if the answer
-// does not say. The caller has checked the address by checkAddress.
+// does not say. The caller has checked the address by CheckAddress.
 func get(ctx context.Context, client *http.Client, address string) ([]byte, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -88,9 +88,9 @@ func maxAge(header http.Header) time.Duration {
 	return 0
 }
 
-// checkAddress returns an error unless the URL is https, or http to this machine or to one of allowHTTPHosts. Plain HTTP is
+// CheckAddress returns an error unless the URL is https, or http to this machine or to one of allowHTTPHosts. Plain HTTP is
 // restricted because anyone who can change the keys in transit can sign tokens.
-func checkAddress(address string, allowHTTPHosts []string) error {
+func CheckAddress(address string, allowHTTPHosts []string) error {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
@@ -125,7 +125,7 @@ func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allow
 
 // discover gives the metadata of an issuer to take, which may refuse it.
 func discover(ctx context.Context, issuer string, client *http.Client, allowHTTPHosts []string, take func(object) error) error {
-	if err := checkAddress(issuer, allowHTTPHosts); err != nil {
+	if err := CheckAddress(issuer, allowHTTPHosts); err != nil {
 		return fmt.Errorf("issuer: %w", err)
 	}
 	u, err := url.Parse(issuer)
@@ -178,7 +178,7 @@ func (o object) address(name string, allowHTTPHosts []string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("it has no %s", name)
 	}
-	if err := checkAddress(text, allowHTTPHosts); err != nil {
+	if err := CheckAddress(text, allowHTTPHosts); err != nil {
 		return "", fmt.Errorf("its %s cannot be used: %w", name, err)
 	}
 	return text, nil

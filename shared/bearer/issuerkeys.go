@@ -56,7 +56,7 @@ func NewIssuerKeys(issuer string, source KeySource, c JWKSConfig) (*IssuerKeys, 
 	}
 	k.config.Client, k.config.Algorithms = client, source.Algorithms
 	if source.JWKSURL == "" {
-		return k, checkAddress(issuer, c.AllowHTTPHosts)
+		return k, CheckAddress(issuer, c.AllowHTTPHosts)
 	}
 	return k, k.useURL(source.JWKSURL)
 }

@@ -32,7 +32,7 @@ const (
 
 // JWKSConfig says where an issuer's keys come from and how they are kept.
 type JWKSConfig struct {
-	URL            string        // of the JWK set: https, or http where checkAddress allows it; required
+	URL            string        // of the JWK set: https, or http where CheckAddress allows it; required
 	Client         *http.Client  // nil: the default one
 	AllowHTTPHosts []string      // hosts beside this machine that may be asked over plain HTTP
 	Algorithms     []string      // that the keys are used with; empty: RS256
@@ -74,7 +74,7 @@ type keySet struct {
 
 // NewJWKS returns a [JWKS] without keys: [JWKS.Run], or the first call of [JWKS.Key], fetches them.
 func NewJWKS(c JWKSConfig) (*JWKS, error) {
-	if err := checkAddress(c.URL, c.AllowHTTPHosts); err != nil {
+	if err := CheckAddress(c.URL, c.AllowHTTPHosts); err != nil {
 		return nil, fmt.Errorf("JWKS: %w", err)
 	}
 	c.MaxStale = cmp.Or(c.MaxStale, defaultMaxStale)

@@ -61,8 +61,7 @@ func Middleware(
 	}
 }
 
-// Authenticate verifies the token of a request, so that [FromContext] returns the caller. If verify does not accept it, it
-// sets WWW-Authenticate to the [Challenge] and returns the error of verify or an *[Error].
+// Authenticate verifies the token of a request, and admits its caller or refuses it, see [Admit].
 func Authenticate(c echo.Context, verify func(ctx context.Context, token string) (*Caller, error), metadata string) error {
 	r := c.Request()
 	token, err := Token(r)
@@ -70,12 +69,18 @@ func Authenticate(c echo.Context, verify func(ctx context.Context, token string)
 	if err == nil {
 		caller, err = verify(r.Context(), token)
 	}
+	return Admit(c, caller, err, metadata)
+}
+
+// Admit makes [FromContext] return the caller of a request. With an error there is none: Admit sets WWW-Authenticate to the
+// [Challenge] and returns the error.
+func Admit(c echo.Context, caller *Caller, err error, metadata string) error {
 	if err != nil {
 		if challenge := Challenge(err, metadata); challenge != "" {
 			c.Response().Header().Set(echo.HeaderWWWAuthenticate, challenge)
 		}
 		return err
 	}
-	c.SetRequest(httpserver.WithValue(r, callerKey{}, caller))
+	c.SetRequest(httpserver.WithValue(c.Request(), callerKey{}, caller))
 	return nil
 }

@@ -1,16 +1,18 @@
 // Package tokenclient asks a token endpoint for an access token by the grant client_credentials (RFC 6749 section 4.4). It
-// reads no files and keeps no tokens. Its errors never contain credentials.
+// keeps no tokens. Its errors never contain credentials.
 package tokenclient
 
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +27,8 @@ type Request struct {
 	Secret    string
 	Assertion string // instead of Secret
 	Source    string // what the client authenticates with, for errors, such as "the secret in FILE"
+
+	ForwardedFor string // address of the client that this one asks for, as X-Forwarded-For; empty: none
 }
 
 // Token is the answer of the endpoint.
@@ -38,6 +42,7 @@ type Token struct {
 // UnavailableError means that the same request may succeed later: no whole answer came, or the endpoint was busy or stopping.
 type UnavailableError struct {
 	Err        error
+	Status     int           // of the answer; 0: there was none
 	RetryAfter time.Duration // for which the endpoint asks; 0: it asks for none
 }
 
@@ -46,6 +51,15 @@ func (e *UnavailableError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// RefusedError is an error that the endpoint has answered with, and will again (RFC 6749 section 5.2).
+type RefusedError struct {
+	Code string // such as invalid_client
+	text string
+}
+
+// Error tells what was answered.
+func (e *RefusedError) Error() string { return e.text }
 
 // HTTP returns a client for requests to a token endpoint. It follows no redirects, because credentials must not reach
 // another server. A nil config stands for the certificates that the system trusts.
@@ -58,6 +72,22 @@ func HTTP(config *tls.Config) *http.Client {
 	}
 }
 
+// Trusting returns the client of [HTTP] for the certificate authorities, PEM, in a file; empty: those that the system trusts.
+func Trusting(caFile string) (*http.Client, error) {
+	if caFile == "" {
+		return HTTP(nil), nil
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s holds no certificate in PEM", caFile)
+	}
+	return HTTP(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}), nil
+}
+
 // maxAnswer is the largest answer in bytes.
 const maxAnswer = 64 << 10
 
@@ -68,10 +98,13 @@ func (r Request) Fetch(ctx context.Context, client *http.Client) (*Token, error)
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	if r.ForwardedFor != "" {
+		req.Header.Set("X-Forwarded-For", r.ForwardedFor)
+	}
 	asked := time.Now()
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, &UnavailableError{Err: fmt.Errorf("no answer from the token endpoint: %w; is it running, and --token-url right?", err)}
+		return nil, &UnavailableError{Err: fmt.Errorf("no answer from the token endpoint: %w; is it running, and its URL right?", err)}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -81,7 +114,7 @@ func (r Request) Fetch(ctx context.Context, client *http.Client) (*Token, error)
 	switch code := resp.StatusCode; {
 	case code == http.StatusRequestTimeout, code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
 		wait, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
-		return nil, &UnavailableError{Err: r.refusal(resp.Status, body), RetryAfter: time.Duration(min(max(wait, 0), 3600)) * time.Second}
+		return nil, &UnavailableError{Err: r.refusal(resp.Status, body), Status: code, RetryAfter: time.Duration(min(max(wait, 0), 3600)) * time.Second}
 	case code != http.StatusOK:
 		return nil, r.refusal(resp.Status, body)
 	}
@@ -154,11 +187,11 @@ func (r Request) refusal(status string, body []byte) error {
 	}
 	if e.Code != "invalid_client" {
 		text := printable.OneLine(fmt.Sprintf("%s %s %s", status, e.Code, e.Description))
-		return fmt.Errorf("%s answered %.500s", r.TokenURL, text)
+		return &RefusedError{e.Code, fmt.Sprintf("%s answered %.500s", r.TokenURL, text)}
 	}
 	who := "a client"
 	if r.ClientID != "" {
 		who = fmt.Sprintf("client %q", r.ClientID)
 	}
-	return fmt.Errorf("%s does not accept %s with %s (invalid_client)", r.TokenURL, who, r.Source)
+	return &RefusedError{e.Code, fmt.Sprintf("%s does not accept %s with %s (invalid_client)", r.TokenURL, who, r.Source)}
 }

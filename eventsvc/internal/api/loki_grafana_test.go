@@ -27,7 +27,12 @@ var differs = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|[0-9a-f]{8}-[0
 // TestGrafanaRequests replays the requests and compares the answers with golden files.
 func TestGrafanaRequests(t *testing.T) {
 	t.Parallel()
-	w := lokiWorld(t)
+	replayGrafana(t, lokiWorld(t), "Bearer good")
+}
+
+// replayGrafana sends all requests with an Authorization header.
+func replayGrafana(t *testing.T, w *world, authorization string) {
+	t.Helper()
 	var all []recorded
 	text, err := os.ReadFile("testdata/loki/grafana.json")
 	if err != nil {
@@ -41,7 +46,7 @@ func TestGrafanaRequests(t *testing.T) {
 		for name, value := range r.Params {
 			v.Set(name, value)
 		}
-		var headers []string
+		headers := []string{"Authorization", authorization}
 		for name, value := range r.Headers {
 			headers = append(headers, name, value)
 		}

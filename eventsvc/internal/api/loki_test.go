@@ -49,9 +49,9 @@ func (e lokiEvent) create(w *world) {
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // lokiWorld has five events between noon and ten past, and shows three o'clock.
-func lokiWorld(t *testing.T) *world {
+func lokiWorld(t *testing.T, changes ...func(*api.Config)) *world {
 	t.Helper()
-	w := newWorld(t, func(c *api.Config) { c.Now = func() time.Time { return noon.Add(3 * time.Hour) } })
+	w := newWorld(t, append(changes, func(c *api.Config) { c.Now = func() time.Time { return noon.Add(3 * time.Hour) } })...)
 	for _, e := range []lokiEvent{
 		{name: "a", namespace: "shop", kind: "Pod", reason: "BackOff", note: "Back-off restarting failed container", warning: true, at: noon.Add(time.Minute), count: 7, host: "node-1"},
 		{name: "b", namespace: "shop", kind: "Pod", reason: "Pulled", note: "Container image pulled", at: noon.Add(2 * time.Minute)},

@@ -13,7 +13,7 @@
 //   - httpio: query parameters, bodies, answers, errors
 //
 // Every request passes [Server.serve]; what only some clients need belongs to their folder:
-// Loki's token in a password, the texts of its errors, and the console's files.
+// the texts of Loki's errors, and the console's files.
 //
 // A new group of routes is a package beside these, with a function Route that
 // [Server.routes] calls. It wraps its handlers in [access.Guard.Allow], reads through
@@ -56,6 +56,7 @@ import (
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/httpserver"
 )
 
 // Config is what a server is made of.
@@ -66,6 +67,10 @@ type Config struct {
 	Rules    event.Rules
 	// Verify turns a token into its caller.
 	Verify func(ctx context.Context, token string) (*bearer.Caller, error)
+	// Basic turns a user, a password and the address that they come from into a caller. Nil: a password is a token.
+	Basic func(ctx context.Context, user, password, source string) (*bearer.Caller, error)
+	// Source finds that address. Nil: it is the peer of the connection.
+	Source func(*http.Request) string
 	// Resource says where clients get tokens. Its zero value says nothing.
 	Resource resource.Config
 	// Policy returns who may do what now.
@@ -125,6 +130,8 @@ type Server struct {
 	guard    *access.Guard
 	streams  *stream.Streams
 	verify   func(ctx context.Context, token string) (*bearer.Caller, error)
+	basic    func(ctx context.Context, user, password, source string) (*bearer.Caller, error)
+	source   func(*http.Request) string
 	maxQuery int
 	resource *resource.Server // of the paths below [resource.WellKnown]
 	echo     *echo.Echo       // of all paths but those of the next three
@@ -148,7 +155,10 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{verify: c.Verify, maxQuery: c.MaxQuery, resource: documents, console: c.Console}
+	if c.Source == nil {
+		c.Source = httpserver.Source(nil)
+	}
+	s := &Server{verify: c.Verify, basic: c.Basic, source: c.Source, maxQuery: c.MaxQuery, resource: documents, console: c.Console}
 	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder))
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
 	s.guard.Fresh, s.guard.Resource = c.Fresh, documents
@@ -173,10 +183,7 @@ const queriesFolder = "/query"
 // routes is the table of everything that is served.
 func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arrivals) error {
 	s.echo = newRouter(s.serve, s.io.Fail)
-	s.loki = newRouter(func(c echo.Context) error {
-		loki.BasicToken(c.Request())
-		return s.serve(c)
-	}, s.io.FailInText)
+	s.loki = newRouter(s.serve, s.io.FailInText)
 	e := s.echo
 	e.GET("/", discovery.Index(e, s.loki))
 	ns := discovery.NewNamespaces(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
@@ -306,7 +313,11 @@ func newRouter(serve echo.HandlerFunc, fail echo.HTTPErrorHandler) *echo.Echo {
 func (s *Server) serve(c echo.Context) error {
 	prepare(c.Response().Header())
 	if !public(c.Request()) {
-		if err := bearer.Authenticate(c, s.verify, s.resource.Metadata(c.Request().URL.Path)); err != nil {
+		if err := s.authenticate(c); err != nil {
+			if later := busy(err); later != nil {
+				httpserver.Annotate(c.Request().Context(), slog.String("refused", err.Error()))
+				return later
+			}
 			return s.guard.Refuse(c, err)
 		}
 		if err := access.NoImpersonation(c.Request()); err != nil {

@@ -48,6 +48,13 @@ func Handler(l *Log, next http.Handler) http.Handler {
 	})
 }
 
+// Authenticated notes how the request that ctx belongs to authenticates its caller, if not by a token.
+func Authenticated(ctx context.Context, how string) {
+	if e, ok := ctx.Value(entryKey{}).(*Entry); ok {
+		e.Auth = how
+	}
+}
+
 // Decision is a request of a caller, and whether the policy allows it.
 type Decision struct {
 	Verb, Group, Resource, Namespace, Name string

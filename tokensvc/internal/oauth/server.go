@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/httpserver"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/keyring"
 	"tidings.example/tokensvc/internal/token"
@@ -89,7 +90,7 @@ func New(c Config) (http.Handler, error) {
 func (s *Server) routes() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = s.handleError
-	e.IPExtractor = s.sourceAddress()
+	e.IPExtractor = httpserver.Source(s.c.TrustedProxies)
 	public := []string{pathToken, pathJWKS}
 	if s.served[pathMetadata] != "" {
 		public = append(public, pathMetadata)

@@ -198,17 +198,6 @@ func tenant(h http.Header) (string, error) {
 	return all[0], nil
 }
 
-// BasicToken makes the password of Basic authentication the token of a request, because
-// Grafana's data source for Loki offers a user and a password first.
-func BasicToken(r *http.Request) {
-	if len(r.Header["Authorization"]) != 1 {
-		return
-	}
-	if _, password, ok := r.BasicAuth(); ok && password != "" {
-		r.Header["Authorization"] = []string{"Bearer " + password}
-	}
-}
-
 func badRequest(format string, args ...any) error {
 	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
 }

@@ -1,0 +1,132 @@
+package api_test
+
+import (
+	"context"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/api/resource"
+	"tidings.example/eventsvc/internal/basic"
+	"tidings.example/shared/bearer"
+)
+
+// withPasswords lets in the user grafana with the password s3cret, and says how often it was asked.
+func withPasswords(asked *[]string) func(*api.Config) {
+	return func(c *api.Config) {
+		c.Resource = resource.Config{PublicURL: "https://events.example", Issuers: func() []string { return []string{"https://tokens.example"} }}
+		c.Basic = func(ctx context.Context, user, password, source string) (*bearer.Caller, error) {
+			if asked != nil {
+				*asked = append(*asked, user+":"+password+"@"+source)
+			}
+			switch password {
+			case "s3cret":
+				return verify(ctx, "good")
+			case "busy":
+				return nil, &basic.BusyError{Reason: "the endpoint is busy", Status: 429, RetryAfter: 7 * time.Second}
+			case "down":
+				return nil, &basic.BusyError{Reason: "the endpoint is down", Status: 503, RetryAfter: 5 * time.Second}
+			}
+			return nil, &bearer.Error{Reason: "refused", Status: http.StatusUnauthorized}
+		}
+	}
+}
+
+func basicHeader(user, password string) string {
+	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
+}
+
+// TestGrafanaWithPassword: what Grafana sends is answered the same with a user and a password.
+func TestGrafanaWithPassword(t *testing.T) {
+	t.Parallel()
+	w := lokiWorld(t, withPasswords(nil))
+	replayGrafana(t, w, basicHeader("grafana", "s3cret"))
+
+	srv := w.serve()
+	t.Cleanup(srv.stop)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	address := srv.URL + "/loki/api/v1/tail?" + url.Values{"query": {`{reason="Tailed"}`}, "start": {"2026-01-01T00:00:00Z"}}.Encode()
+	conn, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {basicHeader("grafana", "s3cret")}}})
+	if err != nil {
+		t.Fatalf("%v: %v", err, res)
+	}
+	defer func() { _ = conn.CloseNow() }()
+	lokiEvent{name: "t", namespace: "shop", kind: "Pod", reason: "Tailed", note: "tailed with a password", at: noon.Add(5 * time.Minute)}.create(w)
+	tail := &tailed{t, ctx, conn}
+	if got := tail.next(); got != "tailed with a password" {
+		t.Errorf("tailed %q", got)
+	}
+	if _, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {basicHeader("grafana", "wrong")}}}); err == nil || res.StatusCode != 401 {
+		t.Errorf("with a wrong password: %v, %v", res, err)
+	}
+}
+
+// TestBasicPaths: a user and a password are good for what machines read, and for no path of Kubernetes.
+func TestBasicPaths(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	w := newWorld(t, withPasswords(&asked))
+	for path, want := range map[string]int{
+		"/loki/api/v1/labels": 200, "/loki/nothing": 404, "/query/v1/facets": 200, "/query/v1/nothing": 404,
+		"/": 401, "/api": 401, "/apis": 401, "/openapi/v3": 401, eventsPath: 401, corePath: 401, "/lokix": 401, "/loki/../apis": 404, "/queryx": 401,
+	} {
+		asked = nil
+		a := w.do("GET", path, "", "Authorization", basicHeader("grafana", "s3cret"))
+		challenged := slices.Contains(a.header["Www-Authenticate"], `Basic realm="eventsvc", charset="UTF-8"`)
+		if a.code != want || (len(asked) > 0) == (want == 401) || challenged {
+			t.Errorf("%s: %d, asked %v, %v", path, a.code, asked, a.header["Www-Authenticate"])
+		}
+	}
+	w.do("POST", eventsPath, newEvent("a"), "Authorization", basicHeader("grafana", "s3cret")).must(401)
+}
+
+// TestBasicAnswers: a refusal asks for a password only who has sent one, so that no browser opens a dialog, and an endpoint that does not
+// know is no refusal.
+func TestBasicAnswers(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	w := newWorld(t, withPasswords(&asked))
+	const root = `Bearer resource_metadata="https://events.example/.well-known/oauth-protected-resource"`
+	challenge := `Basic realm="eventsvc", charset="UTF-8"`
+	for _, path := range []string{"/loki/api/v1/labels", "/query/v1/facets"} {
+		for name, c := range map[string]struct {
+			header     string
+			code       int
+			retry      string
+			challenges []string
+			asked      bool
+		}{
+			"right":           {basicHeader("grafana", "s3cret"), 200, "", nil, true},
+			"wrong":           {basicHeader("grafana", "wrong"), 401, "", []string{root, challenge}, true},
+			"empty":           {basicHeader("grafana", ""), 401, "", []string{root, challenge}, true},
+			"as it is":        {basicHeader("grafana", "+%:ü"), 401, "", []string{root, challenge}, true},
+			"busy":            {basicHeader("grafana", "busy"), 429, "7", nil, true},
+			"down":            {basicHeader("grafana", "down"), 503, "5", nil, true},
+			"a token":         {basicHeader("any", "e30.e30.e30"), 401, "", []string{root}, false},
+			"no token quite":  {basicHeader("any", "W10.e30.e30"), 401, "", []string{root, challenge}, true},
+			"two parts":       {basicHeader("any", "e30.e30"), 401, "", []string{root, challenge}, true},
+			"no base64":       {"Basic !", 401, "", []string{root}, false},
+			"no password":     {"Basic " + base64.StdEncoding.EncodeToString([]byte("grafana")), 401, "", []string{root}, false},
+			"nothing":         {"", 401, "", []string{root}, false},
+			"a bearer token":  {"Bearer bad", 401, "", []string{root}, false},
+			"a scheme of use": {"Digest username=x", 401, "", []string{root}, false},
+		} {
+			asked = nil
+			a := w.do("GET", path, "", "Authorization", c.header, "X-Forwarded-For", "203.0.113.9")
+			if a.code != c.code || a.header.Get("Retry-After") != c.retry || !slices.Equal(a.header["Www-Authenticate"], c.challenges) || (len(asked) == 1) != c.asked {
+				t.Errorf("%s, %s: %d %v, asked %v: %s", path, name, a.code, a.header, asked, a.body)
+			}
+			if name == "as it is" && !strings.HasPrefix(asked[0], "grafana:+%:ü@192.0.2.1") {
+				t.Errorf("asked %q", asked)
+			}
+		}
+	}
+}
