@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"math/big"
@@ -29,6 +30,14 @@ import (
 	"tidings.example/shared/service"
 	"tidings.example/shared/waittest"
 )
+
+// The tests wait more than they compute, so more of them run at a time than there are processors.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil { // -parallel goes before
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 const eventsPath = "/apis/events.k8s.io/v1/namespaces/default/events"
 

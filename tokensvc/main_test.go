@@ -586,6 +586,7 @@ func TestAdminHosts(t *testing.T) {
 func TestStartLine(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--clients-file="+clientsFile(t), "--token-lifetime=60s", "--jwks-max-age=300s", "--log-format=json")
+	waittest.Until(t, "the first lines are written", func() bool { return strings.Contains(r.log(), "\n") })
 	first, _, _ := strings.Cut(r.log(), "\n")
 	for _, part := range []string{`"msg":"starting"`, `"version":"` + service.Version() + `"`, `"token-lifetime":"1m0s"`, `"public-url":"http://tokens.test"`} {
 		if !strings.Contains(first, part) {

@@ -31,6 +31,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files again")
 
+// Some tests wait for seconds, so more of them run at a time than there are processors.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "8"); err != nil { // -parallel goes before
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
 const (
 	eventsPath = "/apis/events.k8s.io/v1/namespaces/default/events"
 	corePath   = "/api/v1/namespaces/default/events"
