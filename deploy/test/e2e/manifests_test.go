@@ -131,7 +131,7 @@ func renderOverlay(t *testing.T, text string) string {
 }
 
 // TestMirrorManifests: the mirror's pod is as hardened as the others but for the service account that it needs, and that
-// may read events and nothing else. Its environment is read by the program itself.
+// may read events and what copies get labels of, and change nothing. Its environment is read by the program itself.
 func TestMirrorManifests(t *testing.T) {
 	t.Parallel()
 	for name, rendered := range map[string]string{
@@ -176,7 +176,13 @@ func checkMirror(t *testing.T, rendered string) {
 				t.Errorf("the settings are not taken: %v %s", err, out)
 			}
 		case *rbacv1.ClusterRole:
-			want := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: []string{"get", "list", "watch"}}}
+			read, get := []string{"get", "list", "watch"}, []string{"get"}
+			want := []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: read},
+				{APIGroups: []string{""}, Resources: []string{"pods", "namespaces"}, Verbs: read},
+				{APIGroups: []string{"apps"}, Resources: []string{"deployments", "replicasets", "statefulsets", "daemonsets"}, Verbs: get},
+				{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: get},
+			}
 			if !reflect.DeepEqual(object.Rules, want) {
 				t.Errorf("rules %v", object.Rules)
 			}

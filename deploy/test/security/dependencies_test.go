@@ -26,7 +26,8 @@ const programs = `
 
 The modules deploy/tools and deploy/test/logcli pin programs that are built as they are: the linters, and logcli of
 github.com/grafana/loki/v3 (AGPL-3.0), which a test runs against eventsvc. Nothing of them is linked into a service, a client
-or a test.
+or a test. deploy/test/apiserver pins kube-apiserver of k8s.io/kubernetes, which the mirror is tested with, and links etcd of go.etcd.io/etcd
+into that test (both Apache-2.0).
 `
 
 // notUsed is the end of the document.
@@ -57,7 +58,8 @@ completed.
 `
 
 // modules are those of the repository. The first three make the services, the
-// others test and show them. deploy/tools and deploy/test/logcli are not among them: they pin programs.
+// others test and show them. deploy/tools, deploy/test/logcli and
+// deploy/test/apiserver are not among them: they pin programs.
 var modules = []string{
 	"shared", "tokensvc", "eventsvc", "deploy", "deploy/test",
 }

@@ -1,0 +1,613 @@
+package apiserver_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+)
+
+// The labels that copies get.
+const (
+	ownerKind    = "tidings.example/owner-kind"
+	ownerName    = "tidings.example/owner-name"
+	node         = "tidings.example/node"
+	namespaceUID = "tidings.example/namespace-uid"
+)
+
+// namespace makes a namespace and returns its uid.
+func (c *cluster) namespace(name string, labels map[string]string) types.UID {
+	c.t.Helper()
+	made, err := c.admin.CoreV1().Namespaces().Create(c.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return made.UID
+}
+
+// controlledBy returns the reference by which a controller owns an object.
+func controlledBy(kind, apiVersion string, owner metav1.ObjectMeta) []metav1.OwnerReference {
+	yes := true
+	return []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: owner.Name, UID: owner.UID, Controller: &yes}}
+}
+
+func template(labels map[string]string) corev1.PodTemplateSpec {
+	return corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: podSpec}
+}
+
+var podSpec = corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "registry.example/web:1"}}, RestartPolicy: corev1.RestartPolicyAlways}
+
+// deployment makes a Deployment, as somebody who deploys does.
+func (c *cluster) deployment(namespace, name string) *appsv1.Deployment {
+	c.t.Helper()
+	labels := map[string]string{"app.kubernetes.io/name": name, "team": "blue"}
+	d, err := c.admin.AppsV1().Deployments(namespace).Create(c.t.Context(), &appsv1.Deployment{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels},
+		Spec:       appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return d
+}
+
+// replicaSet makes a ReplicaSet of a Deployment, as its controller does.
+func (c *cluster) replicaSet(d *appsv1.Deployment, hash string) *appsv1.ReplicaSet {
+	c.t.Helper()
+	labels := maps.Clone(d.Labels)
+	labels["pod-template-hash"] = hash
+	rs, err := c.admin.AppsV1().ReplicaSets(d.Namespace).Create(c.t.Context(), &appsv1.ReplicaSet{
+		ObjectMeta: metav1.ObjectMeta{Name: d.Name + "-" + hash, Labels: labels, OwnerReferences: controlledBy("Deployment", "apps/v1", d.ObjectMeta)},
+		Spec:       appsv1.ReplicaSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template(labels)},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return rs
+}
+
+// pod makes a pod of a controller.
+func (c *cluster) pod(namespace, name string, labels map[string]string, owner []metav1.OwnerReference) *corev1.Pod {
+	c.t.Helper()
+	p, err := c.admin.CoreV1().Pods(namespace).Create(c.t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels, OwnerReferences: owner}, Spec: podSpec,
+	}, metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return p
+}
+
+// event records an event about an object, as a kubelet does.
+func (c *cluster) event(kind, apiVersion string, about metav1.ObjectMeta, reason string) *corev1.Event {
+	c.t.Helper()
+	ev, err := c.admin.CoreV1().Events(about.Namespace).Create(c.t.Context(), newEvent(kind, apiVersion, about, reason), metav1.CreateOptions{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return ev
+}
+
+var numbers atomic.Int64
+
+func newEvent(kind, apiVersion string, about metav1.ObjectMeta, reason string) *corev1.Event {
+	now := metav1.Now()
+	return &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%d", about.Name, numbers.Add(1)), Namespace: about.Namespace},
+		InvolvedObject: corev1.ObjectReference{Kind: kind, APIVersion: apiVersion, Namespace: about.Namespace, Name: about.Name, UID: about.UID},
+		Reason:         reason, Message: reason + " " + about.Name, Type: "Normal", Count: 1, FirstTimestamp: now, LastTimestamp: now,
+		Source: corev1.EventSource{Component: "kubelet", Host: "node-1"},
+	}
+}
+
+// reasons returns the reasons of events, sorted.
+func reasons(events []corev1.Event) []string {
+	var all []string
+	for _, ev := range events {
+		all = append(all, ev.Reason)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// copyOf waits for the copy of an event in some version.
+func (h *history) copyOf(ev *corev1.Event) (found corev1.Event) {
+	h.t.Helper()
+	eventually(h.t, "the copy of "+ev.Name+" at "+ev.ResourceVersion, func() bool {
+		for _, at := range h.events(url.Values{"fieldSelector": {"metadata.namespace=" + ev.Namespace + ",reason=" + ev.Reason}}) {
+			if at.Annotations["mirror.tidings.example/uid"] == string(ev.UID) && at.Annotations["mirror.tidings.example/resource-version"] == ev.ResourceVersion {
+				found = at
+				return true
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// TestRollout follows a rollout from its creation to after its end, with the rights of the manifests and no others. One
+// selector finds all of it, everywhere.
+func TestRollout(t *testing.T) {
+	c := startCluster(t)
+	c.grant(nil)
+	h := startHistory(t, c)
+	shop := c.namespace("shop", map[string]string{"example.com/tenant": "acme"})
+	m := startMirror(t, c, c.url, h, "--copy-labels=team", "--namespace-labels=example.com/tenant")
+	ctx := t.Context()
+
+	d := c.deployment("shop", "web")
+	c.event("Deployment", "apps/v1", d.ObjectMeta, "ScalingReplicaSet")
+	var want []string
+	want = append(want, "ScalingReplicaSet")
+	var pods []*corev1.Pod
+	for _, hash := range []string{"5d4f7c9b8", "6b8cd5c97"} {
+		rs := c.replicaSet(d, hash)
+		c.event("ReplicaSet", "apps/v1", rs.ObjectMeta, "SuccessfulCreate")
+		p := c.pod("shop", rs.Name+"-x7k2p", rs.Labels, controlledBy("ReplicaSet", "apps/v1", rs.ObjectMeta))
+		c.event("Pod", "v1", p.ObjectMeta, "Started")
+		pods = append(pods, p)
+		want = append(want, "SuccessfulCreate", "Started")
+	}
+	minute := time.Now().Unix() / 60
+	job, err := c.admin.BatchV1().Jobs("shop").Create(ctx, &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("backup-%d", minute), OwnerReferences: controlledBy("CronJob", "batch/v1", metav1.ObjectMeta{Name: "backup", UID: "c"})},
+		Spec:       batchv1.JobSpec{Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: podSpec.Containers, RestartPolicy: corev1.RestartPolicyNever}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.event("Job", "batch/v1", job.ObjectMeta, "SuccessfulCreate")
+	of := c.pod("shop", job.Name+"-abcde", nil, controlledBy("Job", "batch/v1", job.ObjectMeta))
+	c.event("Pod", "v1", of.ObjectMeta, "Pulled")
+
+	// Everything is deleted. Kubelets report the end of pods after that.
+	now := int64(0)
+	for _, p := range pods {
+		if err := c.admin.CoreV1().Pods("shop").Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			t.Fatal(err)
+		}
+		c.event("Pod", "v1", p.ObjectMeta, "Killing")
+		want = append(want, "Killing")
+	}
+	if err := c.admin.AppsV1().Deployments("shop").Delete(ctx, "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(want)
+
+	var got []corev1.Event
+	eventually(t, "the rollout is found", func() bool {
+		got = h.labelled(ownerKind + "=Deployment," + ownerName + "=web")
+		return slices.Equal(reasons(got), want)
+	})
+	for _, ev := range got {
+		if ev.Labels["app.kubernetes.io/name"] != "web" || ev.Labels["team"] != "blue" || ev.Labels[node] != "node-1" ||
+			ev.Labels[namespaceUID] != string(shop) || ev.Labels["namespace.tidings.example/example.com_tenant"] != "acme" || ev.Labels["pod-template-hash"] != "" {
+			t.Errorf("%s has the labels %v", ev.Name, ev.Labels)
+		}
+	}
+	eventually(t, "the CronJob is found", func() bool {
+		return slices.Equal(reasons(h.labelled(ownerKind+"=CronJob,"+ownerName+"=backup")), []string{"Pulled", "SuccessfulCreate"})
+	})
+	c.sameOwner(h, "Deployment/web", int64(len(want)))
+	if late, off := m.metric(`eventsvc_mirror_enriched_total{result="late"}`), m.metric(`eventsvc_mirror_enriched_total{result="off"}`); off != "0" {
+		t.Errorf("%s events came late, of %s the objects could not be read", late, off)
+	}
+}
+
+// sameOwner finds the events of an owner in queries, facets, groups and LogQL.
+func (c *cluster) sameOwner(h *history, owner string, n int64) {
+	c.t.Helper()
+	var events struct{ Items []corev1.Event }
+	h.get("/query/v1/events", url.Values{"fieldSelector": {"owner=" + owner}, "limit": {"100"}}, &events)
+	if int64(len(events.Items)) != n {
+		c.t.Errorf("a query finds %d of %d events", len(events.Items), n)
+	}
+	var facets struct {
+		Facets map[string][]struct {
+			Value string
+			Count int64
+		}
+	}
+	h.get("/query/v1/facets", url.Values{"by": {"owner"}, "fieldSelector": {"namespace=shop"}}, &facets)
+	if all := facets.Facets["owner"]; len(all) == 0 || all[0].Value != owner || all[0].Count != n {
+		c.t.Errorf("facets of the owner are %v", all)
+	}
+	var groups struct {
+		Groups []struct {
+			By    map[string]any
+			Count int64
+		}
+	}
+	h.get("/query/v1/groups", url.Values{"by": {"owner"}, "fieldSelector": {"owner=*/web"}}, &groups)
+	if len(groups.Groups) != 1 || groups.Groups[0].By["owner"] != owner || groups.Groups[0].Count != n {
+		c.t.Errorf("groups by owner are %v", groups.Groups)
+	}
+	var loki struct {
+		Data struct{ Result []struct{ Value []any } }
+	}
+	h.get("/loki/api/v1/query", url.Values{"query": {fmt.Sprintf("sum by (owner) (count_over_time({owner=%q}[1h]))", owner)}}, &loki)
+	if r := loki.Data.Result; len(r) != 1 || r[0].Value[1] != strconv.FormatInt(n, 10) {
+		c.t.Errorf("LogQL counts %v", r)
+	}
+}
+
+// gate is a proxy before a cluster that can hold back what its watches of pods tell, and cut connections.
+type gate struct {
+	*httptest.Server
+	mu   sync.Mutex
+	open chan struct{} // is closed while nothing is held back
+}
+
+func newGate(t *testing.T, c *cluster) *gate {
+	t.Helper()
+	to, err := url.Parse(c.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.TransportFor(&rest.Config{Host: c.url, TLSClientConfig: c.config.TLSClientConfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{open: make(chan struct{})}
+	close(g.open)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.Transport, proxy.FlushInterval = transport, -1
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) } // no answer
+	proxy.ModifyResponse = func(r *http.Response) error {
+		if r.Request.URL.Path == "/api/v1/pods" && r.Request.URL.Query().Get("watch") != "" {
+			r.Body = &held{r.Body, g}
+		}
+		return nil
+	}
+	g.Server = httptest.NewServer(proxy)
+	t.Cleanup(func() { g.CloseClientConnections(); g.Close() })
+	return g
+}
+
+// held is a body that passes while its gate is open.
+type held struct {
+	io.ReadCloser
+	gate *gate
+}
+
+func (h *held) Read(b []byte) (int, error) {
+	n, err := h.ReadCloser.Read(b)
+	h.gate.mu.Lock()
+	open := h.gate.open
+	h.gate.mu.Unlock()
+	<-open
+	return n, err
+}
+
+// hold holds back what watches of pods tell until the returned function is called.
+func (g *gate) hold() (release func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	open := make(chan struct{})
+	g.open = open
+	return sync.OnceFunc(func() { close(open) })
+}
+
+// TestEarlyEvents records events before the mirror knows their pod. They are stored without labels, and a later version brings
+// them. Labels that are there do not follow the pod.
+func TestEarlyEvents(t *testing.T) {
+	c := startCluster(t)
+	c.grant(nil)
+	c.namespace("shop", nil)
+	h, g := startHistory(t, c), newGate(t, c)
+	release := g.hold()
+	defer release()
+	m := startMirror(t, c, g.URL, h)
+	owner := controlledBy("DaemonSet", "apps/v1", metav1.ObjectMeta{Name: "log", UID: "d"})
+	p := c.pod("shop", "log-x7k2p", map[string]string{"app": "log"}, owner)
+	ev := c.event("Pod", "v1", p.ObjectMeta, "Pulling")
+	if l := h.copyOf(ev).Labels; l[ownerName] != "" || l["app"] != "" || l[namespaceUID] == "" {
+		t.Errorf("labels before the pod is known: %v", l)
+	}
+	if n := m.metric(`eventsvc_mirror_enriched_total{result="late"}`); n != "1" {
+		t.Errorf("%s events are counted as late", n)
+	}
+	release()
+	again := func(count int32) map[string]string {
+		t.Helper()
+		ev.Count, ev.LastTimestamp = count, metav1.Now()
+		var err error
+		if ev, err = c.admin.CoreV1().Events("shop").Update(t.Context(), ev, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return h.copyOf(ev).Labels
+	}
+	count := int32(1)
+	eventually(t, "a later version brings the labels", func() bool {
+		count++
+		l := again(count)
+		return l[ownerKind] == "DaemonSet" && l[ownerName] == "log" && l["app"] == "log"
+	})
+	if _, err := c.admin.CoreV1().Pods("shop").Patch(t.Context(), p.Name, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"app":"other","k8s-app":"new"},"ownerReferences":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	fresh := c.event("Pod", "v1", p.ObjectMeta, "Pulled")
+	for h.copyOf(fresh).Labels["app"] != "other" { // until the mirror knows the change
+		fresh = c.event("Pod", "v1", p.ObjectMeta, "Pulled")
+	}
+	if l := again(count + 1); l[ownerKind] != "DaemonSet" || l[ownerName] != "log" || l["app"] != "log" {
+		t.Errorf("labels have followed the pod: %v", l)
+	}
+}
+
+// TestRightsTakenAway takes the rights to read pods away, gives them back, and looks for the lines of the log.
+func TestRightsTakenAway(t *testing.T) {
+	c := startCluster(t)
+	eventsOnly := func(r *rbacv1.ClusterRole) { r.Rules = r.Rules[:1] }
+	c.grant(eventsOnly)
+	c.namespace("shop", nil)
+	h, g := startHistory(t, c), newGate(t, c)
+	m := startMirror(t, c, g.URL, h)
+	owner := controlledBy("DaemonSet", "apps/v1", metav1.ObjectMeta{Name: "log", UID: "d"})
+	made := 0
+	owned := func() bool {
+		made++
+		p := c.pod("shop", fmt.Sprint("log-", made), nil, owner)
+		return h.copyOf(c.event("Pod", "v1", p.ObjectMeta, "Pulled")).Labels[ownerName] == "log"
+	}
+	said := func(text string) int { return strings.Count(m.out.String(), text) }
+	const off, on = "does not let these be read", "get the labels of their objects again"
+	if owned() || said(off) != 2 || m.metric(`eventsvc_mirror_enriched_total{result="off"}`) == "0" { // pods and namespaces
+		t.Errorf("without the right, %d lines of the log say so:\n%s", said(off), m.out)
+	}
+	progress := func(what string, want bool, line string, lines int) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); ; { // it asks again after 15 s at most, and RBAC takes a moment
+			if owned() == want && said(line) == lines {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: not within a minute:\n%s", what, m.out)
+			}
+		}
+	}
+	c.grant(nil)
+	progress("the right is given", true, on, 2)
+	c.grant(eventsOnly)
+	for deadline := time.Now().Add(10 * time.Second); said(off) != 4; g.CloseClientConnections() { // a watch that runs goes on
+		if time.Now().After(deadline) {
+			t.Fatalf("the right is taken away: not within 10 s:\n%s", m.out)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	progress("the right is taken away", false, off, 4)
+	c.grant(nil)
+	progress("the right is given back", true, on, 4)
+	if n := m.metric(`eventsvc_mirror_events_total{namespace="*",result="refused"}`); n != "0" {
+		t.Errorf("%s events are refused", n)
+	}
+}
+
+// requests counts what the API server was asked for, by resource and verb.
+func (c *cluster) requests(t *testing.T, resource, verb string) (n float64) {
+	t.Helper()
+	body, err := c.admin.RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(body)) {
+		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="`+resource+`"`) && strings.Contains(line, `verb="`+verb+`"`) {
+			value, _ := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndex(line, " "):]), 64)
+			n += value
+		}
+	}
+	return n
+}
+
+// TestManyPods keeps 50,000 pods. It looks at the memory that they take, and at the requests that events about them and about
+// other objects cause.
+func TestManyPods(t *testing.T) {
+	const n, workloads = 50_000, 2_000
+	c := startCluster(t)
+	c.grant(nil)
+	c.namespace("shop", nil)
+	began := time.Now()
+	var work sync.WaitGroup
+	var next atomic.Int64
+	var some sync.Map // a pod of each hundredth
+	for range 32 {
+		work.Go(func() {
+			for i := next.Add(1); i <= n && !t.Failed(); i = next.Add(1) {
+				w := fmt.Sprint("workload-", i%workloads)
+				rs := metav1.ObjectMeta{Name: w + "-5d4f7c9b8", UID: types.UID(w)}
+				p, err := c.admin.CoreV1().Pods("shop").Create(t.Context(), &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%05d", rs.Name, i), OwnerReferences: controlledBy("ReplicaSet", "apps/v1", rs),
+						Labels: map[string]string{"pod-template-hash": "5d4f7c9b8", "app.kubernetes.io/name": w, "app.kubernetes.io/instance": w, "app.kubernetes.io/part-of": "shop"}},
+					Spec: podSpec,
+				}, metav1.CreateOptions{})
+				if err != nil {
+					t.Error(err)
+				} else if i%100 == 0 {
+					some.Store(p.Name, p.ObjectMeta)
+				}
+			}
+		})
+	}
+	work.Wait()
+	t.Logf("%d pods are made in %s", n, time.Since(began).Round(time.Second))
+	d := c.deployment("shop", "web")
+	h := startHistory(t, c)
+	live := func(args ...string) float64 {
+		m := startMirror(t, c, c.url, h, args...)
+		defer m.kill()
+		lists, gets := c.requests(t, "pods", "LIST"), c.requests(t, "deployments", "GET")
+		some.Range(func(_, about any) bool {
+			ev := c.event("Pod", "v1", about.(metav1.ObjectMeta), "Pulled")
+			if l := h.copyOf(ev).Labels; len(args) == 0 && !strings.HasPrefix(l[ownerName], "workload-") {
+				t.Fatalf("a pod's event has %v", l)
+			}
+			return !t.Failed()
+		})
+		for range 50 {
+			h.copyOf(c.event("Deployment", "apps/v1", d.ObjectMeta, "ScalingReplicaSet"))
+		}
+		if len(args) == 0 {
+			if more := c.requests(t, "pods", "LIST") - lists; more != 0 {
+				t.Errorf("events about pods cause %v lists", more)
+			}
+			if got := c.requests(t, "pods", "GET"); got != 0 {
+				t.Errorf("events about pods cause %v requests", got)
+			}
+			if more := c.requests(t, "deployments", "GET") - gets; more != 1 {
+				t.Errorf("50 events about one Deployment cause %v requests", more)
+			}
+			t.Logf("%v lists of pods in all, %v watches", c.requests(t, "pods", "LIST"), c.requests(t, "pods", "WATCH"))
+		}
+		heap, err := strconv.ParseFloat(m.metric("go_memstats_next_gc_bytes"), 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return heap / 2 // with the default GOGC: what was live at the end of the last collection
+	}
+	without, with := live("--enrich="), live()
+	t.Logf("live heap: %.1f MiB without, %.1f MiB with %d pods", without/(1<<20), with/(1<<20), n)
+	if with-without > 20<<20 {
+		t.Errorf("%d pods take %.1f MiB", n, (with-without)/(1<<20))
+	}
+}
+
+// TestPromises kills the mirror while events are made, changed and deleted about pods that come and go. Each event has one copy
+// in its last state, none has more, and there is no gap. The copies have the owner of their pod, but for a few whose pod a busy
+// machine did not show in time.
+func TestPromises(t *testing.T) {
+	c := startCluster(t)
+	c.grant(nil)
+	c.namespace("shop", nil)
+	h := startHistory(t, c)
+	m := startMirror(t, c, c.url, h)
+	owner := controlledBy("DaemonSet", "apps/v1", metav1.ObjectMeta{Name: "log", UID: "d"})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var progress atomic.Int64
+	all := map[types.UID]string{} // versions by uid
+	var pods []*corev1.Pod
+	var writer sync.WaitGroup
+	writer.Go(func() {
+		for ; ctx.Err() == nil; progress.Add(1) {
+			p := c.pod("shop", fmt.Sprint("log-", progress.Load()), nil, owner)
+			for _, reason := range []string{"Scheduled", "Pulled", "Started"} {
+				ev := c.event("Pod", "v1", p.ObjectMeta, reason)
+				if reason == "Pulled" {
+					ev.Count = 2
+					ev, _ = c.admin.CoreV1().Events("shop").Update(t.Context(), ev, metav1.UpdateOptions{})
+				}
+				all[ev.UID] = ev.ResourceVersion
+				if progress.Load()%3 == 0 && reason == "Scheduled" {
+					_ = c.admin.CoreV1().Events("shop").Delete(t.Context(), ev.Name, metav1.DeleteOptions{})
+				}
+			}
+			pods = append(pods, p)
+		}
+	})
+	for range 5 {
+		before := progress.Load()
+		eventually(t, "something is written", func() bool { return progress.Load() > before+10 })
+		m.kill()
+		m.start()
+		m.current()
+	}
+	stop()
+	writer.Wait()
+	now := int64(0)
+	for _, p := range pods {
+		if err := c.admin.CoreV1().Pods("shop").Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			t.Error(err)
+		}
+		ev := c.event("Pod", "v1", p.ObjectMeta, "Killing")
+		all[ev.UID] = ev.ResourceVersion
+	}
+	var copies []corev1.Event
+	eventually(t, "every event has its copy", func() bool {
+		copies = h.events(url.Values{"fieldSelector": {"metadata.namespace=shop"}})
+		n := 0
+		for _, ev := range copies {
+			if all[types.UID(ev.Annotations["mirror.tidings.example/uid"])] == ev.Annotations["mirror.tidings.example/resource-version"] {
+				n++
+			}
+		}
+		return n == len(all)
+	})
+	if len(copies) != len(all) {
+		t.Errorf("%d copies of %d events", len(copies), len(all))
+	}
+	if gaps := h.events(url.Values{"fieldSelector": {"reason=MirrorGap"}}); len(gaps) > 0 {
+		t.Errorf("gaps: %v", gaps)
+	}
+	bare := 0
+	for _, ev := range copies {
+		if ev.Labels[ownerName] != "log" {
+			bare++
+		}
+	}
+	t.Logf("%d events of %d pods; %d copies have no owner", len(all), len(pods), bare)
+	if bare > len(all)/20 {
+		t.Errorf("%d of %d copies have no owner", bare, len(all))
+	}
+}
+
+// TestBacklog copies events that were there before the mirror, each with the owner of its pod, and says how fast that was.
+func TestBacklog(t *testing.T) {
+	const n, pods = 20_000, 500
+	c := startCluster(t)
+	c.grant(nil)
+	c.namespace("shop", nil)
+	var made []metav1.ObjectMeta
+	for i := range pods {
+		owner := controlledBy("DaemonSet", "apps/v1", metav1.ObjectMeta{Name: fmt.Sprint("log-", i%20), UID: "d"})
+		made = append(made, c.pod("shop", fmt.Sprint("pod-", i), map[string]string{"app": "log"}, owner).ObjectMeta)
+	}
+	var work sync.WaitGroup
+	var next atomic.Int64
+	for range 32 {
+		work.Go(func() {
+			for i := next.Add(1); i <= n && !t.Failed(); i = next.Add(1) {
+				ev := newEvent("Pod", "v1", made[i%pods], "Pulled")
+				if _, err := c.admin.CoreV1().Events("shop").Create(t.Context(), ev, metav1.CreateOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	h := startHistory(t, c)
+	m := launchMirror(t, c, c.url, h, "--parallel=32")
+	created := func() float64 {
+		v, _ := strconv.ParseFloat(m.metric(`eventsvc_mirror_events_total{namespace="*",result="created"}`), 64)
+		return v
+	}
+	eventually(t, "the mirror begins", func() bool { return created() > 0 })
+	began, first := time.Now(), created()
+	for last := first; last < n; {
+		eventually(t, "more is copied", func() bool { return created() > last })
+		last = created()
+	}
+	t.Logf("%.0f events a second", (n-first)/time.Since(began).Seconds())
+	if owned := len(h.labelled(ownerKind + "=DaemonSet")); owned != n {
+		t.Errorf("%d of %d copies have an owner", owned, n)
+	}
+}
