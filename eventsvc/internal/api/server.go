@@ -174,14 +174,15 @@ func New(c Config) (*Server, error) {
 			}
 		}
 	}
-	return s, s.routes(c, groups, arrivals)
+	s.routes(c, groups, arrivals)
+	return s, nil
 }
 
 // queriesFolder is where all versions of the queries are.
 const queriesFolder = "/query"
 
 // routes is the table of everything that is served.
-func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arrivals) error {
+func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arrivals) {
 	s.echo = newRouter(s.serve, s.io.Fail)
 	s.loki = newRouter(s.serve, s.io.FailInText)
 	e := s.echo
@@ -214,11 +215,8 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 	if c.MCP {
 		s.routeMCP(mcp.New(mcp.Config{Queries: answers, Codec: c.Codec, IO: s.io, Guard: s.guard, Now: c.Now, Hosts: c.Hosts}))
 	}
-	described, err := queries.OpenAPI()
-	if err != nil {
-		return err
-	}
-	return discovery.Route(e, c.Codec, s.io, groups, map[string][]byte{strings.TrimPrefix(queries.Path, "/"): described})
+	more := map[string]func() ([]byte, error){strings.TrimPrefix(queries.Path, "/"): queries.OpenAPI}
+	discovery.Route(e, c.Codec, s.io, groups, more)
 }
 
 // routeMCP serves tools. A page of another origin is refused before anything else.

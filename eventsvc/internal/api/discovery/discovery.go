@@ -2,8 +2,9 @@
 // API groups and their resources, the OpenAPI documents and its version; what a caller may do;
 // and the read-only namespaces.
 //
-// The descriptions are made from [Groups] when the service starts and never change. A new
-// API group is listed there; routes that are no API group need no description here.
+// The descriptions are made from [Groups] and never change: OpenAPI documents when they are
+// first asked for, all others when the service starts. A new API group is listed there;
+// routes that are no API group need no description here.
 package discovery
 
 import (
@@ -32,11 +33,11 @@ type server struct {
 
 // Route serves the description of groups, and refuses every request for resources that
 // are only named.
-func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, groups []Group, more map[string][]byte) error {
+func Route(e *echo.Echo, c *codec.Codec, io *httpio.IO, groups []Group, more map[string]func() ([]byte, error)) {
 	s := &server{c, io}
 	s.routeDocuments(e, groups)
 	routeKinds(e, groups)
-	return s.routeOpenAPI(e, groups, more)
+	s.routeOpenAPI(e, groups, more)
 }
 
 // routeDocuments serves discovery and the version.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -75,34 +76,77 @@ func serveHashed(c echo.Context, url string, d *openAPIDocument) error {
 	return d.serve(c)
 }
 
+// openAPIDocuments are all documents. They are made when the first is asked for: that takes longer than the rest of a start.
+type openAPIDocuments struct {
+	v2, index *openAPIDocument
+	v3        map[string]*openAPIDocument // by their paths below /openapi/v3/
+}
+
 // routeOpenAPI serves version 2 as one document and version 3 as one for each group
 // with an index. The index names each with its hash, so that clients may keep it for
 // ever.
 //
-// More are documents of version 3 of what is no API group, by its path without the first
+// More makes the documents of version 3 of what is no API group, by its path without the first
 // slash.
-func (s *server) routeOpenAPI(e *echo.Echo, groups []Group, more map[string][]byte) error {
+func (s *server) routeOpenAPI(e *echo.Echo, groups []Group, more map[string]func() ([]byte, error)) {
 	groups = slices.DeleteFunc(slices.Clone(groups), func(g Group) bool { return g.Resources[0].Kind != event.Kind })
-	index := map[string]any{}
-	add := func(path string, b []byte) {
-		doc := newDocument(b, "v3", openapiv3.ParseDocument)
-		url := "/openapi/v3/" + path + "?hash=" + doc.hash
-		index[path] = map[string]any{"serverRelativeURL": url}
-		e.GET("/openapi/v3/"+path, func(c echo.Context) error { return serveHashed(c, url, doc) })
+	made := sync.OnceValues(func() (*openAPIDocuments, error) { return newDocuments(groups, s.codec.Schemas, more) })
+	route := func(path string, serve func(c echo.Context, all *openAPIDocuments) error) {
+		e.GET(path, func(c echo.Context) error {
+			all, err := made()
+			if err != nil {
+				return err
+			}
+			return serve(c, all)
+		})
 	}
-	for path, b := range more {
-		add(path, b)
+	paths := slices.Collect(maps.Keys(more))
+	for _, g := range groups {
+		paths = append(paths, documentPath(g))
+	}
+	for _, path := range paths {
+		route("/openapi/v3/"+path, func(c echo.Context, all *openAPIDocuments) error {
+			return serveHashed(c, hashedURL(path, all.v3[path]), all.v3[path])
+		})
+	}
+	route("/openapi/v3", func(c echo.Context, all *openAPIDocuments) error { return all.index.serve(c) })
+	route("/openapi/v2", func(c echo.Context, all *openAPIDocuments) error { return all.v2.serve(c) })
+}
+
+// documentPath is where the document of a group is, below /openapi/v3/.
+func documentPath(g Group) string { return strings.TrimPrefix(g.Path(), "/") }
+
+// hashedURL is where a document of version 3 is as long as it stays the same.
+func hashedURL(path string, d *openAPIDocument) string {
+	return "/openapi/v3/" + path + "?hash=" + d.hash
+}
+
+func newDocuments(groups []Group, schemas func() map[string]any, more map[string]func() ([]byte, error)) (*openAPIDocuments, error) {
+	all := &openAPIDocuments{v3: map[string]*openAPIDocument{}}
+	for path, document := range more {
+		b, err := document()
+		if err != nil {
+			return nil, fmt.Errorf("OpenAPI document of %s: %w", path, err)
+		}
+		all.v3[path] = newDocument(b, "v3", openapiv3.ParseDocument)
 	}
 	for _, g := range groups {
-		b, err := openAPI{[]Group{g}, s.codec.Schemas()}.version3()
+		b, err := openAPI{[]Group{g}, schemas()}.version3()
 		if err != nil {
-			return fmt.Errorf("OpenAPI document of %s: %w", g, err)
+			return nil, fmt.Errorf("OpenAPI document of %s: %w", g, err)
 		}
-		add(strings.TrimPrefix(g.Path(), "/"), b)
+		all.v3[documentPath(g)] = newDocument(b, "v3", openapiv3.ParseDocument)
+	}
+	index := map[string]any{}
+	for path, d := range all.v3 {
+		index[path] = map[string]any{"serverRelativeURL": hashedURL(path, d)}
 	}
 	b, _ := json.Marshal(map[string]any{"paths": index}) // strings only: no error
-	e.GET("/openapi/v3", newDocument(b, "v3", openapiv3.ParseDocument).serve)
-	b, err := openAPI{groups, s.codec.Schemas()}.version2()
-	e.GET("/openapi/v2", newDocument(b, "v2", openapiv2.ParseDocument).serve)
-	return err
+	all.index = newDocument(b, "v3", openapiv3.ParseDocument)
+	b, err := openAPI{groups, schemas()}.version2()
+	if err != nil {
+		return nil, fmt.Errorf("OpenAPI document of version 2: %w", err)
+	}
+	all.v2 = newDocument(b, "v2", openapiv2.ParseDocument)
+	return all, nil
 }
