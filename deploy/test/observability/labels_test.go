@@ -65,6 +65,7 @@ var metricLabels = map[string][]label{
 		{name: "code", open: "status of HTTP; `0` if there was no answer"},
 		{name: "side", values: []string{"source", "target"}},
 	},
+	"eventsvc_mirror_dropped_total": {{name: "rule", open: "name of the rule"}},
 	"eventsvc_mirror_gaps_total":    {source},
 	"eventsvc_mirror_lag_seconds":   {source},
 	"eventsvc_mirror_lists_total":   {source, {name: "reason", values: []string{"first", "gone", "rewound"}}},

@@ -294,7 +294,7 @@ func TestMetricsExist(t *testing.T) {
 	events.watch(t, token)
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.createIn(t, token, "east")
-	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens))
+	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens), "RULES_FILE="+rules)
 	onDatabase, _ := startOnDatabase(t, tokens)
 	known, help := map[string]bool{}, map[string]string{}
 	var scrapes []scrape

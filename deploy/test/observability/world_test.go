@@ -91,14 +91,14 @@ func startTarget(t *testing.T, tokens *svc, settings ...string) *svc {
 
 // startMirror copies from one eventsvc to another, and waits until it follows the source. Its job is the one that the
 // manifests give it.
-func startMirror(t *testing.T, tokens *svc, from string, to *svc) *svc {
+func startMirror(t *testing.T, tokens *svc, from string, to *svc, settings ...string) *svc {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir+"/kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"+
 		"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: %q}}]\n", from, tokens.token(t)))
 	write(t, dir+"/secret", "demo-secret")
-	s := start(t, "eventsvc", "exec "+bin+"/eventsvc mirror;", "KUBECONFIG="+dir+"/kubeconfig", "CLUSTER=demo", "SERVER="+to.url,
-		"TOKEN_URL="+tokens.url+"/oauth2/token", "CLIENT_ID=demo", "CLIENT_SECRET_FILE="+dir+"/secret")
+	s := start(t, "eventsvc", "exec "+bin+"/eventsvc mirror;", append(settings, "KUBECONFIG="+dir+"/kubeconfig", "CLUSTER=demo", "SERVER="+to.url,
+		"TOKEN_URL="+tokens.url+"/oauth2/token", "CLIENT_ID=demo", "CLIENT_SECRET_FILE="+dir+"/secret")...)
 	s.name = "eventsvc-mirror"
 	s.scrapedOnce(t, "the mirror follows", func(now scrape) bool {
 		return now.sum(`eventsvc_mirror_connected`) == 1 && now.sum("eventsvc_mirror_lag_seconds") == 0

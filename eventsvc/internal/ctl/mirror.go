@@ -2,13 +2,17 @@ package ctl
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/mirror"
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
@@ -26,6 +30,8 @@ type mirrorCmd struct {
 	Enrich          []string      `default:"owner,labels,namespace" placeholder:"WHAT,..." help:"What copies tell of the objects that their events are about: owner (the Deployment, CronJob …, and the node), labels (the usual ones, such as app.kubernetes.io/name, and --copy-labels) and namespace (--namespace-labels); empty: nothing."`
 	CopyLabels      []string      `placeholder:"KEY,..." help:"More labels of objects that copies get; with --namespace-labels 6 at most."`
 	NamespaceLabels []string      `placeholder:"KEY,..." help:"Labels of namespaces that copies get, as namespace.tidings.example/KEY."`
+	RulesFile       string        `placeholder:"FILE" help:"What is not copied: rules with drop; followed while running. A YAML list of name, where, namespaces, and drop or keep; the first rule that fits an event counts."`
+	DryRunRules     bool          `env:"-" help:"Print what --rules-file would drop of the events of the last hour that the cluster still has, and end. No server is needed."`
 	Parallel        int           `default:"8" help:"Events that are written at the same time."`
 	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
 	Hosts           service.Hosts `embed:""`
@@ -41,6 +47,7 @@ func (*mirrorCmd) Help() string {
     eventsvc mirror --kubeconfig ~/.kube/config --cluster production --server https://events.example \
         --token-url https://tokens.example/oauth2/token --client-id mirror --client-secret-file secret.txt
     eventsvc get -A -l cluster=production --since 24h
+    eventsvc mirror --kubeconfig ~/.kube/config --cluster production --rules-file rules.yaml --dry-run-rules
 
 It needs the rights to get, list and watch events, pods and namespaces of the cluster and to get its other objects (without
 that of pods, namespaces and others, copies lack labels), and to get, create and update events of the server.
@@ -64,6 +71,8 @@ func (m *mirrorCmd) check() error {
 		return cli.Usagef("--cursor-namespace is empty: name a namespace of the server")
 	case m.Context != "" && m.Kubeconfig == "":
 		return cli.Usagef("--context has no effect without --kubeconfig: set both or none")
+	case m.DryRunRules && m.RulesFile == "":
+		return cli.Usagef("--dry-run-rules needs --rules-file: name the file to try")
 	}
 	if _, err := m.enrichment(); err != nil {
 		return err
@@ -133,6 +142,9 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
+	if m.DryRunRules {
+		return m.try(ctx, std, from)
+	}
 	to, err := m.config()
 	if err != nil {
 		return err
@@ -157,9 +169,20 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 		return err
 	}
 	registry := service.NewRegistry("eventsvc")
+	changed := make(chan struct{}, 1)
+	live, err := rules.NewLive(rules.Config{Path: m.RulesFile, Log: log, Registry: registry, Changed: func() {
+		select {
+		case changed <- struct{}{}:
+		default: // the last change is not told yet
+		}
+	}})
+	if err != nil {
+		return cli.Usagef("--rules-file: %w", err)
+	}
 	copying := mirror.New(mirror.Config{
 		Source: source, Target: target, Cluster: m.Cluster, Label: m.ClusterLabel, Namespaces: m.Namespace,
-		CursorNamespace: m.CursorNamespace, Parallel: m.Parallel, Enrich: enrich, Log: log, Registry: registry,
+		CursorNamespace: m.CursorNamespace, Parallel: m.Parallel, Enrich: enrich,
+		Rules: live.Current, RulesChanged: changed, Log: log, Registry: registry,
 	})
 	health := &service.Health{}
 	health.Add("mirror", copying.Ready)
@@ -168,6 +191,43 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 			Setting: "--listen-admin", Addr: m.ListenAdmin, OnListen: std.OnListen,
 			Handler: m.Hosts.Guard(m.ListenAdmin, log, service.Admin(health, registry)),
 		}}},
-		Health: health, Tasks: []func(context.Context) error{copying.Run}, StopTimeout: m.StopTimeout,
+		Health: health, Tasks: []func(context.Context) error{copying.Run, live.Run}, StopTimeout: m.StopTimeout,
 	})
+}
+
+// triedFor is the time before now of which --dry-run-rules looks at events.
+const triedFor = time.Hour
+
+// try prints what the rules would do to the events of the last hour.
+func (m *mirrorCmd) try(ctx context.Context, std IO, from client.Config) error {
+	text, err := os.ReadFile(m.RulesFile)
+	if err != nil {
+		return cli.Usagef("--rules-file: %w", err)
+	}
+	set, err := rules.Parse(text)
+	if err != nil {
+		return cli.Usagef("--rules-file %s: %w", m.RulesFile, err)
+	}
+	source, err := dial(from)
+	if err != nil {
+		return err
+	}
+	tried, err := mirror.Try(ctx, source, m.Namespace, m.Cluster, set, time.Now().Add(-triedFor))
+	if err != nil {
+		return err
+	}
+	w := tabwriter.NewWriter(std.Out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "RULE\tDOES\tEVENTS")
+	dropped := 0
+	for _, r := range set.All() {
+		fmt.Fprintf(w, "%s\t%s\t%d\n", r.Name, r.String(), tried.By[r.Name])
+		if r.Drop {
+			dropped += tried.By[r.Name]
+		}
+	}
+	fmt.Fprintf(w, "\nof %d events of the last hour, %d would be dropped\n", tried.Events, dropped)
+	for _, warning := range set.Unreachable() {
+		fmt.Fprintln(w, "warning: "+warning)
+	}
+	return w.Flush()
 }

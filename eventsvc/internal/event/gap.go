@@ -16,6 +16,14 @@ const (
 	GapTo       = "mirror.tidings.example/gap-to"
 )
 
+// It reports what a rule dropped in an hour as an event with this reason, and the annotations of a gap besides those that name
+// the rule and count the changes.
+const (
+	DroppedReason = "EventsDropped"
+	DroppedRule   = "mirror.tidings.example/dropped-rule"
+	DroppedCount  = "mirror.tidings.example/dropped-count"
+)
+
 // Gap is a time in which nobody watched a cluster, in whole seconds, UTC.
 type Gap struct {
 	From, To time.Time

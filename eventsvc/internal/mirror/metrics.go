@@ -3,11 +3,14 @@ package mirror
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/rules"
 )
 
 // metrics of a mirror. The label namespace is the mirrored one, or * for all.
@@ -17,6 +20,7 @@ type metrics struct {
 	lists    *prometheus.CounterVec
 	gaps     *prometheus.CounterVec
 	failures *prometheus.CounterVec
+	dropped  *prometheus.CounterVec
 	enriched *prometheus.CounterVec
 }
 
@@ -35,6 +39,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Name: "eventsvc_mirror_gaps_total",
 			Help: "Times after which events of the source may be missing; each is an event with the reason MirrorGap.",
 		}, []string{"namespace"}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "eventsvc_mirror_dropped_total",
+			Help: "Changes of the source that a rule of --rules-file dropped; each hour of them is an event with the reason EventsDropped.",
+		}, []string{"rule"}),
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "eventsvc_mirror_failures_total",
 			Help: "Requests that failed and are tried again, by status code; 0: no answer.",
@@ -44,7 +52,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			Help: "Events by what is known of their objects: added, late (not within 250 ms), unknown (there is no such object), off (the source does not let it be read).",
 		}, []string{"result"}),
 	}
-	reg.MustRegister(m.events, m.lists, m.gaps, m.failures, m.enriched)
+	reg.MustRegister(m.events, m.lists, m.gaps, m.dropped, m.failures, m.enriched)
 	for _, result := range []string{enrichedAdded, enrichedLate, enrichedUnknown, enrichedOff} {
 		m.enriched.WithLabelValues(result)
 	}
@@ -154,4 +162,23 @@ func (s *state) ready() error {
 		}
 	}
 	return nil
+}
+
+// showRules begins the counters of rules that drop at 0, and takes out those of rules that are gone. Shown are those that are
+// there.
+func (m *metrics) showRules(set *rules.Set, shown map[string]bool) {
+	now := map[string]bool{}
+	for _, r := range set.All() {
+		if r.Drop {
+			now[r.Name] = true
+			m.dropped.WithLabelValues(r.Name)
+		}
+	}
+	for name := range shown {
+		if !now[name] {
+			m.dropped.DeleteLabelValues(name)
+		}
+	}
+	clear(shown)
+	maps.Copy(shown, now)
 }

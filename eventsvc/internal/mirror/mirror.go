@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/rules"
 )
 
 // Config has the settings of a mirror.
@@ -27,6 +28,8 @@ type Config struct {
 	CursorNamespace string   // of the target
 	Parallel        int      // writes at the same time
 	Enrich          Enrichment
+	Rules           func() *rules.Set // what is not copied, as it is now; nil: everything is
+	RulesChanged    <-chan struct{}   // receives after they have changed
 	Log             *slog.Logger
 	Registry        prometheus.Registerer
 }
@@ -61,6 +64,9 @@ func (m *Mirror) Run(ctx context.Context) error {
 	if m.enricher != nil {
 		all.Go(func() { m.enricher.run(ctx) })
 		m.enricher.begun(ctx)
+	}
+	if m.Rules != nil {
+		all.Go(func() { m.tellRules(ctx) })
 	}
 	for _, c := range m.copiers {
 		all.Go(func() { c.run(ctx) })
@@ -99,11 +105,13 @@ type copier struct {
 	ownEvents
 	path  string
 	known known
+	drops drops
 	state *state
 
 	cursor  cursor // how far everything is written
 	saved   cursor
 	savedAt time.Time
+	rewound bool    // the versions that are listed have nothing to do with that of the cursor
 	mark    *cursor // what the source had at a time, and the cursor has not reached; nil: none
 }
 
@@ -148,19 +156,21 @@ func (c *copier) run(ctx context.Context) {
 			_ = wait.Wait(ctx, err)
 		}
 	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
+	defer cancel()
 	if c.cursor != c.saved {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
-		defer cancel()
 		c.save(last)
 	}
+	c.reportDrops(last, true)
 }
 
 // begin continues from the cursor, or lists the source if there is none.
 func (c *copier) begin(ctx context.Context) error {
-	stored, err := c.loadCursor(ctx)
+	stored, counts, err := c.loadCursor(ctx)
 	if err != nil {
 		return err
 	}
+	c.drops.counts = counts
 	c.cursor, c.saved, c.savedAt = stored, stored, time.Now()
 	if stored.version == "" {
 		return c.list(ctx, reasonFirst)
@@ -178,7 +188,9 @@ func (c *copier) list(ctx context.Context, reason string) error {
 	if c.cursor != c.saved {
 		c.save(ctx) // so that the gap begins at the same time, and has the same name, if this process is killed
 	}
-	c.mark = nil
+	c.mark, c.drops.pending = nil, nil
+	c.rewound = reason == reasonRewound
+	defer func() { c.rewound = false }()
 	lost := gap{cursor: c.cursor}
 	var wait client.Backoff
 	n, asked := 0, time.Now()
@@ -213,6 +225,7 @@ func (c *copier) list(ctx context.Context, reason string) error {
 	if err != nil {
 		return err
 	}
+	c.dropped()
 	c.Log.InfoContext(ctx, "listed the source", "namespace", c.label(), "events", n, "version", version)
 	c.moved(version)
 	c.cursor.complete = asked
@@ -295,6 +308,7 @@ func (c *copier) apply(ctx context.Context, batch []client.Change) error {
 	if len(batch) == 0 {
 		return nil
 	}
+	c.drops.pending = nil
 	items := make([]item, 0, len(batch))
 	for _, change := range batch {
 		switch {
@@ -307,16 +321,21 @@ func (c *copier) apply(ctx context.Context, batch []client.Change) error {
 	if err := c.write(ctx, items); err != nil {
 		return err
 	}
+	c.dropped()
 	c.moved(batch[len(batch)-1].Version)
 	return nil
 }
 
-// appendItem appends the copy of an event. It leaves out and counts what is no event: to try it again would not help.
+// appendItem appends the copy of an event, unless a rule drops it. It leaves out and counts what is no event: to try it again
+// would not help.
 func (c *copier) appendItem(items []item, raw json.RawMessage, modified bool) []item {
 	it, err := c.newItem(raw, modified)
 	if err != nil {
 		c.count(resultRefused)
 		c.Log.Warn("left out", "namespace", c.label(), "error", err)
+		return items
+	}
+	if c.drop(&it) {
 		return items
 	}
 	return append(items, it)
@@ -332,7 +351,7 @@ func (c *copier) moved(version string) {
 // save writes the cursor. If that fails, a restart copies the same events again, which changes nothing.
 func (c *copier) save(ctx context.Context) {
 	c.savedAt = time.Now()
-	if err := c.saveCursor(ctx, c.cursor); err != nil {
+	if err := c.saveCursor(ctx, c.cursor, c.drops.counts); err != nil {
 		if ctx.Err() == nil {
 			c.targetFailed(fmt.Errorf("write the cursor: %w", err))
 		}
@@ -340,6 +359,7 @@ func (c *copier) save(ctx context.Context) {
 	}
 	c.saved = c.cursor
 	c.targetFailed(nil)
+	c.reportDrops(ctx, false)
 }
 
 func (c *copier) sourceFailed(err error) { c.failed(sourceSide, err) }

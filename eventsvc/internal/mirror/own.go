@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -17,6 +18,7 @@ import (
 const (
 	annotationCursor   = "mirror.tidings.example/cursor"
 	annotationComplete = "mirror.tidings.example/cursor-time"
+	annotationDropped  = "mirror.tidings.example/dropped" // counts of hours that are not over, in JSON
 )
 
 // reasonGap is the reason of an event that reports a gap.
@@ -69,28 +71,32 @@ func (o ownEvents) event(name, eventType, reason string) *corev1.Event {
 	return ev
 }
 
-// loadCursor returns the cursor, or the zero value if there is none yet. If only its version is missing, because somebody has
-// removed that, the time remains.
-func (o ownEvents) loadCursor(ctx context.Context) (cursor, error) {
+// loadCursor returns the cursor and the counts that are stored with it, or zero values if there is none yet. If only its version
+// is missing, because somebody has removed that, the time remains.
+func (o ownEvents) loadCursor(ctx context.Context) (at cursor, dropped map[drop]int64, err error) {
 	var ev corev1.Event
-	err := o.Target.Do(ctx, client.Request{Path: eventPath(o.CursorNamespace, o.cursorName())}, &ev)
+	err = o.Target.Do(ctx, client.Request{Path: eventPath(o.CursorNamespace, o.cursorName())}, &ev)
 	if missing(err, "events") {
-		return cursor{}, nil
+		return cursor{}, nil, nil
 	}
 	complete, malformed := time.Parse(time.RFC3339, ev.Annotations[annotationComplete])
 	if malformed != nil {
 		complete = ev.LastTimestamp.Time // of the write: it was not known when the cursor was complete
 	}
-	return cursor{version: ev.Annotations[annotationCursor], complete: complete}, err
+	_ = json.Unmarshal([]byte(ev.Annotations[annotationDropped]), &dropped) // what somebody has changed is counted anew
+	return cursor{version: ev.Annotations[annotationCursor], complete: complete}, dropped, err
 }
 
-// saveCursor writes the cursor and overwrites any other, because every value that it ever had stays true.
-func (o ownEvents) saveCursor(ctx context.Context, at cursor) error {
+// saveCursor writes the cursor with its counts and overwrites any other, because every value that it ever had stays true.
+func (o ownEvents) saveCursor(ctx context.Context, at cursor, dropped map[drop]int64) error {
 	now := metav1.Now()
 	ev := o.event(o.cursorName(), corev1.EventTypeNormal, "Mirrored")
 	ev.Message = fmt.Sprintf("%s of cluster %s up to resourceVersion %s are here", o.scope(), o.Cluster, at.version)
 	ev.FirstTimestamp, ev.LastTimestamp = now, now
 	ev.Annotations = map[string]string{annotationCursor: at.version}
+	if len(dropped) > 0 {
+		ev.Annotations[annotationDropped] = encodeDrops(dropped)
+	}
 	if !at.complete.IsZero() {
 		ev.Annotations[annotationComplete] = at.complete.UTC().Format(time.RFC3339)
 	}
