@@ -409,7 +409,7 @@ func (c client) ClockSkew() time.Duration             { return 0 }
 func (c client) GrantTypes() []oidc.GrantType {
 	return []oidc.GrantType{oidc.GrantTypeCode, oidc.GrantTypeRefreshToken}
 }
-func (c client) RestrictAdditionalIdTokenScopes() func([]string) []string {
+func (c client) RestrictAdditionalIdTokenScopes() func([]string) []string { //nolint:revive // the interface has this name
 	return func(s []string) []string { return s }
 }
 func (c client) RestrictAdditionalAccessTokenScopes() func([]string) []string {
