@@ -304,8 +304,11 @@ func (h *history) try(path string, query url.Values, into any) error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s?%s: %s %v %s", path, query.Encode(), resp.Status, err, body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("GET %s?%s: %s %s", path, query.Encode(), resp.Status, body)
 	}
 	return json.Unmarshal(body, into)
 }
@@ -367,9 +370,13 @@ func (m *mirror) start() {
 	m.process = start(m.t, exec.Command(filepath.Join(bin, "eventsvc"), m.args...))
 }
 
+// current waits until the mirror has everything. Before it begins it reads the pods, for which it takes up to 10 s.
 func (m *mirror) current() {
 	m.t.Helper()
-	eventually(m.t, "the mirror has everything", func() bool { return m.metric(`eventsvc_mirror_lag_seconds{namespace="*"}`) == "0" })
+	has := func() bool { return m.metric(`eventsvc_mirror_lag_seconds{namespace="*"}`) == "0" }
+	for deadline := time.Now().Add(10 * time.Second); !has() && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	}
+	eventually(m.t, "the mirror has everything", has)
 }
 
 // metric returns the value of a metric of the mirror, "" if it does not answer.

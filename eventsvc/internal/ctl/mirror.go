@@ -96,25 +96,30 @@ func (m *mirrorCmd) enrichment() (e mirror.Enrichment, err error) {
 			return e, cli.Usagef("--enrich %q is unknown: there are owner, labels and namespace", what)
 		}
 	}
+	return e, m.checkChosen(e)
+}
+
+// checkChosen refuses keys of labels that cannot be copied, or would not be.
+func (m *mirrorCmd) checkChosen(e mirror.Enrichment) error {
 	for _, key := range m.CopyLabels {
 		if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-			return e, cli.Usagef("--copy-labels %q is no label key: %s", key, problems[0])
+			return cli.Usagef("--copy-labels %q is no label key: %s", key, problems[0])
 		}
 	}
 	for _, key := range m.NamespaceLabels {
 		if _, err := mirror.NamespaceKey(key); err != nil {
-			return e, cli.Usagef("--namespace-labels: %w", err)
+			return cli.Usagef("--namespace-labels: %w", err)
 		}
 	}
 	switch n := len(m.CopyLabels) + len(m.NamespaceLabels); {
 	case n > mirror.MaxChosenLabels:
-		return e, cli.Usagef("--copy-labels and --namespace-labels name %d labels: leave out some, they can be %d", n, mirror.MaxChosenLabels)
+		return cli.Usagef("--copy-labels and --namespace-labels name %d labels: leave out some, they can be %d", n, mirror.MaxChosenLabels)
 	case len(m.CopyLabels) > 0 && !e.Labels:
-		return e, cli.Usagef("--copy-labels has no effect without labels in --enrich: set both or none")
+		return cli.Usagef("--copy-labels has no effect without labels in --enrich: set both or none")
 	case len(m.NamespaceLabels) > 0 && !e.Namespace:
-		return e, cli.Usagef("--namespace-labels has no effect without namespace in --enrich: set both or none")
+		return cli.Usagef("--namespace-labels has no effect without namespace in --enrich: set both or none")
 	}
-	return e, nil
+	return nil
 }
 
 // source returns the client of the cluster.

@@ -51,6 +51,14 @@ func (d *Dimensions) Text(name string) *string {
 	return nil
 }
 
+// Bytes returns how long the texts are together.
+func (d *Dimensions) Bytes() (n int) {
+	for _, name := range DimensionNames {
+		n += len(*d.Text(name))
+	}
+	return n
+}
+
 // OwnerOf returns the owner that a mirror has found for the object of an event, as kind/name, from the event's labels; "" if
 // there is none.
 func OwnerOf(label func(key string) string) string {

@@ -126,9 +126,7 @@ func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error 
 			default:
 				s.known[key] = -1
 				found = append(found, d)
-				for _, name := range event.DimensionNames {
-					size += len(*d.Text(name))
-				}
+				size += d.Bytes()
 			}
 			return -1
 		}, visit)
