@@ -176,7 +176,7 @@ func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more b
 		}
 		var keep bool
 		// A damaged record is kept as it is, unless it is dropped: it is the evidence.
-		if e, err := ParseEntry(revision, record); err != nil {
+		if e, err := parseEntry(revision, record); err != nil {
 			keep = !c.damage(revision, revision, err)
 		} else if keep, err = needed(&e); err != nil {
 			return false, err

@@ -72,8 +72,8 @@ func MaxEntryBytes(key, content int) int64 {
 	return int64(recordHeader + key + content + recordTrailer)
 }
 
-// ParseEntry verifies and parses the record that is stored under a revision.
-func ParseEntry(revision uint64, b []byte) (Entry, error) {
+// parseEntry verifies and parses the record that is stored under a revision.
+func parseEntry(revision uint64, b []byte) (Entry, error) {
 	e, err := SplitEntry(revision, b)
 	if err == nil && binary.BigEndian.Uint32(b[len(b)-recordTrailer:]) != boltfile.Checksum(revision, b[:len(b)-recordTrailer]) {
 		return Entry{}, boltfile.ErrChecksum
@@ -81,7 +81,7 @@ func ParseEntry(revision uint64, b []byte) (Entry, error) {
 	return e, err
 }
 
-// SplitEntry is [ParseEntry] without the checksum.
+// SplitEntry is [ParseStored] without the checksum: a caller that needs the error of damage calls [Corrupt].
 func SplitEntry(revision uint64, b []byte) (Entry, error) {
 	if len(b) < recordTrailer {
 		return Entry{}, errShort
@@ -110,9 +110,9 @@ func splitBody(revision uint64, b []byte) (Entry, error) {
 	return e, nil
 }
 
-// ParseStored is [ParseEntry] with a [*store.CorruptError].
+// ParseStored verifies and parses the record that is stored under a revision. Damage is a [*store.CorruptError].
 func ParseStored(revision uint64, record []byte) (Entry, error) {
-	e, err := ParseEntry(revision, record)
+	e, err := parseEntry(revision, record)
 	return e, Corrupt(revision, err)
 }
 

@@ -28,7 +28,7 @@ func TestRecords(t *testing.T) {
 	t.Parallel()
 	want := testEntry()
 	for name, record := range map[string][]byte{"whole": AppendEntry(nil, &want)} {
-		got, err := ParseEntry(testRevision, record)
+		got, err := parseEntry(testRevision, record)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -41,17 +41,17 @@ func TestRecords(t *testing.T) {
 		for at := range 8 * len(record) {
 			spoiled := slices.Clone(record)
 			spoiled[at/8] ^= 1 << (at % 8)
-			if _, err := ParseEntry(testRevision, spoiled); err == nil {
+			if _, err := parseEntry(testRevision, spoiled); err == nil {
 				t.Errorf("%s: bit %d of byte %d flipped is not found", name, at%8, at/8)
 			}
 		}
 		for bit := range 64 {
-			if _, err := ParseEntry(testRevision^1<<bit, record); err == nil {
+			if _, err := parseEntry(testRevision^1<<bit, record); err == nil {
 				t.Errorf("%s: it is taken for the record of another revision", name)
 			}
 		}
 		for n := range record {
-			if _, err := ParseEntry(testRevision, record[:n]); err == nil {
+			if _, err := parseEntry(testRevision, record[:n]); err == nil {
 				t.Errorf("%s: %d bytes of it are taken for a record", name, n)
 			}
 		}

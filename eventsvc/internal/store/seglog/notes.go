@@ -54,7 +54,7 @@ func (w *noteWriter) add(tx *bbolt.Tx, revision uint64, record []byte) error {
 			return err
 		}
 	}
-	e, err := ParseEntry(revision, record)
+	e, err := parseEntry(revision, record)
 	if err == nil && e.Kind == Deleted {
 		return nil
 	}

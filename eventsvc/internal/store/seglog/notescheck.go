@@ -43,7 +43,7 @@ type notesChecker struct {
 
 // record compares the note of a record with it.
 func (c *notesChecker) record(revision uint64, record []byte) {
-	e, damaged := ParseEntry(revision, record)
+	e, damaged := parseEntry(revision, record)
 	if damaged == nil && e.Kind == Deleted {
 		return
 	}

@@ -357,7 +357,7 @@ func (s *scan) each(revision uint64, record []byte) (more bool, err error) {
 		return false, nil
 	}
 	s.after = revision
-	e, err := ParseEntry(revision, record)
+	e, err := parseEntry(revision, record)
 	switch {
 	case err != nil && s.damaged == nil:
 		return false, Corrupt(revision, err)

@@ -172,7 +172,7 @@ func (s *Search) look(revision uint64, record []byte) (more bool, err error) {
 	if revision > s.Last {
 		return true, nil
 	}
-	e, err := ParseEntry(revision, record)
+	e, err := parseEntry(revision, record)
 	if err != nil {
 		return false, nil //nolint:nilerr // whoever looks it up is told
 	}

@@ -197,7 +197,7 @@ func Written(s *Segment) (at time.Time, ok bool, err error) {
 		last := records.Last(0)
 		if ok = last > 0; ok {
 			_, err = records.Each(last, func(revision uint64, record []byte) (bool, error) {
-				if e, damage := ParseEntry(revision, record); damage == nil {
+				if e, damage := parseEntry(revision, record); damage == nil {
 					at = e.Time
 				}
 				return true, nil

@@ -90,7 +90,7 @@ func (c *observedChecker) compareRecords() error {
 
 // compare compares the entry of a record with it.
 func (c *observedChecker) compare(revision uint64, record []byte) {
-	e, err := ParseEntry(revision, record)
+	e, err := parseEntry(revision, record)
 	is, there := c.entries[revision]
 	if err == nil && e.Kind == Deleted {
 		return

@@ -103,9 +103,6 @@ func (l *Log) Reset() {
 	l.both = false
 }
 
-// Size returns the length of the file in bytes.
-func (l *Log) Size() int64 { return l.size }
-
 // Close closes the file.
 func (l *Log) Close() error { return l.file.Close() }
 

@@ -113,7 +113,7 @@ func TestFull(t *testing.T) {
 		}
 		frames++
 	}
-	if want := int(l.Size()/2/blockSize) - 1; frames != want {
+	if want := int(l.size/2/blockSize) - 1; frames != want {
 		t.Errorf("%d frames of a block each, want %d", frames, want)
 	}
 }
