@@ -58,7 +58,7 @@ func (c *cluster) token(kid, account, audience string) string {
 	input := enc.EncodeToString(fmt.Appendf(nil, `{"alg":"RS256","kid":%q}`, kid)) + "." + enc.EncodeToString(fmt.Appendf(nil,
 		`{"aud":[%q],"exp":%d,"iat":%d,"iss":%q,"jti":"6b0d3d1c-54b5-4f1e-9d6e-6d7d0d5f3b0e","kubernetes.io":{"namespace":%q,"node":{"name":"n1","uid":"u1"},`+
 			`"pod":{"name":"p","uid":"u2"},"serviceaccount":{"name":%q,"uid":"u3"}},"nbf":%d,"sub":"system:serviceaccount:%s"}`,
-		audience, now+3600, now, c.name, namespace, name, now, account))
+		audience, now+900, now, c.name, namespace, name, now, account))
 	sum := sha256.Sum256([]byte(input))
 	signature, err := rsa.SignPKCS1v15(nil, c.keys[kid], crypto.SHA256, sum[:])
 	if err != nil {

@@ -55,7 +55,7 @@ func (s signer) keys() string {
 	return string(keys)
 }
 
-// grant is what a token is asked for. Its zero value is a token of system:serviceaccount:shop:reporter for an hour.
+// grant is what a token is asked for. Its zero value is a token of system:serviceaccount:shop:reporter for a quarter of an hour.
 type grant struct {
 	namespace, account string
 	subject            string // instead of the account's; of an issuer that is no cluster
@@ -76,7 +76,7 @@ func (s signer) token(t *testing.T, g grant) string {
 	}
 	pod := &core.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: account.Namespace, Name: account.Name + "-0", UID: "4b0dd2a8-6d29-4f0c-9f0c-3a3f7c6f2d51"}}
 	node := &core.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1", UID: "9d1b6a3f-7c52-4a57-9a4e-6f0b0f8f6e21"}}
-	life, warn := int64(3600), int64(0)
+	life, warn := int64(900), int64(0)
 	if g.injected {
 		life, warn = serviceaccount.ExpirationExtensionSeconds, serviceaccount.WarnOnlyBoundTokenExpirationSeconds
 	}

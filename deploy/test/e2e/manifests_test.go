@@ -41,7 +41,7 @@ func TestManifests(t *testing.T) {
 	t.Run("tokensvc/federation", func(t *testing.T) {
 		t.Parallel()
 		rendered := render(t, filepath.Join(root, "deploy/kubernetes/tokensvc/production"))
-		expect(t, rendered, "name: TOKENSVC_TRUSTED_ISSUERS_FILE", "expirationSeconds: 3600")
+		expect(t, rendered, "name: TOKENSVC_TRUSTED_ISSUERS_FILE", "expirationSeconds: 900")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "tokensvc"), "--clients-file", filepath.Join(root, "deploy/local/clients.yaml"),
 			"--trusted-issuers-file", filepath.Join(root, "deploy/kubernetes/tokensvc/federation/issuers.yaml"))
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "open /var/run/secrets/cluster/ca.crt") {
@@ -58,7 +58,7 @@ func TestManifests(t *testing.T) {
 		t.Parallel()
 		rendered := renderWith(t, "eventsvc/production", "eventsvc/federation")
 		checkWorkload(t, rendered)
-		expect(t, rendered, "name: EVENTSVC_ISSUERS_FILE", "expirationSeconds: 3600")
+		expect(t, rendered, "name: EVENTSVC_ISSUERS_FILE", "expirationSeconds: 900")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "eventsvc"), "--issuer", "https://tokens.example.com", "--data-dir", t.TempDir(),
 			"--issuers-file", filepath.Join(root, "deploy/kubernetes/eventsvc/federation/issuers.yaml"))
 		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "open /var/run/secrets/cluster/ca.crt") {

@@ -69,11 +69,10 @@ func busy(err error) error {
 		return nil
 	}
 	seconds := max(1, int(later.RetryAfter.Seconds()))
-	text := later.Reason + ": the user and the password were not checked, please try again"
 	if later.Status == http.StatusTooManyRequests {
-		return httpio.Beyond("basic", apierrors.NewTooManyRequests(text, seconds))
+		return httpio.Beyond("basic", apierrors.NewTooManyRequests("the password was not checked: too many wrong ones were tried, or the token service asks to wait", seconds))
 	}
-	answer := apierrors.NewServiceUnavailable(text)
+	answer := apierrors.NewServiceUnavailable("the password cannot be checked at present: the token service does not answer, or too many ask it, please try again")
 	answer.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(seconds)} //nolint:gosec // at most an hour
 	return httpio.Beyond("basic", answer)
 }

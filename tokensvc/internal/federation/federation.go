@@ -28,7 +28,7 @@ type Issuer struct {
 	Issuer           string `yaml:"issuer"` // the iss claim, to the letter, or [issuers.Cluster]
 	bearer.KeySource `yaml:",inline"`
 	Audiences        []string      `yaml:"audiences"`    // the only aud of an assertion is one of them; empty: our issuer
-	MaxTokenLife     time.Duration `yaml:"maxTokenLife"` // from iat to exp; 0: one hour
+	MaxTokenLife     time.Duration `yaml:"maxTokenLife"` // from iat to exp; 0: [UsualLife]
 	Subjects         []string      `yaml:"subjects"`     // that the issuer may assert; one that ends with * stands for all that begin so; empty: any
 }
 
@@ -52,6 +52,7 @@ func (c *Config) parse(data []byte) ([]Issuer, error) {
 		if err := cmp.Or(err, c.check(*i)); err != nil {
 			return nil, fmt.Errorf("entry %d: %w", n+1, err)
 		}
+		i.MaxTokenLife = cmp.Or(i.MaxTokenLife, UsualLife)
 	}
 	return list, nil
 }
@@ -87,18 +88,28 @@ type Federation struct {
 	live *issuers.Live[Issuer]
 }
 
+// UsualLife is how long an assertion may live unless its issuer's entry allows more. Whoever reads one can use it until it
+// expires, because nothing but its life ends it.
+const UsualLife = 15 * time.Minute
+
 // skew is the allowance for issuers whose clocks differ.
 const skew = 10 * time.Second
 
 // New reads the file and sets up its issuers. An error names the setting, the file and the entry.
 func New(c Config) (*Federation, error) {
 	live, err := issuers.New(issuers.Config[Issuer]{
-		Path: c.Path, Pod: c.Pod, Setting: "--trusted-issuers-file", Parse: c.parse, Keys: c.keys, Verifier: c.verifier, Log: c.Log, Registry: c.Registry,
+		Path: c.Path, Pod: c.Pod, Setting: "--trusted-issuers-file", Parse: c.parse, Keys: c.keys, Verifier: c.verifier, Added: c.warn, Log: c.Log, Registry: c.Registry,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &Federation{live}, nil
+}
+
+func (c *Config) warn(i Issuer) {
+	if i.MaxTokenLife > UsualLife {
+		c.Log.Warn("maxTokenLife is long: whoever reads an assertion of the issuer can use it until it expires", "issuer", i.Issuer, "maxTokenLife", i.MaxTokenLife, "usual", UsualLife)
+	}
 }
 
 func (c *Config) keys(i Issuer) (*bearer.IssuerKeys, error) {

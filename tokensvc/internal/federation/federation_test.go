@@ -123,7 +123,7 @@ func (c *cluster) entry(t *testing.T) string {
 func (c *cluster) token(kid string) string {
 	now := time.Now().Unix()
 	input := encode(fmt.Appendf(nil, `{"alg":"RS256","kid":%q}`, kid)) + "." +
-		encode(fmt.Appendf(nil, `{"iss":%q,"sub":"system:serviceaccount:shop:reporter","aud":[%q],"iat":%d,"exp":%d}`, c.URL, own, now, now+3600))
+		encode(fmt.Appendf(nil, `{"iss":%q,"sub":"system:serviceaccount:shop:reporter","aud":[%q],"iat":%d,"exp":%d}`, c.URL, own, now, now+900))
 	sum := sha256.Sum256([]byte(input))
 	signature, err := rsa.SignPKCS1v15(nil, c.key, crypto.SHA256, sum[:])
 	if err != nil {
