@@ -47,10 +47,11 @@ type serve struct {
 	PublicURL      string   `name:"public-url" placeholder:"URL" help:"URL under which clients reach the API; they learn from it where to get tokens (RFC 9728). Default: http:// and --listen-http if that is a loopback address, otherwise they learn nothing."`
 	ResourceScopes []string `placeholder:"SCOPE,..." help:"Scopes that clients are told to ask for. Default: none, so they get those that they are registered for."`
 
-	TLSCertFile   string   `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
-	TLSKeyFile    string   `name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
-	TLSSelfSigned bool     `name:"tls-self-signed" help:"Make and keep a local certificate authority and a certificate under tls/ in the data directory."`
-	TLSHosts      []string `name:"tls-hosts" default:"localhost,127.0.0.1,::1,eventsvc" placeholder:"NAME,..." help:"Names and addresses in the self-signed certificate."`
+	TLSCertFile    string    `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
+	TLSKeyFile     string    `name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
+	TLSSelfSigned  bool      `name:"tls-self-signed" help:"Make and keep a local certificate authority and a certificate under tls/ in the data directory."`
+	TLSHosts       []string  `name:"tls-hosts" default:"localhost,127.0.0.1,::1,eventsvc" placeholder:"NAME,..." help:"Names and addresses in the self-signed certificate."`
+	TLSCAConfigMap configMap `name:"tls-ca-configmap" placeholder:"NAMESPACE/NAME" help:"Write the authority of --tls-self-signed into this ConfigMap of the pod's cluster, which other pods mount, as ca.crt."`
 
 	Store             string        `default:"bolt" enum:"bolt,postgres" help:"bolt: events are kept in files of the data directory. postgres: in a PostgreSQL database, for several replicas; each reads from a copy in its data directory."`
 	StoreDSN          string        `name:"store-dsn" secret:"" placeholder:"DSN" help:"The PostgreSQL database of --store=postgres."`

@@ -152,6 +152,13 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if s.ObservedMetrics > 0 {
 		tasks = append(tasks, eventmetrics.New(db, s.ObservedMetrics, log, registry).Run)
 	}
+	if s.TLSCAConfigMap.name != "" {
+		tell, err := s.tellAuthority(log)
+		if err != nil {
+			return err
+		}
+		tasks = append(tasks, tell)
+	}
 	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
 	return service.Run(ctx, service.Config{
 		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: s.endpoints(std, log, handler, management, certificate)},
