@@ -100,6 +100,32 @@ func freeAddress(t *testing.T) string {
 
 var ports atomic.Int32 // given out so far
 
+// TestGetWaits: get --wait ends with the first event that it is about, or with exit code 1.
+func TestGetWaits(t *testing.T) {
+	t.Parallel()
+	p := start(t, t.TempDir(), newIssuer(t))
+	access := []string{"get", "--server=" + p.url("--listen-http"), "--token-file=" + file(t, p.token), "-n", "shop", "-o", "ndjson"}
+	if out, said, code := use(t, append(access, "--reason=Late", "--wait=1ms")...); code != 1 || out != "" || !strings.Contains(said, "no event within 1ms") {
+		t.Errorf("%d %q %q", code, out, said)
+	}
+	if _, _, code := use(t, append(access, "--wait=-1s")...); code != 2 {
+		t.Errorf("a negative wait: exit code %d", code)
+	}
+	done := make(chan string, 1)
+	go func() {
+		out, said, code := use(t, append(access, "--reason=Late", "--wait=10s")...)
+		done <- fmt.Sprintf("%d %q %d", code, said, strings.Count(out, "\n"))
+	}()
+	body := `{"metadata":{"name":"late"},"eventTime":"2026-01-02T03:04:05.000000Z","reportingController":"c","reportingInstance":"i",` +
+		`"action":"A","reason":"Late","type":"Normal","regarding":{"kind":"Pod","name":"web","namespace":"shop"}}`
+	if code, object := p.do("POST", "/apis/events.k8s.io/v1/namespaces/shop/events", body); code != 201 {
+		t.Fatal(code, object)
+	}
+	if got := <-done; got != `0 "" 1` {
+		t.Error(got)
+	}
+}
+
 func TestGet(t *testing.T) {
 	t.Parallel()
 	p := start(t, t.TempDir(), newIssuer(t))

@@ -27,6 +27,8 @@ type get struct {
 	Last    int    `env:"-" placeholder:"N" help:"Only the N events that were last seen."`
 	Output  string `env:"-" short:"o" default:"table" enum:"table,json,yaml,ndjson" help:"table, json or yaml (one list) or ndjson (one event per line)."`
 	Wide    bool   `env:"-" help:"Do not cut notes at the width of the terminal."`
+
+	Wait time.Duration `env:"-" placeholder:"DURATION" help:"Ask again for this long, until there is an event; exit code 1 if there is none."`
 }
 
 // Help is shown below the settings.
@@ -42,7 +44,8 @@ func (*get) Help() string {
 
 A table is in the order of time, the newest last. JSON and YAML are in the order of the server, by namespace and name, unless --last,
 --since or a text is given. A server that answers queries looks for --since and text itself, and -A is then all that you may
-list; other servers send everything, and it is compared here. The exit code is 0 if there are no events, too.
+list; other servers send everything, and it is compared here. The exit code is 0 if there are no events, too,
+but with --wait.
 
 --since, --from, --to and the column LAST SEEN mean the last occurrence, by the rule of kubectl's tables: the last time of the
 series, else lastTimestamp, else firstTimestamp, else eventTime, else the creation.`
@@ -52,6 +55,9 @@ series, else lastTimestamp, else firstTimestamp, else eventTime, else the creati
 func (g *get) Run(ctx context.Context, std IO) error {
 	if err := g.check(); err != nil {
 		return err
+	}
+	if g.Wait < 0 {
+		return cli.Usagef("--wait %s is negative: set a duration such as 60s", g.Wait)
 	}
 	if g.Last < 0 {
 		return cli.Usagef("--last %d is negative: set a number of events", g.Last)
@@ -64,18 +70,37 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
+	for deadline := time.Now().Add(g.Wait); ; {
+		run, err := g.once(ctx, c, namespace, std, between)
+		switch {
+		case g.Wait == 0 && err != nil, err != nil && !client.Retryable(err):
+			return at(c, err)
+		case err == nil && (g.Wait == 0 || run.found > 0):
+			return run.end()
+		case time.Now().After(deadline) && err != nil:
+			return at(c, err)
+		case time.Now().After(deadline):
+			return fmt.Errorf("no event within %s", g.Wait)
+		}
+		if err := client.Sleep(ctx, askAgain); err != nil {
+			return err
+		}
+	}
+}
+
+// askAgain is how often --wait asks.
+const askAgain = time.Second
+
+// once asks for the events once.
+func (g *get) once(ctx context.Context, c *client.Client, namespace string, std IO, between between) (*getting, error) {
 	run := &getting{get: g, std: std, out: newJSONList(std.Out, g.GroupDomain, g.Output), between: between}
 	run.bar = terminal.NewProgress(std.Err)
 	defer run.bar.Clear()
-	err = run.search(ctx, c, namespace)
+	err := run.search(ctx, c, namespace)
 	if _, ok := errors.AsType[*unservedError](err); ok {
 		_, err = c.Pages(ctx, g.path(namespace), g.query(), run.page, attempts(ctx))
 	}
-	if err != nil {
-		return at(c, err)
-	}
-	run.bar.Clear()
-	return run.end()
+	return run, err
 }
 
 // getting is a running get.
@@ -86,6 +111,7 @@ type getting struct {
 	bar *terminal.Progress
 	between
 	read   int
+	found  int
 	sorted []seen // unless the order is that of the server
 }
 
@@ -180,8 +206,11 @@ func (g *getting) items(raw []json.RawMessage) error {
 		return err
 	}
 	for _, s := range events {
+		if !g.has(lastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note) {
+			continue
+		}
+		g.found++
 		switch {
-		case !g.has(lastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note):
 		case g.inOrder():
 			g.keep(s)
 		default:
