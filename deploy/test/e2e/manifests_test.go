@@ -44,25 +44,25 @@ func TestManifests(t *testing.T) {
 		expect(t, rendered, "name: TOKENSVC_TRUSTED_ISSUERS_FILE", "expirationSeconds: 900")
 		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "tokensvc"), "--clients-file", filepath.Join(root, "deploy/local/clients.yaml"),
 			"--trusted-issuers-file", filepath.Join(root, "deploy/kubernetes/tokensvc/federation/issuers.yaml"))
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "open /var/run/secrets/cluster/ca.crt") {
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "this is no pod of a cluster") {
 			t.Errorf("the file is not taken: %v %s", err, out) // it is, up to what only a pod has
 		}
 		replaced := renderOverlay(t, "resources: [BASE/tokensvc/production]\n"+
 			"configMapGenerator: [{name: tokensvc-issuers, behavior: replace, literals: ['issuers.yaml=- {issuer: https://my.example}']}]\n")
 		expect(t, replaced, "issuer: https://my.example")
-		if strings.Contains(replaced, "kubernetes.default.svc") {
+		if strings.Contains(replaced, "issuer: cluster") {
 			t.Errorf("an overlay does not replace the issuers:\n%s", replaced)
 		}
 	})
-	t.Run("eventsvc/federation", func(t *testing.T) {
+	t.Run("eventsvc/certificate", func(t *testing.T) {
 		t.Parallel()
-		rendered := renderWith(t, "eventsvc/production", "eventsvc/federation")
+		rendered := renderWith(t, "eventsvc/production", "eventsvc/certificate")
 		checkWorkload(t, rendered)
-		expect(t, rendered, "name: EVENTSVC_ISSUERS_FILE", "expirationSeconds: 900")
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "eventsvc"), "--issuer", "https://tokens.example.com", "--data-dir", t.TempDir(),
-			"--issuers-file", filepath.Join(root, "deploy/kubernetes/eventsvc/federation/issuers.yaml"))
-		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "open /var/run/secrets/cluster/ca.crt") {
-			t.Errorf("the file is not taken: %v %s", err, out) // it is, up to what only a pod has
+		expect(t, rendered, "secretName: eventsvc-tls", "name: EVENTSVC_TLS_KEY_FILE")
+		for _, gone := range []string{"TLS_SELF_SIGNED", "eventsvc-ca"} {
+			if strings.Contains(rendered, gone) {
+				t.Errorf("%s is still there", gone)
+			}
 		}
 	})
 	t.Run("eventsvc/replicas", func(t *testing.T) {
@@ -135,7 +135,8 @@ func renderOverlay(t *testing.T, text string) string {
 func TestMirrorManifests(t *testing.T) {
 	t.Parallel()
 	for name, rendered := range map[string]string{
-		"assertion": render(t, filepath.Join(root, "deploy/kubernetes/mirror")),
+		"here":      render(t, filepath.Join(root, "deploy/kubernetes/mirror")),
+		"assertion": renderWith(t, "mirror", "mirror/assertion"),
 		"secret":    renderWith(t, "mirror", "mirror/secret"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestMirrorManifests(t *testing.T) {
 			if hasSecret := strings.Contains(strings.ToLower(rendered), "secretname"); hasSecret != (name == "secret") {
 				t.Errorf("a secret is mounted: %v", hasSecret)
 			}
-			if hasToken := strings.Contains(rendered, "serviceAccountToken:"); hasToken != (name == "assertion") {
+			if hasToken := strings.Contains(rendered, "serviceAccountToken:"); hasToken != (name != "secret") {
 				t.Errorf("a token is projected: %v", hasToken)
 			}
 		})

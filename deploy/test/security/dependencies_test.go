@@ -61,7 +61,7 @@ completed.
 // others test and show them. deploy/tools, deploy/test/logcli and
 // deploy/test/apiserver are not among them: they pin programs.
 var modules = []string{
-	"shared", "tokensvc", "eventsvc", "deploy", "deploy/test",
+	"shared", "tokensvc", "eventsvc", "deploy", "deploy/test", "deploy/test/chart",
 }
 
 func output(t *testing.T, dir, name string, args ...string) string {

@@ -1,0 +1,104 @@
+{{- define "tidings.labels" -}}
+{{ include "tidings.selector" . }}
+app.kubernetes.io/part-of: tidings
+app.kubernetes.io/version: {{ .root.Values.image.tag | default .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- /* Names are those of the Kustomize bases, whatever the release is called: one release in a namespace. */ -}}
+{{- define "tidings.selector" -}}
+app.kubernetes.io/name: {{ .name }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+{{- end }}
+
+{{- define "tidings.image" -}}
+{{ .root.Values.image.repository }}/{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- end }}
+
+{{- define "tidings.pod" -}}
+enableServiceLinks: false # variables of service links begin as settings do, and unknown settings are refused
+securityContext:
+  runAsNonRoot: true
+  runAsUser: 65532
+  runAsGroup: 65532
+  fsGroup: 65532
+  {{- if eq .name "eventsvc" }}
+  fsGroupChangePolicy: OnRootMismatch
+  {{- end }}
+  seccompProfile: {type: RuntimeDefault}
+{{- with .root.Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- define "tidings.container" -}}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+{{- end }}
+
+{{- /* What the kubelet mounts by itself, in a volume that only the container that needs it has. */ -}}
+{{- define "tidings.account" -}}
+- name: cluster
+  projected:
+    defaultMode: 0440
+    sources:
+      - serviceAccountToken: {path: token, expirationSeconds: 900}
+      - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
+{{- end }}
+
+{{- /* The authority of eventsvc's certificate. Pods wait for it. */ -}}
+{{- define "tidings.ca" -}}
+- name: ca
+  {{- if eq .Values.tls.mode "self-signed" }}
+  configMap: {name: eventsvc-ca, items: [{key: ca.crt, path: ca.crt}]}
+  {{- else }}
+  secret: {secretName: {{ .Values.tls.secret }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
+  {{- end }}
+{{- end }}
+
+{{- define "tidings.hosts" -}}
+localhost,127.0.0.1,::1,eventsvc,eventsvc.{{ .Release.Namespace }},eventsvc.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{- define "tidings.publicURL" -}}
+{{- if .Values.publicURL }}{{ .Values.publicURL }}
+{{- else if .Values.ingress.enabled }}https://{{ .Values.ingress.host }}
+{{- else }}{{ include "tidings.server" . }}
+{{- end }}
+{{- end }}
+
+{{- define "tidings.server" -}}
+https://eventsvc.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{- /* A container of helm test, but for its name and arguments. */ -}}
+{{- define "tidings.test" -}}
+image: {{ include "tidings.image" (dict "root" .root "name" "eventsvc") }}
+imagePullPolicy: {{ .root.Values.image.pullPolicy }}
+env:
+  - {name: EVENTSVC_SERVER, value: {{ include "tidings.server" .root }}}
+  - {name: EVENTSVC_CA_FILE, value: /etc/eventsvc-test/ca/ca.crt}
+  - {name: EVENTSVC_TOKEN_FILE, value: /var/run/secrets/tokens/eventsvc}
+  {{- if ne .group "k8s.io" }}
+  - {name: EVENTSVC_GROUP_DOMAIN, value: {{ .group }}}
+  {{- end }}
+resources:
+  requests: {cpu: 10m, memory: 32Mi}
+  limits: {memory: 128Mi}
+{{ include "tidings.container" . }}
+volumeMounts:
+  - {name: token, mountPath: /var/run/secrets/tokens, readOnly: true}
+  - {name: ca, mountPath: /etc/eventsvc-test/ca, readOnly: true}
+{{- end }}

@@ -1,0 +1,128 @@
+package chart_test
+
+import (
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+// kustomized are the objects of a directory of deploy/kubernetes.
+func kustomized(t *testing.T, folder string) (all []runtime.Object) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "kubectl", "kustomize", root+"/deploy/kubernetes/"+folder).Output()
+	if err != nil {
+		t.Fatalf("kubectl kustomize %s: %v", folder, err)
+	}
+	for _, document := range strings.Split(string(out), "\n---\n") {
+		all = append(all, decode(t, folder, document)...)
+	}
+	return all
+}
+
+// essence is what the chart and the bases must agree on in an object: not its labels, which say who made it.
+func essence(t *testing.T, object runtime.Object) (name string, content any) {
+	t.Helper()
+	switch o := object.(type) {
+	case *corev1.ServiceAccount:
+		return "ServiceAccount " + o.Name, o.AutomountServiceAccountToken
+	case *corev1.ConfigMap:
+		files := map[string]any{}
+		for name, text := range o.Data {
+			var content any
+			if err := yaml.Unmarshal([]byte(text), &content); err != nil {
+				t.Fatal(err)
+			}
+			files[name] = content
+		}
+		return "ConfigMap " + o.Name, files
+	case *corev1.Service:
+		return "Service " + o.Name, o.Spec.Ports
+	case *policyv1.PodDisruptionBudget:
+		return "PodDisruptionBudget " + o.Name, o.Spec.MaxUnavailable
+	case *networkingv1.NetworkPolicy:
+		return "NetworkPolicy " + o.Name, []any{o.Spec.PolicyTypes, o.Spec.Ingress}
+	case *rbacv1.Role:
+		return "Role " + o.Name, o.Rules
+	case *rbacv1.RoleBinding:
+		return "RoleBinding " + o.Name, []any{o.RoleRef, o.Subjects}
+	case *rbacv1.ClusterRole:
+		return "ClusterRole " + o.Name, o.Rules
+	case *rbacv1.ClusterRoleBinding:
+		return "ClusterRoleBinding " + o.Name, []any{o.RoleRef, o.Subjects}
+	case *appsv1.StatefulSet:
+		return "StatefulSet " + o.Name, []any{o.Spec.Replicas, o.Spec.PersistentVolumeClaimRetentionPolicy, o.Spec.VolumeClaimTemplates[0].Spec, pod(o.Spec.Template.Spec)}
+	case *appsv1.Deployment:
+		return "Deployment " + o.Name, []any{o.Spec.Replicas, o.Spec.Strategy, pod(o.Spec.Template.Spec)}
+	case *corev1.Pod, *unstructured.Unstructured: // of helm test, of operators
+		return "", nil
+	}
+	t.Fatalf("%T is compared with nothing", object)
+	return "", nil
+}
+
+// pod is a pod without its image, and with its variables and mounts by name.
+func pod(spec corev1.PodSpec) corev1.PodSpec {
+	for i := range spec.Containers {
+		c := &spec.Containers[i]
+		c.Image, c.ImagePullPolicy = "", ""
+		slices.SortFunc(c.Env, func(a, b corev1.EnvVar) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(c.VolumeMounts, func(a, b corev1.VolumeMount) int { return strings.Compare(a.Name, b.Name) })
+	}
+	slices.SortFunc(spec.Volumes, func(a, b corev1.Volume) int { return strings.Compare(a.Name, b.Name) })
+	for i := range spec.TopologySpreadConstraints {
+		spec.TopologySpreadConstraints[i].LabelSelector = nil
+	}
+	return spec
+}
+
+// TestKustomize: the chart and the Kustomize bases describe the same pods, rights and policies. What helm test needs is the
+// chart's alone.
+func TestKustomize(t *testing.T) {
+	t.Parallel()
+	of := func(all []runtime.Object) map[string]any {
+		contents := map[string]any{}
+		for _, object := range all {
+			if name, content := essence(t, object); name != "" {
+				contents[name] = content
+			}
+		}
+		return contents
+	}
+	chart := of(objects(t, nil))
+	delete(chart, "ServiceAccount tidings-test")
+	access := chart["ConfigMap eventsvc-access"].(map[string]any)["policy.yaml"].(map[string]any)
+	for _, list := range []string{"roles", "bindings"} {
+		access[list] = slices.DeleteFunc(access[list].([]any), func(entry any) bool {
+			return reflect.ValueOf(entry).IsValid() && (entry.(map[string]any)["name"] == "test" || entry.(map[string]any)["role"] == "test")
+		})
+	}
+	bases := of(slices.Concat(kustomized(t, "eventsvc/production"), kustomized(t, "mirror")))
+	if diff := cmp.Diff(bases, chart); diff != "" {
+		t.Errorf("eventsvc and the mirror (-bases +chart):\n%s", diff)
+	}
+	sets := valueSets(t)
+	chart = of(objects(t, sets["tokens-database"]))
+	bases = of(kustomized(t, "tokensvc/production"))
+	for _, name := range []string{"Service tokensvc", "PodDisruptionBudget tokensvc"} {
+		if diff := cmp.Diff(bases[name], chart[name]); diff != "" {
+			t.Errorf("%s (-bases +chart):\n%s", name, diff)
+		}
+	}
+	ours := find[*appsv1.Deployment](t, objects(t, sets["tokens-database"]), "tokensvc").Spec
+	theirs := find[*appsv1.Deployment](t, kustomized(t, "tokensvc/production"), "tokensvc").Spec
+	if diff := cmp.Diff(pod(theirs.Template.Spec).Containers[0].SecurityContext, pod(ours.Template.Spec).Containers[0].SecurityContext); diff != "" || *ours.Replicas != *theirs.Replicas {
+		t.Errorf("tokensvc (-bases +chart):\n%s", diff)
+	}
+}

@@ -1,0 +1,369 @@
+package chart_test
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
+	"helm.sh/helm/v4/pkg/engine"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	root      = "../../.."
+	chartDir  = root + "/deploy/helm/tidings"
+	namespace = "tidings"
+)
+
+// valueSets are the sets of testdata/values.yaml, by name.
+func valueSets(t *testing.T) map[string]map[string]any {
+	t.Helper()
+	text, err := os.ReadFile("testdata/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sets map[string]map[string]any
+	if err := yaml.UnmarshalStrict(text, &sets); err != nil {
+		t.Fatal(err)
+	}
+	return sets
+}
+
+// render renders the chart without a cluster. The error is that of values that the schema or a template refuses.
+func render(t *testing.T, values map[string]any) (map[string]string, error) {
+	t.Helper()
+	chart, err := loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := common.ReleaseOptions{Name: "tidings", Namespace: namespace, IsInstall: true}
+	all, err := util.ToRenderValues(chart, values, release, common.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(chart, all)
+}
+
+// objects renders the chart and returns its objects as the API has them, strictly decoded: one with a field that Kubernetes does
+// not know is an error. Objects of kinds that are not Kubernetes' own are unstructured.
+func objects(t *testing.T, values map[string]any) []runtime.Object {
+	t.Helper()
+	files, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []runtime.Object
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		if strings.HasSuffix(name, ".txt") {
+			continue
+		}
+		for _, document := range strings.Split("\n"+files[name], "\n---") {
+			all = append(all, decode(t, name, document)...)
+		}
+	}
+	return all
+}
+
+// foreign are the kinds of others' operators that the chart can make.
+var foreign = []string{"cert-manager.io/v1 Certificate", "monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PrometheusRule"}
+
+func decode(t *testing.T, name, document string) []runtime.Object {
+	t.Helper()
+	var plain map[string]any
+	if err := yaml.UnmarshalStrict([]byte(document), &plain); err != nil {
+		t.Fatalf("%s: %v in\n%s", name, err, document)
+	}
+	if plain == nil {
+		return nil
+	}
+	u := &unstructured.Unstructured{Object: plain}
+	if slices.Contains(foreign, u.GetAPIVersion()+" "+u.GetKind()) {
+		return []runtime.Object{u}
+	}
+	object, _, err := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer().Decode([]byte(document), nil, nil)
+	if err != nil {
+		t.Fatalf("%s: %v in\n%s", name, err, document)
+	}
+	return []runtime.Object{object}
+}
+
+// find returns the object of a type and a name.
+func find[T interface {
+	comparable
+	runtime.Object
+	GetName() string
+}](t *testing.T, all []runtime.Object, name string) T {
+	t.Helper()
+	for _, object := range all {
+		if o, ok := object.(T); ok && o.GetName() == name {
+			return o
+		}
+	}
+	var none T
+	t.Fatalf("there is no %T %s", none, name)
+	return none
+}
+
+// TestTwiceTheSame: a chart that is rendered twice, as Argo CD and "helm template" do, is the same to the byte. It asks no
+// cluster and draws no lots.
+func TestTwiceTheSame(t *testing.T) {
+	t.Parallel()
+	for name, values := range valueSets(t) {
+		first, err := render(t, values)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		second, _ := render(t, values)
+		if !maps.Equal(first, second) {
+			t.Errorf("%s differs at the second time", name)
+		}
+	}
+	for _, name := range templates(t) {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{"lookup", "rand", "gen", "now", "uuidv4", "Release.IsInstall", "Release.IsUpgrade", "Release.Revision"} {
+			for action := range strings.SplitSeq(string(text), "{{") {
+				action, _, _ = strings.Cut(action, "}}")
+				if slices.ContainsFunc(strings.Fields(action), func(f string) bool { return strings.HasPrefix(strings.Trim(f, "(.$"), word) }) && !strings.HasPrefix(action, "- /*") {
+					t.Errorf("%s: {{%s}} differs from time to time", name, action)
+				}
+			}
+		}
+	}
+}
+
+func templates(t *testing.T) []string {
+	t.Helper()
+	a, err := filepath.Glob(chartDir + "/templates/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, _ := filepath.Glob(chartDir + "/templates/tests/*")
+	return slices.DeleteFunc(append(a, b...), func(name string) bool { return filepath.Ext(name) == "" })
+}
+
+// TestLint: helm lint has nothing to say.
+func TestLint(t *testing.T) {
+	t.Parallel()
+	for name, values := range valueSets(t) {
+		result := lint.RunAll(chartDir, values, namespace)
+		for _, m := range result.Messages {
+			if m.Severity > support.InfoSev {
+				t.Errorf("%s: %s", name, m.Error())
+			}
+		}
+	}
+}
+
+// TestDefault: the chart makes eventsvc with a volume and the mirror, and no secret is needed.
+func TestDefault(t *testing.T) {
+	t.Parallel()
+	all := objects(t, nil)
+	kinds := map[string]int{}
+	for _, object := range all {
+		kinds[object.GetObjectKind().GroupVersionKind().Kind]++
+		text, err := yaml.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "secretName") || strings.Contains(string(text), "tokensvc") || strings.Contains(string(text), "secretRef") {
+			t.Errorf("it needs a secret, or tokensvc:\n%s", text)
+		}
+	}
+	want := map[string]int{
+		"StatefulSet": 1, "Deployment": 1, "Service": 1, "PodDisruptionBudget": 1, "NetworkPolicy": 1, "ConfigMap": 2, "ServiceAccount": 4,
+		"Role": 1, "RoleBinding": 1, "ClusterRole": 1, "ClusterRoleBinding": 1, "Pod": 1,
+	}
+	if !maps.Equal(kinds, want) {
+		t.Errorf("%v, want %v", kinds, want)
+	}
+	files, err := render(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := files["tidings/templates/NOTES.txt"]
+	for _, command := range []string{
+		"kubectl -n tidings port-forward service/eventsvc 8443:443",
+		"kubectl -n tidings create token tidings-viewer --audience eventsvc --duration 20m",
+		"kubectl -n tidings delete pvc -l app.kubernetes.io/name=eventsvc",
+	} {
+		if !strings.Contains(notes, "\n  "+command+"\n") && !strings.HasSuffix(notes, "\n  "+command) {
+			t.Errorf("the notes lack %q:\n%s", command, notes)
+		}
+	}
+}
+
+// TestSchemaRefuses: values that cannot work are refused before anything is installed.
+func TestSchemaRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"clusterr: x":                                               "clusterr",
+		"cluster: Big_One":                                          "/cluster",
+		"cluster: ''":                                               "/cluster",
+		"eventsvc: {retention: forever}":                            "/eventsvc/retention",
+		"eventsvc: {storage: {size: much}}":                         "/eventsvc/storage/size",
+		"eventsvc: {env: [{value: x}]}":                             "/eventsvc/env/0",
+		"image: {pullPolicy: Sometimes}":                            "/image/pullPolicy",
+		"tls: {mode: none}":                                         "/tls/mode",
+		"tls: {mode: cert-manager}":                                 "/tls/issuer/name",
+		"postgres: {enabled: true}":                                 "/tls/mode",
+		"ingress: {enabled: true}":                                  "/ingress/host",
+		"tokensvc: {enabled: true}":                                 "/tokensvc/publicURL",
+		"signIn: {issuer: 'http://a.example'}":                      "/signIn/issuer",
+		"signIn: {issuer: 'https://a.example'}":                     "/signIn/clientID",
+		"monitoring: {enabled: 'yes'}":                              "/monitoring/enabled",
+		"tokensvc: {enabled: true, publicURL: 'https://a.example'}": "tokensvc has no clients",
+	} {
+		var values map[string]any
+		if err := yaml.Unmarshal([]byte(text), &values); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want it to name %s", text, err, want)
+		}
+	}
+}
+
+// TestEveryValue: each value has a comment, is in the schema, and is read by a template.
+func TestEveryValue(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(chartDir + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var used bytes.Buffer
+	for _, name := range templates(t) {
+		template, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used.Write(template)
+	}
+	var schema map[string]any
+	raw, err := os.ReadFile(chartDir + "/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(raw, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range leaves(t, text) {
+		if v.comment == "" {
+			t.Errorf("%s has no comment", v.path)
+		}
+		if !known(schema, strings.Split(v.path, ".")) {
+			t.Errorf("%s is not in the schema", v.path)
+		}
+		last := v.path[strings.LastIndex(v.path, ".")+1:]
+		if !strings.Contains(used.String(), ".Values."+v.path) && !strings.Contains(used.String(), "."+last) {
+			t.Errorf("no template reads %s", v.path)
+		}
+	}
+}
+
+// known reports whether the schema has the value, and no others beside it.
+func known(schema map[string]any, path []string) bool {
+	for _, key := range path {
+		properties, _ := schema["properties"].(map[string]any)
+		if schema["additionalProperties"] != false {
+			return false
+		}
+		var ok bool
+		if schema, ok = properties[key].(map[string]any); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// TestRestricted: every pod may run where the namespace enforces the restricted standard.
+func TestRestricted(t *testing.T) {
+	t.Parallel()
+	for name, values := range valueSets(t) {
+		pods := 0
+		for _, object := range objects(t, values) {
+			meta, spec := podOf(object)
+			if spec == nil {
+				continue
+			}
+			pods++
+			for _, fault := range restricted(t, meta, spec) {
+				t.Errorf("%s: %s: %s", name, meta.Name, fault)
+			}
+			if spec.EnableServiceLinks == nil || *spec.EnableServiceLinks {
+				t.Errorf("%s: %s: service links are on: their variables would be unknown settings", name, meta.Name)
+			}
+			for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+				if c.Resources.Limits.Memory().IsZero() || c.SecurityContext.ReadOnlyRootFilesystem == nil || !*c.SecurityContext.ReadOnlyRootFilesystem {
+					t.Errorf("%s: %s: %s has no memory limit, or writes to its image", name, meta.Name, c.Name)
+				}
+			}
+			if meta.Name != "eventsvc-mirror" && (spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken) {
+				t.Errorf("%s: %s: a token for the API server is mounted", name, meta.Name)
+			}
+		}
+		if pods < 2 {
+			t.Errorf("%s: %d pods", name, pods)
+		}
+	}
+}
+
+// TestPackage: the release sets the images, and Helm makes one file of the chart that renders to the same, and has the alerts.
+func TestPackage(t *testing.T) {
+	t.Parallel()
+	workflow, err := os.ReadFile(root + "/.github/workflows/release.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"repository: tidings$|", "helm package deploy/helm/tidings", "oci://"} {
+		if !strings.Contains(string(workflow), line) {
+			t.Errorf("the release does not say %q", line)
+		}
+	}
+	values, err := os.ReadFile(chartDir + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(values), "\n  repository: tidings\n") != 1 {
+		t.Error("the line that the release replaces is not there once")
+	}
+	chart, err := loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chart.Metadata.Version, chart.Metadata.AppVersion = "1.2.3", "v1.2.3"
+	file, err := chartutil.Save(chart, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := loader.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := common.ReleaseOptions{Name: "tidings", Namespace: namespace, IsInstall: true}
+	all, err := util.ToRenderValues(packed, map[string]any{"monitoring": map[string]any{"enabled": true}}, release, common.DefaultCapabilities)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := engine.Render(packed, all)
+	if err != nil || !strings.Contains(files["tidings/templates/monitoring.yaml"], "alert: ServiceDown") || !strings.Contains(files["tidings/templates/eventsvc.yaml"], "image: tidings/eventsvc:v1.2.3\n") {
+		t.Errorf("%v\n%s", err, files["tidings/templates/eventsvc.yaml"])
+	}
+}
