@@ -42,6 +42,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{issuer, "--listen-https=:0", "--tls-self-signed", "--tls-cert-file=x", "--tls-key-file=y"}, "--tls-self-signed and --tls-cert-file exclude each other: set one of them"},
 		{[]string{issuer, "--tls-self-signed"}, "--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither"},
 		{[]string{issuer, "--listen-https=:0", "--tls-self-signed", "--tls-hosts="}, "--tls-self-signed needs --tls-hosts: name the hosts that clients will ask for"},
+		{[]string{issuer, "--tls-ca-configmap=tidings/eventsvc-ca"}, "--tls-ca-configmap has no effect without --tls-self-signed: set both or none"},
 		{[]string{issuer, "--tls-hosts=events.example"}, "--tls-hosts has no effect without --tls-self-signed: set both or none"},
 		{[]string{issuer, "--allowed-hosts=a.example"}, "--allowed-hosts is set but --listen-admin is empty: set both or none"},
 		{[]string{issuer, "--listen-admin=127.0.0.1:0", "--allowed-hosts=*.example"}, `--allowed-hosts: "*.example" is no name of a host: give names without scheme, port or *, such as eventsvc.tidings.svc`},
