@@ -65,11 +65,15 @@ func (m *Merger) MergeAll() error {
 func (m *Merger) Full() bool { return m.Index.Size() >= m.MaxKeys }
 
 // makeRoom freezes a memtable that has grown to its limit. While the one before it is
-// still being merged it may grow on, to twice the limit; then writes wait, unless they are
-// refused because the files have failed.
+// still being merged it may grow on, to twice the limit, or to four times the limit while the file is written again; then
+// writes wait, unless they are refused because the files have failed.
 func (m *Merger) makeRoom(stop, failed <-chan struct{}) {
 	for m.Full() && !m.freeze() {
-		if m.Index.Size() < 2*m.MaxKeys {
+		most := 2 * m.MaxKeys
+		if m.Index.Rewriting() {
+			most = 4 * m.MaxKeys
+		}
+		if m.Index.Size() < most {
 			return
 		}
 		select {

@@ -34,6 +34,8 @@ type Index struct {
 	stale   atomic.Int64  // about so many versions that are gone from the log have terms in the file
 	loose   atomic.Int64  // about so many keys are not sorted
 	merging sync.Mutex    // held while the file is merged into, or replaced
+
+	rewriting atomic.Bool // the file is being written again
 }
 
 // tables are the memtables: one that is being written, and one that is being merged

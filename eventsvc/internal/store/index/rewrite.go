@@ -35,6 +35,8 @@ func (x *Index) NeedsRewrite(events int64) bool {
 func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, error)) error {
 	x.merging.Lock()
 	defer x.merging.Unlock()
+	x.rewriting.Store(true)
+	defer x.rewriting.Store(false)
 	revisions, err := held(x.Merged())
 	if err != nil {
 		return err
@@ -59,6 +61,9 @@ func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, 
 	x.loose.Store(0)
 	return x.replace(tmp)
 }
+
+// Rewriting reports whether a Rewrite makes merges wait, which may take half a minute for ten million events.
+func (x *Index) Rewriting() bool { return x.rewriting.Load() }
 
 // replace puts a new file in the place of the index.
 func (x *Index) replace(path string) error {

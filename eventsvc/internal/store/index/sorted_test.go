@@ -136,8 +136,13 @@ func TestSortedKeys(t *testing.T) {
 				}
 				return set, err
 			}
-			if err := x.Rewrite(t.Context(), held); err != nil {
-				t.Fatal(err)
+			during := false
+			err := x.Rewrite(t.Context(), func(last uint64) (index.Revisions, error) {
+				during = x.Rewriting()
+				return held(last)
+			})
+			if err != nil || !during || x.Rewriting() {
+				t.Fatal(during, x.Rewriting(), err)
 			}
 		case 2:
 			if err := x.Close(); err != nil {
