@@ -11,10 +11,10 @@ require (
 	github.com/chromedp/chromedp v0.23.0
 	// e2e: serves the documents of service-account tokens as kube-apiserver does
 	github.com/emicklei/go-restful/v3 v3.13.0
-	// bench: verifies a sample of the tokens that are issued
-	github.com/golang-jwt/jwt/v5 v5.3.1
 	// console: keys of the OpenID provider
 	github.com/go-jose/go-jose/v4 v4.1.9
+	// bench: verifies a sample of the tokens that are issued
+	github.com/golang-jwt/jwt/v5 v5.3.1
 	// readable differences
 	github.com/google/go-cmp v0.7.0
 	// powercut: a file system below the services that forgets what was not synced
@@ -23,6 +23,8 @@ require (
 	github.com/jackc/pgx/v5 v5.12.0
 	// bench: a floor, what the HTTP framework alone can do
 	github.com/labstack/echo/v4 v4.16.0
+	// agents: a client of the Model Context Protocol, as it is
+	github.com/modelcontextprotocol/go-sdk v1.8.0
 	// observability: names and labels as rules have them
 	github.com/prometheus/common v0.73.1
 	// bench: CPU time, memory and the machine, from /proc
@@ -211,12 +213,16 @@ require (
 require (
 	github.com/bmatcuk/doublestar/v4 v4.10.4 // indirect
 	github.com/go-chi/chi/v5 v5.5.0 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/gorilla/securecookie v1.1.2 // indirect
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/muhlemmer/gu v0.3.1 // indirect
 	github.com/muhlemmer/httpforwarded v0.1.0 // indirect
 	github.com/rs/cors v1.11.1 // indirect
+	github.com/segmentio/asm v1.2.1 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	github.com/zitadel/schema v1.3.2 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
 	gopkg.in/go-jose/go-jose.v2 v2.6.3 // indirect
