@@ -6,39 +6,56 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"text/tabwriter"
 	"time"
 
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store/usage"
+	"tidings.example/shared/cli"
 	"tidings.example/shared/printable"
 )
 
 // usageC says who takes the room of the store.
 type usageC struct {
 	place
-	MaxBytes size   `placeholder:"SIZE" help:"Project the age for this limit. Default: that of the running service, or none."`
-	Top      int    `env:"-" default:"10" help:"Namespaces and reporters that are shown in text; 0: all."`
-	Output   string `env:"-" short:"o" default:"text" enum:"text,json" help:"text or json."`
+	MaxBytes  size   `placeholder:"SIZE" help:"Project the age for this limit. Default: that of the running service, or none."`
+	RulesFile string `env:"-" placeholder:"FILE" help:"Say what each rule of this file would save."`
+	Top       int    `env:"-" default:"10" help:"Namespaces and reporters that are shown in text; 0: all."`
+	Output    string `env:"-" short:"o" default:"text" enum:"text,json" help:"text or json."`
 }
 
 // Help is the rest of the command's help.
 func (*usageC) Help() string {
 	return `Shows how many events there are, what they take, and how many a second were last written within the past hour: by namespace, by
 type and by reporter, the one that writes most first. The projected age is how old events get before --max-bytes removes
-them, if they go on to arrive as they have. It reads all events.
+them, if they go on to arrive as they have. It reads all events. What a rule would save are the events that it would drop, or
+those that are older than it keeps them.
 
   eventsvc usage
   eventsvc usage --max-bytes 20GiB
+  eventsvc usage --rules-file rules.yaml
   eventsvc usage -o json | jq '.reporters[0]'` + exitCodes
 }
 
 // Run prints the figures.
 func (u *usageC) Run(ctx context.Context, std stdio) error {
+	var rulesFile []byte
+	if u.RulesFile != "" {
+		text, err := os.ReadFile(u.RulesFile)
+		if err != nil {
+			return cli.Usagef("--rules-file: %w", err)
+		}
+		if _, err := rules.Parse(text); err != nil {
+			return cli.Usagef("--rules-file %s: %w", u.RulesFile, err)
+		}
+		rulesFile = text
+	}
 	s, closeStore, err := u.open(false, nil)
 	if err != nil {
 		return err
 	}
-	b, err := s.Usage(ctx, int64(u.MaxBytes))
+	b, err := s.Usage(ctx, int64(u.MaxBytes), rulesFile)
 	if err := errors.Join(err, closeStore()); err != nil {
 		return err
 	}
@@ -77,6 +94,12 @@ func (u *usageC) print(out io.Writer, b *usage.Breakdown) error {
 			}
 			fmt.Fprintf(w, "%s\t%d\t%s\t%.2f\n", printable.OneLine(p.Name), p.Events, mebibytes(p.Bytes), p.PerSecond)
 		}
+	}
+	if len(b.Rules) > 0 {
+		fmt.Fprint(w, "\nRULE\tDOES\tEVENTS\tBYTES\tWOULD SAVE\n")
+	}
+	for _, r := range b.Rules {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%d events, %s\n", r.Name, r.Does, r.Events, mebibytes(r.Bytes), r.SavedEvents, mebibytes(r.SavedBytes))
 	}
 	return w.Flush()
 }

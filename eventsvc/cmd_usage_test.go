@@ -36,8 +36,17 @@ func TestUsage(t *testing.T) {
 		!strings.Contains(text, "at the limit of 64.0 MiB") {
 		t.Error(text)
 	}
+	rules := "--rules-file=" + writeFile(t, "rules.yaml", "- {name: noise, where: type=Normal, drop: true}\n- {name: rest, keep: 1h}\n")
+	withRules := decoded[usage.Breakdown](t, command(t, 0, append([]string{"usage", "-o", "json", rules}, at...)...))
+	if text := command(t, 0, append([]string{"usage", rules}, at...)...); !strings.Contains(text, "WOULD SAVE") || !strings.Contains(text, "6 events, ") {
+		t.Error(text)
+	}
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
+	}
+	if diff := cmp.Diff(withRules.Rules, decoded[usage.Breakdown](t, command(t, 0, append([]string{"usage", "-o", "json", rules}, at...)...)).Rules); diff != "" || len(withRules.Rules) != 2 ||
+		withRules.Rules[0].SavedEvents != 6 || withRules.Rules[1].Events != 3 || withRules.Rules[1].SavedEvents != 0 {
+		t.Errorf("%+v\n%s", withRules.Rules, diff)
 	}
 	offline := decoded[usage.Breakdown](t, command(t, 0, append([]string{"usage", "-o", "json", "--max-bytes=1GiB"}, at...)...))
 	for place, got := range map[string]usage.Breakdown{"service": online, "files": offline} {

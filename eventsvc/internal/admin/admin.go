@@ -24,6 +24,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -31,6 +32,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/shared/safefile"
@@ -45,7 +47,7 @@ type Store interface {
 	// Compact frees disk space, and gives the files of the log a form.
 	Compact(ctx context.Context, compress bool, progress store.Progress) (*Compaction, error)
 	// Usage says who takes the room. MaxBytes replaces the limit, unless it is 0.
-	Usage(ctx context.Context, maxBytes int64) (*usage.Breakdown, error)
+	Usage(ctx context.Context, maxBytes int64, rulesFile []byte) (*usage.Breakdown, error)
 	// Export writes events. Its total is about the number of lines.
 	Export(ctx context.Context, what Exported, open Open) error
 	// Import stores events of other stores, some at a time. Its result is valid with an error too.
@@ -148,8 +150,12 @@ func (l Local) Compact(ctx context.Context, compress bool, progress store.Progre
 }
 
 // Usage implements [Store].
-func (l Local) Usage(ctx context.Context, maxBytes int64) (*usage.Breakdown, error) {
-	return usage.BreakdownOf(ctx, l.DB, maxBytes, time.Now())
+func (l Local) Usage(ctx context.Context, maxBytes int64, rulesFile []byte) (*usage.Breakdown, error) {
+	by, err := rules.Parse(rulesFile)
+	if err != nil {
+		return nil, fmt.Errorf("--rules-file: %w", err)
+	}
+	return usage.BreakdownOf(ctx, l.DB, maxBytes, by, time.Now())
 }
 
 // writerWithContext fails when its context has ended.

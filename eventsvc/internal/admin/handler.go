@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/safefile"
@@ -153,8 +154,13 @@ func (h *Handler) usage(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "maxBytes: "+err.Error(), http.StatusBadRequest)
 		return
 	}
+	rulesFile, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rules.MaxFile))
+	if err != nil {
+		http.Error(w, "rules: "+err.Error(), http.StatusBadRequest)
+		return
+	}
 	a := &answer{ResponseWriter: w}
-	a.fail(a.say(h.store.Usage(r.Context(), maxBytes)))
+	a.fail(a.say(h.store.Usage(r.Context(), maxBytes, rulesFile)))
 }
 
 func (h *Handler) export(w http.ResponseWriter, r *http.Request) {

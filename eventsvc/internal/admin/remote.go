@@ -135,9 +135,9 @@ func (r *Remote) Compact(ctx context.Context, compress bool, progress store.Prog
 }
 
 // Usage implements [Store].
-func (r *Remote) Usage(ctx context.Context, maxBytes int64) (*usage.Breakdown, error) {
+func (r *Remote) Usage(ctx context.Context, maxBytes int64, rulesFile []byte) (*usage.Breakdown, error) {
 	b := new(usage.Breakdown)
-	return b, r.follow(ctx, "usage?maxBytes="+strconv.FormatInt(maxBytes, 10), nil, nil, b)
+	return b, r.follow(ctx, "usage?maxBytes="+strconv.FormatInt(maxBytes, 10), rulesFile, nil, b)
 }
 
 // Import implements [Store].

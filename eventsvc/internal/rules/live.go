@@ -62,7 +62,7 @@ func NewLive(c Config) (*Live, error) {
 	}
 	var err error
 	l.File, err = livefile.Open(livefile.Config{
-		Path: c.Path, MaxBytes: maxFile, Reloads: reloads, Good: good,
+		Path: c.Path, MaxBytes: MaxFile, Reloads: reloads, Good: good,
 		Apply: func(data []byte) error {
 			s, err := Parse(data, c.Tail...)
 			if err == nil {

@@ -36,8 +36,8 @@ var (
 // Parse reads a file of rules, a YAML list, and puts the rules of settings behind them. The error names each rule that is
 // wrong, its field, and what to write instead.
 func Parse(data []byte, tail ...Rule) (*Set, error) {
-	if len(data) > maxFile {
-		return nil, fmt.Errorf("the file has more than %d bytes", maxFile)
+	if len(data) > MaxFile {
+		return nil, fmt.Errorf("the file has more than %d bytes", MaxFile)
 	}
 	var list []written
 	d := yaml.NewDecoder(bytes.NewReader(data))

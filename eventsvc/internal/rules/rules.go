@@ -22,8 +22,8 @@ import (
 // The limits of a file. Expiry passes over the log once for each different time.
 const (
 	MaxRules     = 100
-	MaxDurations = 8 // besides 0, for ever
-	maxFile      = 256 << 10
+	MaxDurations = 8         // besides 0, for ever
+	MaxFile      = 256 << 10 // bytes
 )
 
 // Field is what a rule can ask for.
@@ -193,11 +193,20 @@ func (s *Set) Dropped(f *Facts) *Rule {
 	if string(f[Reporter]) == event.GapReporter {
 		return nil
 	}
-	all := s.All()
-	if i := slices.IndexFunc(all, func(r Rule) bool { return r.Fits(f) }); i >= 0 && all[i].Drop {
-		return &all[i]
+	if i := slices.IndexFunc(s.All(), func(r Rule) bool { return r.Fits(f) }); i >= 0 && s.rules[i].Drop {
+		return &s.rules[i]
 	}
 	return nil
+}
+
+// Decides returns the index of the rule that drops an event or, if none does, of the one that says how long it is kept; -1 if
+// there is none.
+func (s *Set) Decides(f *Facts) int {
+	r := s.Dropped(f)
+	if r == nil {
+		r = s.Kept(f)
+	}
+	return slices.IndexFunc(s.All(), func(other Rule) bool { return r != nil && other.Name == r.Name })
 }
 
 // Kept returns the rule that says how long a server keeps an event, nil if none does.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -23,6 +24,17 @@ type Part struct {
 	recent int64
 }
 
+// RulePart is what a rule would save.
+type RulePart struct {
+	Name   string `json:"name"`
+	Does   string `json:"does"`
+	Events int64  `json:"events"` // that the rule decides about
+	Bytes  int64  `json:"bytes"`
+	// Of these, those that would not be there: all of them if the rule drops, or those that are older than it keeps them.
+	SavedEvents int64 `json:"savedEvents"`
+	SavedBytes  int64 `json:"savedBytes"`
+}
+
 // Breakdown is what the events of a store take. The parts are in falling order of rate,
 // then of bytes, so who writes most is first.
 type Breakdown struct {
@@ -33,6 +45,8 @@ type Breakdown struct {
 	Namespaces []Part    `json:"namespaces"`
 	Types      []Part    `json:"types"`
 	Reporters  []Part    `json:"reporters"`
+
+	Rules []RulePart `json:"rules,omitempty"` // in their order, if some were asked about
 }
 
 // Lister is what a breakdown reads.
@@ -45,9 +59,13 @@ type Lister interface {
 const breakdownPage = 10_000
 
 // BreakdownOf reads all events of one revision, page by page, so that writes go on meanwhile. An event
-// counts once, with its newest version. maxBytes replaces the limit of the store, unless it is 0.
-func BreakdownOf(ctx context.Context, s Lister, maxBytes int64, now time.Time) (*Breakdown, error) {
-	c := counting{all: &Part{}, oldest: now, now: now}
+// counts once, with its newest version. maxBytes replaces the limit of the store, unless it is 0. Rules are those of which it
+// says what they would save.
+func BreakdownOf(ctx context.Context, s Lister, maxBytes int64, by *rules.Set, now time.Time) (*Breakdown, error) {
+	c := counting{all: &Part{}, oldest: now, now: now, rules: by, saved: make([]RulePart, len(by.All()))}
+	for i, r := range by.All() {
+		c.saved[i].Name, c.saved[i].Does = r.Name, r.String()
+	}
 	for i := range c.by {
 		c.by[i] = map[string]*Part{}
 	}
@@ -68,6 +86,7 @@ func BreakdownOf(ctx context.Context, s Lister, maxBytes int64, now time.Time) (
 	return &Breakdown{
 		Stats: stats, Oldest: c.oldest, PerSecond: c.all.PerSecond, Projected: stats.Projected(c.oldest, now).Seconds(),
 		Namespaces: sortedParts(c.by[0], seconds), Types: sortedParts(c.by[1], seconds), Reporters: sortedParts(c.by[2], seconds),
+		Rules: c.saved,
 	}, nil
 }
 
@@ -76,12 +95,15 @@ type counting struct {
 	all         *Part
 	by          [3]map[string]*Part // namespaces, types and reporters
 	oldest, now time.Time
+	rules       *rules.Set
+	saved       []RulePart // by the index of the rule
 }
 
 func (c *counting) add(v *store.View) {
 	if v.Time.Before(c.oldest) {
 		c.oldest = v.Time
 	}
+	c.decide(v)
 	recent := v.Time.After(c.now.Add(-RateWindow))
 	c.all.add(v.Bytes, recent)
 	names := [3]string{v.Namespace, string(v.Attributes.Field(event.Type)), string(v.Attributes.Field(event.Source))}
@@ -92,6 +114,25 @@ func (c *counting) add(v *store.View) {
 			c.by[i][name] = p
 		}
 		p.add(v.Bytes, recent)
+	}
+}
+
+// decide counts a version for the rule that decides about it.
+func (c *counting) decide(v *store.View) {
+	if len(c.saved) == 0 {
+		return
+	}
+	facts := rules.FactsOf([]byte(v.Namespace), v.Attributes)
+	i := c.rules.Decides(&facts)
+	if i < 0 {
+		return
+	}
+	rule, part := &c.rules.All()[i], &c.saved[i]
+	part.Events++
+	part.Bytes += int64(v.Bytes)
+	if rule.Drop || rule.Keep > 0 && v.Time.Before(c.now.Add(-rule.Keep)) {
+		part.SavedEvents++
+		part.SavedBytes += int64(v.Bytes)
 	}
 }
 

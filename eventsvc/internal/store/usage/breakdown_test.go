@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/usage"
 )
@@ -42,10 +43,14 @@ func TestOf(t *testing.T) {
 	at := func(namespace, name string, ago time.Duration) store.View {
 		return store.View{Key: store.Key{Namespace: namespace, Name: name}, Time: now.Add(-ago), Bytes: 100}
 	}
+	set, err := rules.Parse([]byte("[{name: old, namespaces: [a], keep: 150m}, {name: b, where: namespace=b, drop: true}, {name: none, keep: 0}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	got, err := usage.BreakdownOf(t.Context(), listed{
 		at("a", "1", 10*time.Hour), at("a", "2", 2*time.Hour), at("a", "3", 3*time.Hour),
 		at("b", "1", time.Minute), at("b", "2", time.Minute), at("c", "1", time.Second),
-	}, 0, now)
+	}, 0, set, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,6 +66,14 @@ func TestOf(t *testing.T) {
 	}
 	if fits := got.Stats.Fits(); fits < 30 || fits > 32 {
 		t.Errorf("%d events fit", fits)
+	}
+	saved := []usage.RulePart{
+		{Name: "old", Does: "keep 2h30m0s", Events: 3, Bytes: 300, SavedEvents: 2, SavedBytes: 200},
+		{Name: "b", Does: "drop", Events: 2, Bytes: 200, SavedEvents: 2, SavedBytes: 200},
+		{Name: "none", Does: "keep for ever", Events: 1, Bytes: 100},
+	}
+	if diff := cmp.Diff(saved, got.Rules); diff != "" {
+		t.Error(diff)
 	}
 	if !got.Oldest.Equal(now.Add(-10 * time.Hour)) {
 		t.Error(got.Oldest)
