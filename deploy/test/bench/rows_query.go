@@ -30,6 +30,10 @@ func queryStage(events int) stage {
 		}
 	}
 	const week, day = 7 * 24 * time.Hour, 24 * time.Hour
+	agents := row{name: prefix + "mcp/overview", long: long, run: overview(h, week)}
+	if !long {
+		agents.goal = p50Within(60 * time.Millisecond)
+	}
 	return stage{
 		name: fmt.Sprintf("a week of %d events", events),
 		open: func(b *bench) error {
@@ -60,8 +64,25 @@ func queryStage(events int) stage {
 			ask("loki/week", 200*time.Millisecond, func(h *target.History) string {
 				return "/loki/api/v1/query_range?step=3600&query=" + url.QueryEscape(`sum by (level) (count_over_time({namespace=~".+"}[1h]))`) + workload.Range("start", h.End.Add(-week), "end", h.End)
 			}, `"matrix"`),
+			agents,
 			{name: prefix + "memory", long: long, goal: anonWithin(350 << 20), run: restingMemory},
 		},
+	}
+}
+
+// overview is a row of the question that agents begin with.
+func overview(h *target.History, reach time.Duration) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.up.EventsOf(b.ctx, 0, h.Namespace(0))
+		if err != nil {
+			return nil, err
+		}
+		size := 0
+		r, err := b.load(b.eventsvc(), "answers/s", workload.Overview(b.up, e, h.End.Add(-reach), h.End, &size))
+		if err == nil {
+			r.notef("%d bytes", size)
+		}
+		return r, err
 	}
 }
 

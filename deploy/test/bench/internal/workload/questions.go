@@ -13,7 +13,18 @@ import (
 // Questions asks one question again and again, and expects whole answers that have some texts. It sets size to that of
 // the last.
 func Questions(s *target.Services, e *target.Events, path string, expect []string, size *int) load.Spec {
-	request := e.GetPath(nil, path)
+	return Repeated(s, e.GetPath(nil, path), expect, size)
+}
+
+// Overview asks the tool of that name for agents, which counts all events of a range.
+func Overview(s *target.Services, e *target.Events, from, to time.Time, size *int) load.Spec {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"events_overview","arguments":{"from":%q,"to":%q}}}`,
+		from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
+	return Repeated(s, e.Request("POST", "/mcp", "Content-Type: "+target.JSONType+"\r\n", body), []string{"; complete", "reason: "}, size)
+}
+
+// Repeated sends one request again and again, as [Questions] does.
+func Repeated(s *target.Services, request []byte, expect []string, size *int) load.Spec {
 	return load.Spec{
 		Addr: s.API(), Secure: s.TLS, Conns: 1,
 		Next: func(dst []byte, _ int) []byte { return append(dst, request...) },
