@@ -3,7 +3,9 @@ package api_test
 import (
 	"context"
 	"encoding/base64"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/resource"
 	"tidings.example/eventsvc/internal/basic"
+	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/bearer"
 )
 
@@ -128,5 +131,41 @@ func TestBasicAnswers(t *testing.T) {
 				t.Errorf("asked %q", asked)
 			}
 		}
+	}
+}
+
+// roundTrip answers requests for tokens.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// BenchmarkPassword compares a request with a user and a password, whose token is kept, with the same request with a token.
+func BenchmarkPassword(b *testing.B) {
+	signed := func(ctx context.Context, _ string) (*bearer.Caller, error) {
+		caller, err := verify(ctx, "good")
+		if err == nil {
+			caller.Expires = time.Now().Add(time.Hour)
+		}
+		return caller, err
+	}
+	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Request: r, Body: io.NopCloser(strings.NewReader(`{"access_token":"good","token_type":"Bearer"}`))}, nil
+	})}
+	w := openWorld(b, bolt.Options{}, func(c *api.Config) {
+		c.Basic = basic.New(basic.Config{TokenURL: "https://tokens.example", Client: client, Verify: signed, Log: c.Log}).Verify
+	})
+	w.do("POST", eventsPath, newEvent("a")).must(201)
+	handler := w.handler()
+	for name, authorization := range map[string]string{"token": "Bearer good", "password": basicHeader("grafana", "s3cret")} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				r := httptest.NewRequest("GET", "/query/v1/events?limit=20", nil)
+				r.Header.Set("Authorization", authorization)
+				rec := httptest.NewRecorder()
+				if handler.ServeHTTP(rec, r); rec.Code != 200 {
+					b.Fatal(rec.Code, rec.Body)
+				}
+			}
+		})
 	}
 }
