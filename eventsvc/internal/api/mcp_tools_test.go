@@ -104,7 +104,7 @@ func TestMCPMistakes(t *testing.T) {
 	t.Parallel()
 	w := storyWorld(t, withMCP)
 	for _, c := range []struct{ tool, arguments, text string }{
-		{"events_search", `{"nmae":"x"}`, `argument "nmae": there is none of this name, probably name was meant: events_search has from, to,`},
+		{"events_search", `{"nam":"x"}`, `argument "nam": there is none of this name, probably name was meant: events_search has from, to,`},
 		{"events_search", `{"limit":0}`, "argument limit: must be a whole number from 1 to 100"},
 		{"events_search", `{"limit":101}`, "argument limit: must be"}, {"events_search", `{"limit":"20"}`, "argument limit: must be"},
 		{"events_search", `{"limit":1.5}`, "argument limit: must be"}, {"events_search", `{"kind":7}`, "argument kind: must be a string"},

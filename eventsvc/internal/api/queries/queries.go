@@ -194,16 +194,7 @@ func (r *request) open(ctx context.Context) (err error) {
 	} else if q.Revision, err = r.revision(); err != nil {
 		return err
 	}
-	byField, byLabel := r.given.Get("fieldSelector"), r.given.Get("labelSelector")
-	if err := event.CheckTerms(byField, byLabel, r.MaxTerms); err != nil {
-		return err
-	}
-	if cluster, err := r.cluster(); err != nil {
-		return err
-	} else if cluster != "" { // no endpoint has this parameter and selectors as well
-		byField = string(query.Cluster) + "=" + cluster
-	}
-	if q.Terms, err = query.ParseTerms(byField, byLabel); err != nil {
+	if q.Terms, err = r.terms(); err != nil {
 		return err
 	}
 	if q.Text, err = query.ParseText(r.given.Get("text")); err != nil {
@@ -213,6 +204,20 @@ func (r *request) open(ctx context.Context) (err error) {
 		return err
 	}
 	return r.shot.FindGaps(ctx)
+}
+
+// terms returns what the selectors ask for, or the parameter that selects a cluster: no endpoint has both.
+func (r *request) terms() (query.Terms, error) {
+	byField, byLabel := r.given.Get("fieldSelector"), r.given.Get("labelSelector")
+	if err := event.CheckTerms(byField, byLabel, r.MaxTerms); err != nil {
+		return query.Terms{}, err
+	}
+	if cluster, err := r.cluster(); err != nil {
+		return query.Terms{}, err
+	} else if cluster != "" {
+		byField = string(query.Cluster) + "=" + cluster
+	}
+	return query.ParseTerms(byField, byLabel)
 }
 
 // render returns an event of events/v1 as it is in answers.
