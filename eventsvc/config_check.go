@@ -74,6 +74,12 @@ func (s *serve) checkCertificate() error {
 		return cli.Usagef("--tls-cert-file is set but --listen-https is not: set --listen-https too, or neither")
 	case s.ListenHTTPS == "" && s.TLSSelfSigned:
 		return cli.Usagef("--tls-self-signed is set but --listen-https is not: set --listen-https too, or neither")
+	}
+	return s.checkSelfSigned()
+}
+
+func (s *serve) checkSelfSigned() error {
+	switch {
 	case !s.TLSSelfSigned && s.TLSCAConfigMap.name != "":
 		return cli.Usagef("--tls-ca-configmap has no effect without --tls-self-signed: set both or none")
 	case s.TLSSelfSigned && len(s.TLSHosts) == 0:

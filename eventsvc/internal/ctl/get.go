@@ -70,6 +70,11 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
+	return g.ask(ctx, c, namespace, std, between)
+}
+
+// ask asks once, or with --wait until there is an event, and shows what there is.
+func (g *get) ask(ctx context.Context, c *client.Client, namespace string, std IO, between between) error {
 	for deadline := time.Now().Add(g.Wait); ; {
 		run, err := g.once(ctx, c, namespace, std, between)
 		switch {
