@@ -145,20 +145,11 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	tasks := []func(context.Context) error{trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run, page.run}
-	if s.RulesFile != "" {
-		tasks = append(tasks, (&rulesTeller{rules: kept.Current, changed: told, store: db, codec: formats, log: log}).Run)
+	optional, err := s.optionalTasks(db, &rulesTeller{rules: kept.Current, changed: told, store: db, codec: formats, log: log}, log, registry)
+	if err != nil {
+		return err
 	}
-	if s.ObservedMetrics > 0 {
-		tasks = append(tasks, eventmetrics.New(db, s.ObservedMetrics, log, registry).Run)
-	}
-	if s.TLSCAConfigMap.name != "" {
-		tell, err := s.tellAuthority(log)
-		if err != nil {
-			return err
-		}
-		tasks = append(tasks, tell)
-	}
+	tasks := append([]func(context.Context) error{trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run, page.run}, optional...)
 	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
 	return service.Run(ctx, service.Config{
 		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: s.endpoints(std, log, handler, management, certificate)},
@@ -166,6 +157,24 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		Tasks:  tasks,
 		Drain:  server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
+}
+
+// optionalTasks returns what runs in the background by some settings only.
+func (s *serve) optionalTasks(db engine, teller *rulesTeller, log *slog.Logger, registry *prometheus.Registry) (tasks []func(context.Context) error, err error) {
+	if s.RulesFile != "" {
+		tasks = append(tasks, teller.Run)
+	}
+	if s.ObservedMetrics > 0 {
+		tasks = append(tasks, eventmetrics.New(db, s.ObservedMetrics, log, registry).Run)
+	}
+	if s.TLSCAConfigMap.name != "" {
+		tell, err := s.tellAuthority(log)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, tell)
+	}
+	return tasks, nil
 }
 
 // begin checks the settings and begins the log. It returns the settings as config print shows them.

@@ -53,14 +53,8 @@ series, else lastTimestamp, else firstTimestamp, else eventTime, else the creati
 
 // Run lists the events.
 func (g *get) Run(ctx context.Context, std IO) error {
-	if err := g.check(); err != nil {
+	if err := g.checkFlags(); err != nil {
 		return err
-	}
-	if g.Wait < 0 {
-		return cli.Usagef("--wait %s is negative: set a duration such as 60s", g.Wait)
-	}
-	if g.Last < 0 {
-		return cli.Usagef("--last %d is negative: set a number of events", g.Last)
 	}
 	between, err := g.between(time.Now())
 	if err != nil {
@@ -91,6 +85,17 @@ func (g *get) ask(ctx context.Context, c *client.Client, namespace string, std I
 			return err
 		}
 	}
+}
+
+// checkFlags checks what can be wrong before a server is asked.
+func (g *get) checkFlags() error {
+	if g.Wait < 0 {
+		return cli.Usagef("--wait %s is negative: set a duration such as 60s", g.Wait)
+	}
+	if g.Last < 0 {
+		return cli.Usagef("--last %d is negative: set a number of events", g.Last)
+	}
+	return g.check()
 }
 
 // askAgain is how often --wait asks.

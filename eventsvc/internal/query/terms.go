@@ -55,27 +55,8 @@ func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
 	}
 	var rest event.Selector
 	for _, r := range byField {
-		for _, v := range r.Values {
-			if strings.Count(v, "*") > maxStars {
-				return t, invalid("fieldSelector", "the pattern of %s has more than %d *: leave some out", r.Field, maxStars)
-			}
-		}
-		if d, ok := fieldOf[r.Field]; ok {
-			t.dimensions = append(t.dimensions, term{d, r})
-			if d == Reason && !r.Not && len(r.Values) == 1 && !strings.Contains(r.Values[0], "*") {
-				t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Values[0]})
-			}
-			continue
-		}
-		if len(r.Values) > 1 && !r.Not {
-			return t, invalid("fieldSelector", "%s can have one value only: in with several is for %s", r.Field, Names(Indexed))
-		}
-		for _, v := range r.Values {
-			one, err := fieldRequirement(r.Field, v, r.Not)
-			if err != nil {
-				return t, err
-			}
-			rest.Fields = append(rest.Fields, one)
+		if err := t.addField(r, &rest); err != nil {
+			return t, err
 		}
 	}
 	required, _ := byLabel.Requirements()
@@ -90,6 +71,33 @@ func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
 		t.Rest = &rest
 	}
 	return t, nil
+}
+
+// addField adds a term on a field: to the dimensions if it is one of them, else to the rest.
+func (t *Terms) addField(r event.Term, rest *event.Selector) error {
+	for _, v := range r.Values {
+		if strings.Count(v, "*") > maxStars {
+			return invalid("fieldSelector", "the pattern of %s has more than %d *: leave some out", r.Field, maxStars)
+		}
+	}
+	if d, ok := fieldOf[r.Field]; ok {
+		t.dimensions = append(t.dimensions, term{d, r})
+		if d == Reason && !r.Not && len(r.Values) == 1 && !strings.Contains(r.Values[0], "*") {
+			t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Values[0]})
+		}
+		return nil
+	}
+	if len(r.Values) > 1 && !r.Not {
+		return invalid("fieldSelector", "%s can have one value only: in with several is for %s", r.Field, Names(Indexed))
+	}
+	for _, v := range r.Values {
+		one, err := fieldRequirement(r.Field, v, r.Not)
+		if err != nil {
+			return err
+		}
+		rest.Fields = append(rest.Fields, one)
+	}
+	return nil
 }
 
 // fieldRequirement reads a term on a field that is no dimension.
