@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -18,10 +19,23 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kustomized are the objects of a directory of deploy/kubernetes.
-func kustomized(t *testing.T, folder string) (all []runtime.Object) {
+// kustomized are the objects of a directory of deploy/kubernetes, with components.
+func kustomized(t *testing.T, folder string, components ...string) (all []runtime.Object) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "kubectl", "kustomize", root+"/deploy/kubernetes/"+folder).Output()
+	overlay := t.TempDir()
+	base, err := filepath.Abs(root + "/deploy/kubernetes")
+	if err == nil {
+		base, err = filepath.Rel(overlay, base)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := "resources: [" + base + "/" + folder + "]\ncomponents:\n"
+	for _, c := range components {
+		text += "  - " + base + "/" + c + "\n"
+	}
+	writeFile(t, filepath.Join(overlay, "kustomization.yaml"), text)
+	out, err := exec.CommandContext(t.Context(), "kubectl", "kustomize", overlay).Output()
 	if err != nil {
 		t.Fatalf("kubectl kustomize %s: %v", folder, err)
 	}
@@ -125,4 +139,39 @@ func TestKustomize(t *testing.T) {
 	if diff := cmp.Diff(pod(theirs.Template.Spec).Containers[0].SecurityContext, pod(ours.Template.Spec).Containers[0].SecurityContext); diff != "" || *ours.Replicas != *theirs.Replicas {
 		t.Errorf("tokensvc (-bases +chart):\n%s", diff)
 	}
+}
+
+// TestTokens: eventsvc trades passwords where tokensvc runs beside it, in the chart and in the component of the bases, and
+// nowhere else. It takes the settings of the component.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	const name = "EVENTSVC_BASIC_TOKEN_URL"
+	traded := func(all []runtime.Object) string {
+		env := find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec.Containers[0].Env
+		i := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
+		if i < 0 {
+			return ""
+		}
+		return env[i].Value
+	}
+	const beside = "http://tokensvc/oauth2/token"
+	for set, values := range valueSets(t) {
+		want := ""
+		if values["tokensvc"] != nil {
+			want = beside
+		}
+		if got := traded(objects(t, values)); got != want {
+			t.Errorf("%s: %s is %q, want %q", set, name, got, want)
+		}
+	}
+	bases := kustomized(t, "eventsvc/production", "eventsvc/tokensvc")
+	if got := traded(bases); got != beside {
+		t.Errorf("bases: %s is %q", name, got)
+	}
+	if got := traded(kustomized(t, "eventsvc/production")); got != "" {
+		t.Errorf("bases without tokensvc: %s is %q", name, got)
+	}
+	server := &find[*appsv1.StatefulSet](t, bases, "eventsvc").Spec.Template.Spec
+	env := environment(t, t.TempDir(), bases, server, server.Containers[0])
+	run(t, "bases", append(env, "EVENTSVC_ISSUER=https://tokens.example.com"), "", "eventsvc", "config", "print")
 }

@@ -65,6 +65,12 @@ func TestManifests(t *testing.T) {
 			}
 		}
 	})
+	t.Run("eventsvc/tokensvc", func(t *testing.T) {
+		t.Parallel()
+		rendered := renderWith(t, "eventsvc/production", "eventsvc/tokensvc")
+		checkWorkload(t, rendered)
+		expect(t, rendered, "value: http://tokensvc/oauth2/jwks", "value: http://tokensvc/oauth2/token")
+	})
 	t.Run("eventsvc/replicas", func(t *testing.T) {
 		t.Parallel()
 		rendered := renderWith(t, "eventsvc/production", "eventsvc/replicas")
