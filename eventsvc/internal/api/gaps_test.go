@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -106,5 +107,53 @@ func TestForgedGaps(t *testing.T) {
 				w.start()
 			}
 		})
+	}
+}
+
+// TestMCPGaps: the first line of each tool has the gaps in its range that the caller may know of, and counts those beyond five.
+func TestMCPGaps(t *testing.T) {
+	t.Parallel()
+	w, _ := newPolicyWorld(t, fullMatrixPolicy(), withMCP, func(c *api.Config) { c.Now = func() time.Time { return storyEnd } })
+	report := func(name, minute string) {
+		w.as("root", "POST", "/apis/events.k8s.io/v1/namespaces/team-a/events", gapReport(name, minute, "")).must(201)
+	}
+	head := func(caller, tool, arguments string) string {
+		text, failed := w.tool(caller, tool, arguments)
+		line, _, _ := strings.Cut(text, "\n")
+		if failed || !strings.HasPrefix(line, "range ") {
+			t.Errorf("%s: %s", tool, text)
+		}
+		return line
+	}
+	const said = "; GAP 2026-03-04T12:20:00Z..2026-03-04T12:30:00Z east (events may be missing); "
+	report("gap", "30")
+	for _, tool := range mcpTools {
+		arguments := `{"from":"-1h"}`
+		if tool == "events_object" {
+			arguments = `{"from":"-1h","uid":"none"}`
+		}
+		if line := head("root", tool, arguments); !strings.Contains(line, said) || strings.Contains(line, "no known gaps") {
+			t.Errorf("%s: %s", tool, line)
+		}
+	}
+	if line := head("team", "events_search", "{}"); !strings.Contains(line, said+"you may list: ") {
+		t.Error(line)
+	}
+	if line := head("root", "events_search", `{"from":"-10m"}`); !strings.Contains(line, "; no known gaps; ") {
+		t.Errorf("another range: %s", line)
+	}
+	elsewhere := strings.NewReplacer("team-a", "default", "east", "west").Replace(gapReport("gap", "30", ""))
+	w.as("root", "POST", "/apis/events.k8s.io/v1/namespaces/default/events", elsewhere).must(201)
+	for caller, knows := range map[string]bool{"root": true, "team": false} {
+		if line := head(caller, "events_search", "{}"); strings.Contains(line, " west ") != knows || !strings.Contains(line, " east ") {
+			t.Errorf("a gap of a namespace that %s may list: %v: %s", caller, knows, line)
+		}
+	}
+	for i := range 5 {
+		report(fmt.Sprint("gap-", i), fmt.Sprint(40+i))
+	}
+	line := head("root", "events_search", "{}")
+	if strings.Count(line, "; GAP ") != 5 || !strings.Contains(line, "and 2 GAPS more, the last until 2026-03-04T12:44:00Z; all namespaces; ") {
+		t.Error(line)
 	}
 }
