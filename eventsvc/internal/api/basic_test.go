@@ -134,6 +134,52 @@ func TestBasicAnswers(t *testing.T) {
 	}
 }
 
+// TestBasicMCP: agents may send a user and a password too. A refusal leads to the document of /mcp, before it says anything of
+// the request.
+func TestBasicMCP(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, withMCP, withPasswords(nil))
+	const document = `Bearer resource_metadata="https://events.example/.well-known/oauth-protected-resource/mcp"`
+	challenge := `Basic realm="eventsvc", charset="UTF-8"`
+	for name, c := range map[string]struct {
+		header     string
+		code       int
+		challenges []string
+	}{
+		"right":          {basicHeader("grafana", "s3cret"), 200, nil},
+		"wrong":          {basicHeader("grafana", "wrong"), 401, []string{document, challenge}},
+		"empty":          {basicHeader("grafana", ""), 401, []string{document, challenge}},
+		"a token":        {basicHeader("any", "e30.e30.e30"), 401, []string{document}},
+		"nothing":        {"", 401, []string{document}},
+		"busy":           {basicHeader("grafana", "busy"), 429, nil},
+		"the endpoint":   {basicHeader("grafana", "down"), 503, nil},
+		"another client": {"Bearer good", 200, nil},
+	} {
+		headers := append(modernHeaders("tools/call", "events_search"), "Authorization", c.header)
+		a := w.do("POST", "/mcp", modern("tools/call", calling("events_search", "{}")), headers...)
+		if a.code != c.code || !slices.Equal(a.header["Www-Authenticate"], c.challenges) {
+			t.Errorf("%s: %d %v: %s", name, a.code, a.header["Www-Authenticate"], a.body)
+			continue
+		}
+		if c.code != 200 {
+			continue
+		}
+		if text, failed := toolText(t, a.body); failed || !strings.HasPrefix(text, "range ") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+	w.do("GET", "/mcp", "", "Authorization", basicHeader("grafana", "wrong")).must(401)
+	w.do("GET", "/mcp", "", "Authorization", basicHeader("grafana", "s3cret")).must(405)
+	w.do("POST", "/mcp/x", "", "Authorization", basicHeader("grafana", "s3cret")).must(401)
+	for path, want := range map[string]int{"": 200, "/mcp": 200} {
+		w.do("GET", resource.WellKnown+path, "").must(want)
+	}
+	off := newWorld(t, withPasswords(nil))
+	off.do("GET", resource.WellKnown, "").must(200)
+	off.do("GET", resource.WellKnown+"/mcp", "").must(404)
+	off.do("POST", "/mcp", "{}", "Authorization", basicHeader("grafana", "s3cret")).must(404)
+}
+
 // roundTrip answers requests for tokens.
 type roundTrip func(*http.Request) (*http.Response, error)
 

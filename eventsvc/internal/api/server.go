@@ -71,7 +71,7 @@ type Config struct {
 	Basic func(ctx context.Context, user, password, source string) (*bearer.Caller, error)
 	// Source finds that address. Nil: it is the peer of the connection.
 	Source func(*http.Request) string
-	// Resource says where clients get tokens. Its zero value says nothing.
+	// Resource says where clients get tokens. Its zero value says nothing. Its MCP is that of this Config.
 	Resource resource.Config
 	// Policy returns who may do what now.
 	Policy func() *policy.Policy
@@ -151,6 +151,7 @@ func New(c Config) (*Server, error) {
 	}
 	c.Store, c.Timeline = access.Store(c.Store), access.Timeline(c.Timeline)
 	groups := discovery.Groups(c.Codec)
+	c.Resource.MCP = c.MCP
 	documents, err := resource.New(c.Resource)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,7 @@
 //
 // # Contract
 //
-// [Server] serves one document for the whole API and one for [MCP]: a client compares the member resource with the URL that
+// [Server] serves one document for the whole API, and one for [MCP] if agents are served: a client compares the member resource with the URL that
 // it has called, to the letter, so one document cannot stand for both. [Server.Metadata] is the URL that a challenge names.
 // There are no documents, and challenges name none, without a public URL or while there is no authorization server.
 //
@@ -38,6 +38,7 @@ type Config struct {
 	Issuers       func() []string // URLs of authorization servers, the preferred one first: many clients ask no other
 	Scopes        []string        // that clients should ask for; empty: clients ask for what they are registered for
 	Documentation string          // URL of a page for people; empty: none
+	MCP           bool            // whether there is a document for [MCP]
 }
 
 // Identifiers returns the resources of a service with this public URL, by which tokens may name it (RFC 8707): none if
@@ -79,12 +80,12 @@ func (s *Server) Metadata(path string) string {
 	if s.PublicURL == "" || len(s.Issuers()) == 0 {
 		return ""
 	}
-	return s.site + WellKnown + s.path + below(path)
+	return s.site + WellKnown + s.path + s.below(path)
 }
 
 // below returns what the resource that a path of the API belongs to has behind the public URL.
-func below(path string) string {
-	if path == MCP {
+func (s *Server) below(path string) string {
+	if s.MCP && path == MCP {
 		return MCP
 	}
 	return ""
@@ -103,7 +104,7 @@ func (s *Server) Scope(path, scope string) string {
 // ServeHTTP answers GET and HEAD for [WellKnown] and what is below it. No token is needed: the documents are for clients that have none.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutPrefix(r.URL.EscapedPath(), WellKnown+s.path)
-	if !ok || name != below(name) || s.Metadata(name) == "" {
+	if !ok || name != s.below(name) || s.Metadata(name) == "" {
 		http.NotFound(w, r)
 		return
 	}

@@ -49,7 +49,7 @@ func TestDocuments(t *testing.T) {
 		},
 		"": {"": "", "/mcp": ""},
 	} {
-		s := newServer(t, resource.Config{PublicURL: public, Issuers: tokens, Documentation: public + "/console/help/"})
+		s := newServer(t, resource.Config{PublicURL: public, Issuers: tokens, Documentation: public + "/console/help/", MCP: true})
 		for path, want := range documents {
 			rec := get(s, "GET", resource.WellKnown+path)
 			if want == "" {
@@ -82,7 +82,7 @@ func TestDocuments(t *testing.T) {
 // TestMethods: HEAD has the header of GET, the ETag saves the body, and nothing else is answered.
 func TestMethods(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, resource.Config{PublicURL: "https://events.example", Issuers: tokens})
+	s := newServer(t, resource.Config{PublicURL: "https://events.example", Issuers: tokens, MCP: true})
 	whole := get(s, "GET", resource.WellKnown)
 	etag := whole.Header().Get("ETag")
 	if rec := get(s, "HEAD", resource.WellKnown); rec.Code != 200 || rec.Body.Len() > 0 || rec.Header().Get("Content-Length") != whole.Header().Get("Content-Length") {
@@ -106,7 +106,7 @@ func TestMethods(t *testing.T) {
 func TestIssuersFollowed(t *testing.T) {
 	t.Parallel()
 	var issuers []string
-	s := newServer(t, resource.Config{PublicURL: "https://events.example", Issuers: func() []string { return issuers }})
+	s := newServer(t, resource.Config{PublicURL: "https://events.example", Issuers: func() []string { return issuers }, MCP: true})
 	if rec := get(s, "GET", resource.WellKnown); rec.Code != http.StatusNotFound || s.Metadata("/mcp") != "" || s.Scope("", "events") != "events" {
 		t.Errorf("without an issuer: %d, %q, %q", rec.Code, s.Metadata("/mcp"), s.Scope("", "events"))
 	}
@@ -136,5 +136,16 @@ func TestScopes(t *testing.T) {
 	with := newServer(t, c)
 	if body := get(with, "GET", resource.WellKnown).Body.String(); !strings.Contains(body, `"scopes_supported":["events"]`) || with.Scope("", "events") != "events" {
 		t.Errorf("%s, %q", body, with.Scope("", "events"))
+	}
+}
+
+// TestWithoutMCP: where agents are not served, only the document of the whole API is there.
+func TestWithoutMCP(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, resource.Config{PublicURL: "https://events.example", Issuers: tokens})
+	for path, want := range map[string]int{"": 200, "/mcp": 404} {
+		if rec := get(s, "GET", resource.WellKnown+path); rec.Code != want {
+			t.Errorf("%q: %d %s", path, rec.Code, rec.Body)
+		}
 	}
 }
