@@ -228,6 +228,13 @@ func TestSchemaRefuses(t *testing.T) {
 		"tokensvc: {enabled: true}":                                 "/tokensvc/publicURL",
 		"signIn: {issuer: 'http://a.example'}":                      "/signIn/issuer",
 		"signIn: {issuer: 'https://a.example'}":                     "/signIn/clientID",
+		"rules: [{name: a}]":                                        "/rules/0",
+		"rules: [{name: a, drop: true, keep: 1h}]":                  "/rules/0",
+		"rules: [{name: A, drop: true}]":                            "/rules/0/name",
+		"rules: [{name: a, drop: false}]":                           "/rules/0/drop",
+		"rules: [{name: a, keep: long}]":                            "/rules/0/keep",
+		"rules: [{name: a, keep: 7}]":                               "/rules/0/keep",
+		"rules: [{name: a, drop: true, reason: Killing}]":           "/rules/0",
 		"monitoring: {enabled: 'yes'}":                              "/monitoring/enabled",
 		"tokensvc: {enabled: true, publicURL: 'https://a.example'}": "tokensvc has no clients",
 	} {

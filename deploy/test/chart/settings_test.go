@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,35 @@ func TestSettings(t *testing.T) {
 		if values["tokensvc"] != nil {
 			issuer := &find[*appsv1.Deployment](t, all, "tokensvc").Spec.Template.Spec
 			run(t, name, environment(t, t.TempDir(), all, issuer, issuer.Containers[0]), "", "tokensvc", "config", "print")
+		}
+	}
+}
+
+// TestRules: eventsvc and the mirror are given the same file of rules, in a directory that the kubelet keeps up to date. What is in
+// it is what the chart was given: eventsvc refuses it if it cannot be.
+func TestRules(t *testing.T) {
+	t.Parallel()
+	for where, why := range map[string]string{"reason=Killing": "", "colour=red": "colour"} {
+		all := objects(t, map[string]any{"rules": []any{map[string]any{"name": "killing", "where": where, "keep": "24h"}}})
+		server := &find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec
+		copier := &find[*appsv1.Deployment](t, all, "eventsvc-mirror").Spec.Template.Spec
+		for _, spec := range []*corev1.PodSpec{server, copier} {
+			c := spec.Containers[0]
+			if !slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "rules" && m.SubPath == "" }) {
+				t.Errorf("%s: the rules are not mounted as a directory", c.Name)
+			}
+			env := environment(t, t.TempDir(), all, spec, c)
+			i := slices.IndexFunc(env, func(v string) bool { return strings.HasPrefix(v, "EVENTSVC_RULES_FILE=") })
+			if i < 0 {
+				t.Fatalf("%s has no file of rules: %v", c.Name, env)
+			}
+			text, err := os.ReadFile(strings.TrimPrefix(env[i], "EVENTSVC_RULES_FILE="))
+			if err != nil || !strings.Contains(string(text), "where: "+where+"\n") {
+				t.Errorf("%s: %v\n%s", c.Name, err, text)
+			}
+			if spec == server {
+				run(t, where, env, why, "eventsvc", "config", "print")
+			}
 		}
 	}
 }

@@ -229,6 +229,7 @@ func TestDocumentation(t *testing.T) {
 		"docs/how-to/certificates.md":  {"a new authority"},
 		"docs/how-to/limit-space.md":   {"events of", "retention: 72h0m0s", "# file", "store_retention_lag_seconds"},
 		"docs/how-to/full-disk.md":     {"healthy", "store_full 0"},
+		"docs/how-to/keep-and-drop.md": {"keep-failures", "noise", "killing"},
 		"docs/how-to/upgrade.md":       {"eventsvc "},
 		"docs/how-to/troubleshoot.md": {"[+]store ok", "\naccepted\n", "the slash counts", "another audience", `role "events:admin"`, "not allowed",
 			"job/nightly", "no problem found"},
