@@ -9,6 +9,8 @@ require (
 	github.com/chromedp/cdproto v0.159.3
 	// console: drives a browser
 	github.com/chromedp/chromedp v0.23.0
+	// agents: finds and verifies the keys of tokensvc as most programs do
+	github.com/coreos/go-oidc/v3 v3.21.0
 	// e2e: serves the documents of service-account tokens as kube-apiserver does
 	github.com/emicklei/go-restful/v3 v3.13.0
 	// console: keys of the OpenID provider

@@ -1,5 +1,5 @@
 // Package agents_test runs the Go SDK of the Model Context Protocol, as it is, against a running eventsvc: in both eras of the
-// protocol, over HTTP and through `eventsvc mcp`.
+// protocol, over HTTP and through `eventsvc mcp`, with tokens that it gets by itself.
 package agents_test
 
 import (
@@ -60,11 +60,23 @@ func build(m *testing.M) (int, error) {
 // services are a running pair.
 type services struct{ tokens, events string } // base URLs
 
-func start(t *testing.T) *services {
+// clients are those of tokensvc. The resource stands for the URL of /mcp.
+const clients = `clients:
+- {client_id: demo, client_name: Demo, client_secret: "{noop}demo-secret", scope: events}
+- {client_id: agent, client_name: Agent, client_secret: "{noop}agent-secret", scope: events, audience: [eventsvc, "RESOURCE"]}
+- {client_id: tool, client_name: Tool, client_secret: "{noop}tool-secret", scope: events, audience: ["RESOURCE"]}
+`
+
+// start runs both services, eventsvc with further settings.
+func start(t *testing.T, settings ...string) *services {
 	t.Helper()
 	tokens, events := testenv.FreeAddr(t), testenv.FreeAddr(t)
-	launch(t, "tokensvc", "TOKENSVC_LISTEN_HTTP="+tokens, "TOKENSVC_LISTEN_ADMIN="+testenv.FreeAddr(t), "TOKENSVC_CLIENTS_FILE="+filepath.Join(root, "deploy/local/clients.yaml"))
-	launch(t, "eventsvc", "EVENTSVC_LISTEN_HTTP="+events, "EVENTSVC_LISTEN_ADMIN="+testenv.FreeAddr(t), "EVENTSVC_ISSUER=http://"+tokens, "EVENTSVC_DATA_DIR="+t.TempDir())
+	registered := filepath.Join(t.TempDir(), "clients.yaml")
+	if err := os.WriteFile(registered, []byte(strings.ReplaceAll(clients, "RESOURCE", "http://"+events+"/mcp")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	launch(t, "tokensvc", "TOKENSVC_LISTEN_HTTP="+tokens, "TOKENSVC_LISTEN_ADMIN="+testenv.FreeAddr(t), "TOKENSVC_CLIENTS_FILE="+registered)
+	launch(t, "eventsvc", append([]string{"EVENTSVC_LISTEN_HTTP=" + events, "EVENTSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t), "EVENTSVC_ISSUER=http://" + tokens, "EVENTSVC_DATA_DIR=" + t.TempDir()}, settings...)...)
 	return &services{"http://" + tokens, "http://" + events}
 }
 
