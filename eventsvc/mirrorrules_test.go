@@ -137,6 +137,16 @@ func TestMirrorDrops(t *testing.T) {
 	if diff := cmp.Diff(wantCounts, counts); diff != "" {
 		t.Errorf("of %d changes (-want +got):\n%s", versions, diff)
 	}
+	code, answer := target.do("GET", "/query/v1/facets?from=-3h", "")
+	told := map[string]int{}
+	for _, d := range answer["dropped"].([]any) {
+		one := d.(map[string]any)
+		n, _ := strconv.Atoi(fmt.Sprint(one["count"]))
+		told[fmt.Sprint(one["rule"])] = n
+	}
+	if diff := cmp.Diff(wantCounts, told); code != 200 || diff != "" {
+		t.Errorf("queries are answered with %d and (-want +got):\n%s", code, diff)
+	}
 	copies := bySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=cluster=a"))
 	for uid, dropped := range missing {
 		if _, copied := copies[uid]; copied == dropped {

@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -162,7 +163,7 @@ func TestChanges(t *testing.T) {
 	b.waitText(".change-form .error", "Write it as")
 }
 
-// TestGaps: times in which a mirror was away, and those before history began, are drawn as such.
+// TestGaps: times in which a mirror was away, and those before history began, are drawn as such. What its rules dropped is said once.
 func TestGaps(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -172,12 +173,20 @@ func TestGaps(t *testing.T) {
 	gap.Reason, gap.ReportingController = "MirrorGap", "tidings.example/mirror"
 	gap.Annotations = map[string]string{"mirror.tidings.example/gap-from": from.Format(time.RFC3339), "mirror.tidings.example/gap-to": to.Format(time.RFC3339)}
 	s.create(t, gap)
+	drop := event("default", "drop")
+	drop.Reason, drop.ReportingController, drop.Annotations = "EventsDropped", "tidings.example/mirror", maps.Clone(gap.Annotations)
+	drop.Annotations["mirror.tidings.example/dropped-rule"], drop.Annotations["mirror.tidings.example/dropped-count"] = "noise", "1204"
+	s.create(t, drop)
 	b := openTab(t, s)
 	b.open("/console/#/overview?from=-1h")
 	b.signIn(admin)
 	b.waitText(".readout", "occurrences")
 	b.wait(`document.querySelector(".before") || document.querySelector(".gap")`)
 	b.shot("gaps")
+	b.waitText(".histogram .note", "by noise")
+	if n := b.count(".histogram .note"); n != 1 {
+		t.Errorf("%d notes", n)
+	}
 	if n := b.count(".gap"); n != 1 {
 		t.Errorf("%d gaps are drawn", n)
 	}

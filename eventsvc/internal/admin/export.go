@@ -103,7 +103,7 @@ func (x *exporter) changes(ctx context.Context, after uint64, open Open) error {
 // annotate adds to the last line that the server does not believe the gap that its event seems to report, and the
 // version that its event had elsewhere.
 func (x *exporter) annotate(a event.Attributes) {
-	if _, believed := a.Gap(); !believed && string(a.Field(event.Reason)) == event.GapReason {
+	if _, believed := a.Gap(); !believed && a.ClaimsGap() {
 		x.buf = append(bytes.TrimSuffix(x.buf, []byte("}\n")), `,"believed":false}`+"\n"...)
 	}
 	if version := a.Version(); version > 0 {

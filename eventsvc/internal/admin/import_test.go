@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +119,37 @@ func (f files) gaps(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return len(gaps)
+}
+
+// dropped returns the rules of which it is believed what they dropped.
+func (f files) dropped(t *testing.T) (rules []string) {
+	t.Helper()
+	q := store.TimeQuery{Range: store.Range{To: noon.Add(time.Hour)}, Selector: &event.Selector{Dropped: true}}
+	_, err := f.db.Timeline().Observed(t.Context(), q, func(v *store.View, _ store.Moment) bool {
+		g, _ := v.Attributes.Gap()
+		rules = append(rules, g.Rule)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rules
+}
+
+// TestDropped: an import believes what a rule is said to have dropped as it believes gaps.
+func TestDropped(t *testing.T) {
+	t.Parallel()
+	from := newFiles(t, bolt.Options{})
+	for name, believed := range map[string]bool{"true": true, "forged": false} {
+		ev := newReport(name)
+		ev.Reason, ev.Annotations[event.DroppedRule], ev.Annotations[event.DroppedCount] = event.DroppedReason, name, "3"
+		from.put(t, ev, believed)
+	}
+	to := newFiles(t, bolt.Options{})
+	to.load(t, from.export(t, 0))
+	if rules := to.dropped(t); !slices.Equal(rules, []string{"true"}) || to.gaps(t) != 0 {
+		t.Errorf("%v, and %d gaps", rules, to.gaps(t))
+	}
 }
 
 // TestGaps: an import believes the reports of gaps in a file, but for those that the exporting server did not believe. So

@@ -110,6 +110,66 @@ func TestForgedGaps(t *testing.T) {
 	}
 }
 
+// dropReport is an event that reports what a rule of the cluster east dropped in an hour of the day of queries.
+func dropReport(name, rule string, hour, count int) string {
+	at := func(hour int) string { return fmt.Sprintf("2026-03-04T%02d:00:00Z", hour) }
+	return strings.NewReplacer("MirrorGap", "EventsDropped", "12:30:00.000000", fmt.Sprintf("%02d:59:59.000000", hour),
+		`"annotations":{`, fmt.Sprintf(`"annotations":{"mirror.tidings.example/dropped-rule":%q,"mirror.tidings.example/dropped-count":"%d",`, rule, count),
+		"2026-03-04T12:20:00Z", at(hour), "2026-03-04T12:30:00Z", at(hour+1)).Replace(gapReport(name, "30", ""))
+}
+
+// TestForgedDropped: what a rule dropped is told as gaps are: of writers who may create in every namespace, and to those who may
+// list the namespace. Any number of forged reports changes nothing of that.
+func TestForgedDropped(t *testing.T) {
+	t.Parallel()
+	const all = "/apis/events.k8s.io/v1/namespaces/team-a/events"
+	w, _ := newPolicyWorld(t, fullMatrixPolicy(), withMCP, func(c *api.Config) { c.Now = func() time.Time { return storyEnd } })
+	dropped := func(caller, path string) any {
+		answer := w.as(caller, "GET", path, "").must(200)
+		if answer.at("partial") != false || len(answer.at("gaps").([]any)) > 0 {
+			t.Errorf("partial %v, gaps %v", answer.at("partial"), answer.at("gaps"))
+		}
+		return answer.object()["dropped"]
+	}
+	sum := func(rule, from, to string, count int) any {
+		return map[string]any{"from": "2026-03-04T" + from + ":00:00Z", "to": "2026-03-04T" + to + ":00:00Z", "cluster": "east", "rule": rule, "count": float64(count)}
+	}
+	put := func(caller, name, rule string, hour, count int) {
+		if r := w.as(caller, "PUT", all+"/"+name, dropReport(name, rule, hour, count)); r.code != 200 && r.code != 201 {
+			t.Fatal(r.code, string(r.body))
+		}
+	}
+	w.as("root", "POST", all, newEvent("ordinary", `"metadata":{"name":"ordinary"}`, `"eventTime":"2026-03-04T08:00:00.000000Z"`, `"regarding":{"namespace":"team-a"}`)).must(201)
+	put("team", "forged", "killing", 12, 5)
+	equal(t, dropped("root", queryPath("facets")), nil)
+	put("root", "a", "noise", 12, 5)
+	for i := range 300 {
+		put("team", fmt.Sprint("forged-", i), "killing", 12, 5)
+	}
+	for range 2 { // before and after a restart
+		equal(t, dropped("root", queryPath("facets")), any([]any{sum("noise", "12", "13", 5)}))
+		w.stop()
+		w.start()
+	}
+	put("root", "a", "noise", 12, 7)
+	put("root", "b", "noise", 11, 30)
+	put("root", "c", "calm", 11, 1)
+	put("root", "d", "early", 9, 1)
+	want := []any{sum("calm", "11", "12", 1), sum("noise", "11", "13", 37)}
+	equal(t, dropped("root", queryPath("events", "from", "-90m")), any(want))
+	equal(t, dropped("team", queryPath("histogram", "from", "-90m", "namespace", "team-a")), any(want))
+	equal(t, dropped("root", queryPath("facets", "from", "-10m")), any([]any{sum("noise", "12", "13", 7)}))
+	equal(t, dropped("root", queryPath("facets", "from", "-90m", "namespace", "default")), nil)
+	text, failed := w.tool("root", "events_search", `{"from":"-10m"}`)
+	if line, _, _ := strings.Cut(text, "\n"); failed || !strings.Contains(line, "; DROPPED by rule noise: 7 in 2026-03-04T12:00:00Z..2026-03-04T13:00:00Z east (not stored); all namespaces; ") {
+		t.Error(line)
+	}
+	w.as("team", "PATCH", all+"/a", `{"metadata":{"labels":{"seen":"yes"}}}`, "Content-Type", "application/merge-patch+json").must(200)
+	equal(t, dropped("root", queryPath("facets")), any([]any{sum("noise", "12", "13", 7)}))
+	put("team", "a", "noise", 12, 8)
+	equal(t, dropped("root", queryPath("facets")), nil)
+}
+
 // TestMCPGaps: the first line of each tool has the gaps in its range that the caller may know of, and counts those beyond five.
 func TestMCPGaps(t *testing.T) {
 	t.Parallel()

@@ -19,6 +19,11 @@ type answer struct {
 		From, To time.Time
 		Cluster  string
 	}
+	Dropped []struct { // by rules of mirrors
+		From, To      time.Time
+		Cluster, Rule string
+		Count         int64
+	}
 	Namespaces    []string // to which the answer is restricted, by the rights of the caller or by the question
 	Partial       bool
 	PartialReason string
@@ -131,6 +136,9 @@ func (a *answer) with(page *answer) *answer {
 		a.Partial, a.PartialReason = true, page.PartialReason
 		a.Whole["partial"], a.Whole["partialReason"] = page.Whole["partial"], page.Whole["partialReason"]
 	}
+	if a.Dropped == nil && page.Dropped != nil { // the others are of the same range
+		a.Dropped, a.Whole["dropped"] = page.Dropped, page.Whole["dropped"]
+	}
 	for _, gap := range page.Gaps {
 		if !slices.Contains(a.Gaps, gap) {
 			a.Gaps = append(a.Gaps, gap)
@@ -157,6 +165,13 @@ func (a *answer) notices(asked bool) (lines []string) {
 	}
 	if len(gaps) > 0 {
 		lines = append(lines, "events may be missing, because the mirror was away: "+atMost(gaps))
+	}
+	var dropped []string
+	for _, d := range a.Dropped {
+		dropped = append(dropped, fmt.Sprintf("%d by %s%s", d.Count, d.Rule, strings.TrimSuffix(" of "+d.Cluster, " of ")))
+	}
+	if len(dropped) > 0 {
+		lines = append(lines, "rules of the mirror dropped changes of events in these hours: "+atMost(dropped))
 	}
 	if a.Continue != "" {
 		lines = append(lines, fmt.Sprintf("there are more than these %d: --limit sets how many are shown", a.rows()))

@@ -110,7 +110,7 @@ var answers = map[string]string{
 		{"by":{"reason":"BackOff","object":{"kind":"Pod","namespace":"shop","name":"web-0","uid":"u-1"}},"count":9223372036854775807,
 		 "first":"2026-11-20T10:00:00Z","last":"2026-11-20T15:59:01Z","events":"/query/v1/events?x","sample":{"metadata":{"name":"e"},"note":"Back-off"}},
 		{"by":{"reason":"","object":{"kind":"","namespace":"","name":"","uid":""}},"count":1,"first":"2026-11-20T10:00:00Z","last":"2026-11-20T10:00:00Z","events":""}]}`,
-	"facets": `{` + head + `"gaps":[{"from":"2026-11-20T11:00:00Z","to":"2026-11-20T11:30:30Z","cluster":"a"}],"namespaces":["shop","mail"],"partial":false,"total":1000,
+	"facets": `{` + head + `"gaps":[{"from":"2026-11-20T11:00:00Z","to":"2026-11-20T11:30:30Z","cluster":"a"}],"dropped":[{"from":"2026-11-20T10:00:00Z","to":"2026-11-20T12:00:00Z","cluster":"a","rule":"noise","count":1200},{"from":"2026-11-20T10:00:00Z","to":"2026-11-20T12:00:00Z","cluster":"","rule":"calm","count":1}],"namespaces":["shop","mail"],"partial":false,"total":1000,
 		"facets":{"type":[{"value":"Warning","count":700},{"value":"Normal","count":300}],"reason":[{"value":"BackOff","count":600}],"cluster":[{"value":"","count":1000}],"new":[{"value":"x","count":1}]},
 		"other":{"type":0,"reason":400,"cluster":0}}`,
 	"histogram": `{` + head + `"gaps":[{"from":"2026-11-20T11:20:00Z","to":"2026-11-20T11:40:00Z","cluster":"a"}],"partial":false,"step":"10m","by":["type"],"total":151,"buckets":[

@@ -2,9 +2,11 @@ package event
 
 import (
 	"encoding/binary"
+	"strconv"
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // The mirror reports a time in which it did not watch a cluster as an event with this reason and reporter. Its annotations
@@ -24,73 +26,106 @@ const (
 	DroppedCount  = "mirror.tidings.example/dropped-count"
 )
 
-// Gap is a time in which nobody watched a cluster, in whole seconds, UTC.
+// Gap is a time in which nobody watched a cluster or, if it has a rule, in which that dropped changes of events. Times are in
+// whole seconds, UTC.
 type Gap struct {
 	From, To time.Time
 	Cluster  string
+	Rule     string // "": nobody watched
+	Count    int64  // of the changes that the rule dropped
 }
 
 // GapOf returns the gap that an event reports, whoever wrote it. The copy of an event of a cluster reports none: anybody there
 // may have written it, and the mirror only copies it.
 func GapOf(ev *eventsv1.Event) (g Gap, ok bool) {
-	if _, copied := ev.Annotations[SourceUID]; copied || ev.Reason != GapReason || ev.ReportingController != GapReporter {
+	if _, copied := ev.Annotations[SourceUID]; copied || !reportsGap(ev.Reason) || ev.ReportingController != GapReporter {
 		return g, false
+	}
+	if ev.Reason == DroppedReason {
+		var err error
+		g.Rule = ev.Annotations[DroppedRule]
+		g.Count, err = strconv.ParseInt(ev.Annotations[DroppedCount], 10, 64)
+		if err != nil || g.Count < 1 || len(validation.IsDNS1123Label(g.Rule)) > 0 {
+			return Gap{}, false
+		}
 	}
 	from, err1 := time.Parse(time.RFC3339, ev.Annotations[GapFrom])
 	to, err2 := time.Parse(time.RFC3339, ev.Annotations[GapTo])
 	if err1 != nil || err2 != nil || !from.Before(to) {
-		return g, false
+		return Gap{}, false
 	}
 	second := func(t time.Time) time.Time { return time.Unix(t.Unix(), 0).UTC() }
-	return Gap{From: second(from), To: second(to), Cluster: ev.Labels[ClusterLabel]}, true
+	g.From, g.To, g.Cluster = second(from), second(to), ev.Labels[ClusterLabel]
+	return g, true
 }
+
+// reportsGap reports whether events with a reason may report a [Gap].
+func reportsGap(reason string) bool { return reason == GapReason || reason == DroppedReason }
+
+// ClaimsGap reports whether the event of the attributes seems to report a [Gap], which the server need not believe.
+func (a Attributes) ClaimsGap() bool { return reportsGap(string(a.Field(Reason))) }
 
 // WithGap marks attributes that have an occurrence with the gap that their event reports. The server marks the reports
 // that it believes: no field or label of an event does.
-func (a Attributes) WithGap(g Gap) Attributes {
-	return a.withMarks(g.From.Unix(), g.To.Unix(), a.Version())
-}
+func (a Attributes) WithGap(g Gap) Attributes { return a.withMarks(g, a.Version()) }
 
 // WithVersion notes the version that an imported event had in the store that it came from, so that an older one that
 // is imported later does not replace it.
 func (a Attributes) WithVersion(version uint64) Attributes {
-	g, ok := a.Gap()
-	if !ok {
-		return a.withMarks(0, 0, version)
-	}
-	return a.withMarks(g.From.Unix(), g.To.Unix(), version)
+	g, _, _ := a.marks()
+	return a.withMarks(g, version)
 }
 
-// withMarks sets the marks: the times of a gap (varints), equal if there is no gap, and a version (uvarint).
-func (a Attributes) withMarks(from, to int64, version uint64) Attributes {
+// withMarks sets the marks: the times of a gap (varints), equal if there is none, a version (uvarint) and, if the gap has a rule,
+// that (length and text) and its count (varint).
+func (a Attributes) withMarks(g Gap, version uint64) Attributes {
 	before := a[:len(a)-len(a.mark())]
 	marked := append(make(Attributes, 0, len(a)+24), before...)
-	return binary.AppendUvarint(binary.AppendVarint(binary.AppendVarint(marked, from), to), version)
+	from, to := int64(0), int64(0)
+	if g.From.Before(g.To) {
+		from, to = g.From.Unix(), g.To.Unix()
+	}
+	marked = binary.AppendUvarint(binary.AppendVarint(binary.AppendVarint(marked, from), to), version)
+	if g.Rule == "" {
+		return marked
+	}
+	return binary.AppendVarint(appendText(marked, g.Rule), g.Count)
 }
 
-// marks returns what withMarks has set.
-func (a Attributes) marks() (from, to int64, version uint64) {
+// marks returns what withMarks has set, but for the cluster of the gap.
+func (a Attributes) marks() (g Gap, version uint64, ok bool) {
 	b := a.mark()
 	from, n := binary.Varint(b)
 	if n <= 0 {
-		return 0, 0, 0
+		return g, 0, false
 	}
 	to, m := binary.Varint(b[n:])
 	if m <= 0 {
-		return 0, 0, 0
+		return g, 0, false
 	}
-	version, _ = binary.Uvarint(b[n+m:])
-	return from, to, version
+	version, v := binary.Uvarint(b[n+m:])
+	if from >= to {
+		return g, version, false
+	}
+	g.From, g.To = time.Unix(from, 0).UTC(), time.Unix(to, 0).UTC()
+	if rest := b[n+m+max(v, 0):]; v > 0 && len(rest) > 0 {
+		rule, rest := cutText(rest)
+		g.Rule = string(rule)
+		g.Count, _ = binary.Varint(rest)
+	}
+	return g, version, true
 }
 
 // Gap returns the gap that the attributes are marked with.
 func (a Attributes) Gap() (g Gap, ok bool) {
-	from, to, _ := a.marks()
-	return Gap{From: time.Unix(from, 0).UTC(), To: time.Unix(to, 0).UTC(), Cluster: a.Get(ClusterLabel)}, from < to
+	if g, _, ok = a.marks(); ok {
+		g.Cluster = a.Get(ClusterLabel)
+	}
+	return g, ok
 }
 
 // Version returns the version that the event had in the store that it came from, 0 if it is not known.
 func (a Attributes) Version() uint64 {
-	_, _, version := a.marks()
+	_, version, _ := a.marks()
 	return version
 }

@@ -65,3 +65,45 @@ func TestGaps(t *testing.T) {
 		t.Errorf("without an occurrence: %+v", got)
 	}
 }
+
+// TestDropped: an event reports what a rule dropped by another reason, a rule and a count. The mark has both, beside a version.
+func TestDropped(t *testing.T) {
+	t.Parallel()
+	dropped := func(change func(*eventsv1.Event)) *eventsv1.Event {
+		return report(func(ev *eventsv1.Event) {
+			ev.Reason, ev.Annotations[DroppedRule], ev.Annotations[DroppedCount] = DroppedReason, "noise-2", "9223372036854775807"
+			change(ev)
+		})
+	}
+	want := Gap{From: time.Date(2026, 3, 4, 8, 0, 0, 0, time.UTC), To: time.Date(2026, 3, 4, 9, 0, 0, 0, time.UTC), Cluster: "east", Rule: "noise-2", Count: 9223372036854775807}
+	ev := dropped(func(*eventsv1.Event) {})
+	if got, ok := GapOf(ev); !ok || got != want {
+		t.Errorf("%+v, %v", got, ok)
+	}
+	for name, change := range map[string]func(*eventsv1.Event){
+		"no rule":  func(ev *eventsv1.Event) { delete(ev.Annotations, DroppedRule) },
+		"a text":   func(ev *eventsv1.Event) { ev.Annotations[DroppedRule] = "ignore all\nprevious" },
+		"no count": func(ev *eventsv1.Event) { delete(ev.Annotations, DroppedCount) },
+		"none":     func(ev *eventsv1.Event) { ev.Annotations[DroppedCount] = "0" },
+		"too many": func(ev *eventsv1.Event) { ev.Annotations[DroppedCount] = "9223372036854775808" },
+		"no begin": func(ev *eventsv1.Event) { delete(ev.Annotations, GapFrom) },
+		"copied":   func(ev *eventsv1.Event) { ev.Annotations[SourceUID] = "1-2-3" },
+	} {
+		if got, ok := GapOf(dropped(change)); ok || got != (Gap{}) {
+			t.Errorf("%s: %+v, %v", name, got, ok)
+		}
+	}
+	only := &Selector{Dropped: true}
+	plain := AttributesOf(ev)
+	for name, c := range map[string]struct {
+		a    Attributes
+		want bool
+	}{
+		"no mark": {plain, false}, "marked": {plain.WithGap(want), true}, "a version": {plain.WithGap(want).WithVersion(7), true},
+		"a version before": {plain.WithVersion(7).WithGap(want), true}, "nobody watched": {plain.WithGap(Gap{From: want.From, To: want.To}), false},
+	} {
+		if got, _ := c.a.Gap(); only.Matches("", "", c.a) != c.want || c.want && got != want || c.a.Version() != 7 && name[0] == 'a' {
+			t.Errorf("%s: %+v, version %d", name, got, c.a.Version())
+		}
+	}
+}

@@ -13,6 +13,8 @@ import (
 type Selector struct {
 	Fields []FieldRequirement
 	Labels []labels.Requirement
+	// Dropped requires that the server believes the event when it reports what a rule dropped: see [Attributes.WithGap].
+	Dropped bool
 }
 
 // FieldRequirement requires that a field has a value or, with Not, that it does not. With
@@ -60,6 +62,10 @@ func (s *Selector) Matches(namespace, name string, a Attributes) bool {
 		if !s.Labels[i].Matches(a) {
 			return false
 		}
+	}
+	if s.Dropped {
+		g, _ := a.Gap()
+		return g.Rule != ""
 	}
 	return true
 }

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	lateDrops   = 2 * time.Hour   // events that are older count in the hour that is so long ago
-	reportEvery = 5 * time.Minute // between reports of an hour that is not over
+	lateDrops   = 2 * time.Hour    // events that are older count in the hour that is so long ago
+	reportEvery = 15 * time.Minute // between reports of an hour that is not over: each is a version that queries look at
 )
 
 // drop is what is counted: the changes that a rule dropped, of events that the source last wrote within an hour.

@@ -51,6 +51,7 @@ type Head struct {
 	Revision uint64
 	Begin    time.Time   // of history
 	Gaps     []event.Gap // in which nobody watched a cluster
+	Dropped  []event.Gap // what each rule dropped, in one time that has all of its hours
 	Partial  []string    // why the answer is not whole; empty: it is
 	// OverEvents is set if counts are those of the events that exist and were last
 	// observed within the range, because the dimensions alone cannot answer.

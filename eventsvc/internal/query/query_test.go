@@ -228,6 +228,53 @@ func TestFindGaps(t *testing.T) {
 	}
 }
 
+// drops is a timeline with so many reports of what one rule dropped, and perhaps more that are not looked at.
+type drops struct {
+	store.Timeline
+	most, visited int
+	more          bool
+}
+
+func (d *drops) Observed(_ context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
+	if !q.Selector.Dropped || !q.From.Equal(noon.Add(-time.Hour)) || !q.To.Equal(noon.Add(2*time.Hour)) {
+		return store.TimePage{}, fmt.Errorf("asked for %+v", q)
+	}
+	a := event.NewAttributes([event.NumFields]string{}, nil).With(event.Occurrence{}).WithGap(event.Gap{From: noon, To: noon.Add(time.Hour), Rule: "noise", Count: 1})
+	for d.visited = 0; d.visited < d.most; {
+		d.visited++
+		if !visit(&store.View{Attributes: a}, store.Moment{}) {
+			return store.TimePage{More: true}, nil
+		}
+	}
+	return store.TimePage{More: d.more}, nil
+}
+
+// TestFindDropped: an answer has one sum for each rule. It looks at 4,096 reports of one page, and says if there are more.
+func TestFindDropped(t *testing.T) {
+	t.Parallel()
+	source := newSource(t, 1)
+	timeline := source.Timeline
+	for _, c := range []struct {
+		most  int
+		more  bool
+		count int
+	}{{3, false, 3}, {3, true, 3}, {5000, false, 4096}} {
+		d := &drops{Timeline: timeline, most: c.most, more: c.more}
+		source.Timeline = d
+		q := everything(t, "")
+		q.From, q.To = noon, noon.Add(time.Hour)
+		shot, err := source.Snapshot(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = shot.FindDropped(t.Context())
+		partly := strings.Contains(shot.Describe(), "only the newest reports of what rules dropped were looked at")
+		if err != nil || len(shot.Dropped) != 1 || shot.Dropped[0].Count != int64(c.count) || d.visited != c.count || partly != (c.more || c.most > c.count) {
+			t.Errorf("%+v: %+v after %d, %q, %v", c, shot.Dropped, d.visited, shot.Describe(), err)
+		}
+	}
+}
+
 // TestFirstVersion: an event that comes with a count is spread between its first and its last
 // observation: evenly over a histogram, at its begin in a group, and also before the store was
 // written to.

@@ -37,7 +37,7 @@ type Timeline interface {
 	// far as they are held, the newest first, until it returns false. It may begin again. It
 	// goes back over a bounded number of versions, and ends where one is damaged.
 	Deleted(ctx context.Context, key Key, visit func(*View) bool) error
-	// Gaps returns the gaps that the marked events of a state report, those that were
+	// Gaps returns the gaps without a rule that the marked events of a state report, those that were
 	// written last first. It looks at so many marked versions at most, and tells whether
 	// there are more.
 	Gaps(ctx context.Context, revision uint64, most int) (gaps []Gap, more bool, err error)

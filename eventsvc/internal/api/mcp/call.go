@@ -179,6 +179,13 @@ func (c *call) covers(t *queries.Table) string {
 	if len(t.Gaps) == 0 {
 		b.WriteString("no known gaps; ")
 	}
+	for i, g := range t.Dropped {
+		if i == mostGaps {
+			fmt.Fprintf(&b, "and DROPPED by %d rules more; ", len(t.Dropped)-i)
+			break
+		}
+		fmt.Fprintf(&b, "DROPPED by rule %s: %d in %s..%s %s (not stored); ", g.Rule, g.Count, queries.Stamp(g.From), queries.Stamp(g.To), token(g.Cluster))
+	}
 	switch {
 	case t.Namespaces == nil:
 		b.WriteString("all namespaces; ")

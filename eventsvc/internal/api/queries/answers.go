@@ -23,6 +23,7 @@ type head struct {
 	Revision      string   `json:"revision"` // a string, as resourceVersions are
 	HistoryFrom   string   `json:"historyFrom"`
 	Gaps          []gap    `json:"gaps"`
+	Dropped       []drop   `json:"dropped,omitempty"`
 	Namespaces    []string `json:"namespaces,omitempty"` // to which the answer is restricted
 	Partial       bool     `json:"partial"`
 	PartialReason string   `json:"partialReason,omitempty"`
@@ -37,6 +38,13 @@ type interval struct {
 type gap struct {
 	interval
 	Cluster string `json:"cluster"`
+}
+
+// drop is what a rule dropped in hours that overlap the range.
+type drop struct {
+	gap
+	Rule  string `json:"rule"`
+	Count int64  `json:"count"`
 }
 
 // counted begins the answers with counts. Counted is what they are of.
@@ -69,6 +77,9 @@ func (r *request) head() head {
 	}
 	for _, g := range h.Gaps {
 		out.Gaps = append(out.Gaps, gap{interval{stamp(g.From), stamp(g.To)}, g.Cluster})
+	}
+	for _, g := range h.Dropped {
+		out.Dropped = append(out.Dropped, drop{gap{interval{stamp(g.From), stamp(g.To)}, g.Cluster}, g.Rule, g.Count})
 	}
 	return out
 }

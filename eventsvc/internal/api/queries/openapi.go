@@ -94,11 +94,12 @@ func schemas() schema {
 	at := schema{"type": "string", "format": "date-time"}
 	head := func(more schema, optional ...string) schema {
 		all := schema{
-			"range": ref("range"), "revision": text, "historyFrom": at, "gaps": list(ref("gap")), "namespaces": list(text),
-			"partial": yes, "partialReason": text, "permalink": text,
+			"range": ref("range"), "revision": text, "historyFrom": at, "gaps": list(ref("gap")), "dropped": list(ref("drop")),
+			"namespaces": list(text),
+			"partial":    yes, "partialReason": text, "permalink": text,
 		}
 		maps.Copy(all, more)
-		return members(all, append(optional, "namespaces", "partialReason")...)
+		return members(all, append(optional, "dropped", "namespaces", "partialReason")...)
 	}
 	kinds := []changes.Kind{changes.New, changes.More, changes.Less, changes.Failing}
 	counted := schema{"type": "string", "enum": []string{ofOccurrences, ofEvents}}
@@ -107,6 +108,7 @@ func schemas() schema {
 		"Status": schema{"type": "object", "description": "Status of Kubernetes."},
 		"range":  members(schema{"from": at, "to": at}),
 		"gap":    members(schema{"from": at, "to": at, "cluster": text}),
+		"drop":   members(schema{"from": at, "to": at, "cluster": text, "rule": text, "count": number}),
 		"value":  members(schema{"value": text, "count": number}),
 		"bucket": members(schema{"start": at, "count": number, "counts": dictionary(schema{}), "other": number}, "counts", "other"),
 		"group": members(schema{

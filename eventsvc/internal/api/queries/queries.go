@@ -203,7 +203,10 @@ func (r *request) open(ctx context.Context) (err error) {
 	if r.shot, err = r.source.Snapshot(ctx, q); err != nil {
 		return err
 	}
-	return r.shot.FindGaps(ctx)
+	if err = r.shot.FindGaps(ctx); err != nil {
+		return err
+	}
+	return r.shot.FindDropped(ctx)
 }
 
 // terms returns what the selectors ask for, or the parameter that selects a cluster: no endpoint has both.

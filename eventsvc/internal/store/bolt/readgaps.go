@@ -39,7 +39,7 @@ func (r *reader) Gaps(ctx context.Context, revision uint64, most int) (gaps []st
 				return err
 			}
 			gap, ok := event.Attributes(e.Attributes).Gap()
-			if !ok || e.Kind == seglog.Deleted { // another term has the same hash
+			if !ok || gap.Rule != "" || e.Kind == seglog.Deleted { // another term has the same hash
 				continue
 			}
 			key := string(e.Key)

@@ -14,7 +14,7 @@ import (
 )
 
 // A Term stands for one thing that a selector can ask for: a field with a value, or a
-// label with one. [Gaps] is one too. It is a hash. What is found by it must be compared with the selector
+// label with one. The marks of a gap have two more. It is a hash. What is found by it must be compared with the selector
 // again, so that two things with one hash cost time and nothing else.
 type Term uint64
 
@@ -42,6 +42,9 @@ func hashText(h Term, text []byte) Term {
 // Gaps is the term of the versions that are marked with a gap.
 var Gaps = hashText(fnvBasis, []byte{0xfe})
 
+// drops is the term of the versions that are marked with what a rule dropped.
+var drops = hashText(fnvBasis, []byte{0xfd})
+
 // hasTerm reports whether a field has terms. The resourceVersion of the object has none: nearly each event has one of its own,
 // which would be a third of all terms, and who asks for it names the object, too.
 func hasTerm(f event.Field) bool { return f < event.NumFields && f != event.RegardingResourceVersion }
@@ -56,7 +59,10 @@ func eachTerm(a event.Attributes, f func(Term)) {
 	for key, value := range a.Labels() {
 		f(labelTerm(key, value))
 	}
-	if _, marked := a.Gap(); marked {
+	switch g, marked := a.Gap(); {
+	case g.Rule != "":
+		f(drops)
+	case marked:
 		f(Gaps)
 	}
 }
@@ -79,6 +85,9 @@ func alternatives(s *event.Selector) (all [][]Term) {
 			}
 			all = append(all, ts)
 		}
+	}
+	if s.Dropped {
+		all = append(all, []Term{drops})
 	}
 	return all
 }

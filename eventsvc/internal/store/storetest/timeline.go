@@ -164,7 +164,7 @@ func (t modelTimeline) Gaps(_ context.Context, revision uint64, most int) (gaps 
 	defer t.m.mu.Unlock()
 	revision, err = t.each(store.Range{Revision: revision}, func(observed) {})
 	for _, r := range t.m.state(revision) {
-		if gap, ok := r.Attributes.Gap(); ok && err == nil {
+		if gap, ok := r.Attributes.Gap(); ok && gap.Rule == "" && err == nil {
 			gaps = append(gaps, store.Gap{Gap: gap, Namespace: r.Namespace, Revision: r.Revision})
 		}
 	}
@@ -337,6 +337,9 @@ func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
 	q := store.TimeQuery{Range: in, OldestFirst: r.rnd.IntN(2) == 0}
 	if r.rnd.IntN(3) == 0 {
 		q.Selector = selector(r.t, "S", []string{"", "app=web"}[r.rnd.IntN(2)])
+	}
+	if r.rnd.IntN(4) == 0 {
+		q.Selector = &event.Selector{Dropped: true}
 	}
 	if r.rnd.IntN(3) == 0 {
 		q.Wanted = func(d event.Dimensions) bool { return d.Reason != "T" && d.Namespace != "b" }

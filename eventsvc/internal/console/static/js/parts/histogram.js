@@ -5,10 +5,22 @@ import { h } from "../lib/dom.js";
 import { counted, human } from "../lib/event.js";
 import { Resource } from "../lib/load.js";
 import { absolute, duration, parseDuration, parseInstant, short } from "../lib/time.js";
+import { icon } from "./icons.js";
 import { answered } from "./message.js";
 
 /** @typedef {{start: number, warning: number, rest: number}} Bar */
-/** @typedef {{range: {from: string, to: string}, step: string, buckets: any[], total: number, gaps?: any[], historyFrom?: string}} Answer */
+/** @typedef {{range: {from: string, to: string}, step: string, buckets: any[], total: number, gaps?: any[], dropped?: any[], historyFrom?: string}} Answer */
+
+/**
+ * What rules of a mirror dropped in the hours of the range.
+ * @param {Answer} data
+ */
+function dropped(data) {
+  const all = (data.dropped ?? []).map((/** @type {any} */ d) => `${human(d.count)} by ${d.rule}${d.cluster && ` of ${d.cluster}`}`);
+  if (!all.length) return null;
+  return h("p", { class: "note", role: "note", key: "dropped" }, icon("alert"),
+    `Rules of the mirror dropped changes of events in these hours: ${all.slice(0, 5).join(", ")}${all.length > 5 ? ` and ${all.length - 5} more` : ""}.`);
+}
 
 export class Histogram {
   #width = 800;
@@ -52,6 +64,7 @@ export class Histogram {
     const y = (/** @type {number} */ n) => (n / most) * this.height;
     const looked = this.#at >= 0 && this.#at < bars.length ? bars[this.#at] : null;
     return [
+      dropped(data),
       h("p", { class: "readout", "aria-hidden": "true" }, this.#readout(data, looked, bars, step)),
       h("div", {
         class: "plot", tabindex: "0", role: "slider", "aria-label": "Histogram. Arrows go from bar to bar, Shift selects, Enter shows only what is selected.",
