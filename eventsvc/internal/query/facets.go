@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -43,10 +44,38 @@ func (s *Snapshot) Facets(ctx context.Context, by []Dimension, limit int) (facet
 	if err != nil {
 		return nil, 0, err
 	}
+	facets, total = t.facets(counts, limit)
+	return facets, total, nil
+}
+
+// Overview is [Snapshot.Facets] and a [Snapshot.Histogram] in one pass. The histogram is by one of the dimensions, in at most so
+// many buckets, and one more if the range does not begin with one.
+func (s *Snapshot) Overview(ctx context.Context, by []Dimension, limit int, over Dimension, most int64) ([]Facet, Histogram, error) {
+	step := StepOf(s.begin(), s.To.Add(-time.Second), most)
+	t, g, err := s.countOver(ctx, by, step)
+	if err != nil {
+		return nil, Histogram{}, err
+	}
+	merged, cells := newTable([]Dimension{over}, s.source.Groups), s.newGrid(step)
+	for id, row := range g.rows {
+		to := rest
+		if id != rest {
+			to = merged.group(t.keys[id].Dimensions, Regarding{})
+		}
+		for bucket, n := range row {
+			cells.add(to, bucket, n)
+		}
+	}
+	facets, _ := t.facets(g.totals(), limit)
+	return facets, cells.histogram(merged), nil
+}
+
+// facets returns the most frequent values of each dimension, and the total, from the counts by group.
+func (t *table) facets(counts []int64, limit int) (facets []Facet, total int64) {
 	for _, n := range counts {
 		total += n
 	}
-	for _, d := range by {
+	for _, d := range t.by {
 		byValue := map[string]int64{}
 		for id, n := range counts {
 			if id != rest && n > 0 {
@@ -55,7 +84,7 @@ func (s *Snapshot) Facets(ctx context.Context, by []Dimension, limit int) (facet
 		}
 		facets = append(facets, facet(d, byValue, total, limit))
 	}
-	return facets, total, nil
+	return facets, total
 }
 
 func facet(d Dimension, byValue map[string]int64, total int64, limit int) Facet {

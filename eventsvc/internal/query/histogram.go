@@ -89,32 +89,44 @@ func floor(n, by int64) int64 {
 
 // Histogram counts by time and by some dimensions. A step of 0 is chosen.
 func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Duration) (Histogram, error) {
-	from := s.begin()
 	if step == 0 {
-		step = StepOf(from, s.To, usualBuckets)
+		step = StepOf(s.begin(), s.To, usualBuckets)
 	} else if err := CheckStep(step, s.From, s.To); err != nil {
 		return Histogram{}, err
 	}
-	size := int64(step / time.Second)
-	first := floor(from.Unix(), size)
-	var g *grid
-	t, err := s.count(ctx, by, func() func(store.Occurred) {
-		g = &grid{width: int(buckets(step, from, s.To)), size: size, first: first, end: s.To.Unix()}
-		return g.count
-	})
+	t, g, err := s.countOver(ctx, by, step)
 	if err != nil {
 		return Histogram{}, err
 	}
-	if g.full {
+	return g.histogram(t), nil
+}
+
+// countOver counts by some dimensions and in buckets.
+func (s *Snapshot) countOver(ctx context.Context, by []Dimension, step time.Duration) (t *table, g *grid, err error) {
+	t, err = s.count(ctx, by, func() func(store.Occurred) {
+		g = s.newGrid(step)
+		return g.count
+	})
+	if err == nil && g.full {
 		s.Partly("there are too many values: the counts of some are in other in part or as a whole")
 	}
-	h := Histogram{Step: step, By: by}
+	return t, g, err
+}
+
+func (s *Snapshot) newGrid(step time.Duration) *grid {
+	from, size := s.begin(), int64(step/time.Second)
+	return &grid{width: int(buckets(step, from, s.To)), size: size, first: floor(from.Unix(), size), end: s.To.Unix()}
+}
+
+// histogram returns what was counted, with the most frequent groups apart.
+func (g *grid) histogram(t *table) Histogram {
+	h := Histogram{Step: time.Duration(g.size) * time.Second, By: t.by}
 	shown := g.most(t)
 	for _, id := range shown {
-		h.Values = append(h.Values, t.keys[id].Values(by))
+		h.Values = append(h.Values, t.keys[id].Values(t.by))
 	}
 	for i := range g.width {
-		b := Bucket{Start: time.Unix((first+int64(i))*size, 0).UTC(), Counts: make([]int64, len(shown))}
+		b := Bucket{Start: time.Unix((g.first+int64(i))*g.size, 0).UTC(), Counts: make([]int64, len(shown))}
 		for _, row := range g.rows {
 			if row != nil {
 				b.Count += row[i]
@@ -131,7 +143,7 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 		h.Total += b.Count
 		h.Buckets = append(h.Buckets, b)
 	}
-	return h, nil
+	return h
 }
 
 // grid counts by group and bucket.
@@ -181,15 +193,23 @@ func (g *grid) add(group, bucket int, n int64) {
 	g.rows[group][bucket] += n
 }
 
-// most returns the groups that are shown apart, most frequent first.
-func (g *grid) most(t *table) []int {
+// totals returns the counts by group.
+func (g *grid) totals() []int64 {
 	totals := make([]int64, len(g.rows))
-	var ids []int
 	for id, row := range g.rows {
 		for _, n := range row {
 			totals[id] += n
 		}
-		if id != rest && totals[id] > 0 {
+	}
+	return totals
+}
+
+// most returns the groups that are shown apart, most frequent first.
+func (g *grid) most(t *table) []int {
+	totals := g.totals()
+	var ids []int
+	for id, n := range totals {
+		if id != rest && n > 0 {
 			ids = append(ids, id)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -444,5 +445,47 @@ func TestHistogramOther(t *testing.T) {
 	// 27 events were observed twice, and 23 of those that were observed once are shown.
 	if b := h.Buckets[0]; shown != 77 || b.Other != 5 || b.Count != 82 || h.Total != 82 {
 		t.Errorf("%d are shown, %d are others, %d in the bucket, %d in all", shown, b.Other, b.Count, h.Total)
+	}
+}
+
+// TestOverview: one pass counts what facets and a histogram count, also if some groups are not counted apart.
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	by := []query.Dimension{query.Namespace, query.Reason}
+	for _, groups := range []int{100, 7} {
+		source := newSource(t, 30)
+		source.Groups = groups
+		snapshot := func() *query.Snapshot {
+			shot, err := source.Snapshot(t.Context(), everything(t, ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return shot
+		}
+		one, two := snapshot(), snapshot()
+		facets, h, err := one.Overview(t.Context(), by, 5, query.Namespace, 12)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantFacets, total, err := two.Facets(t.Context(), by, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(wantFacets, facets); diff != "" || !slices.Equal(one.Partial, two.Partial) || h.Total != total {
+			t.Errorf("%d groups: %d in all, %v (-apart +together):\n%s", groups, h.Total, one.Partial, diff)
+		}
+		want, err := two.Histogram(t.Context(), []query.Dimension{query.Namespace}, 5*time.Minute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if groups < 30 { // what has no group of its own is in no namespace
+			for i := range want.Buckets {
+				want.Buckets[i].Counts, want.Buckets[i].Other = nil, 0
+				h.Buckets[i].Counts, h.Buckets[i].Other = nil, 0
+			}
+		}
+		if diff := cmp.Diff(want, h); diff != "" {
+			t.Errorf("%d groups (-apart +together):\n%s", groups, diff)
+		}
 	}
 }

@@ -35,44 +35,17 @@ func (c *call) overview() (string, error) {
 	parameters := c.span(c.where(nil))
 	parameters.Set("by", strings.ReplaceAll(query.Names(by), ", ", ","))
 	parameters.Set("limit", strconv.Itoa(slices.Max(most)))
-	facets, err := c.ask("facets", parameters)
+	facets, over, err := c.Queries.Overview(c.Context, c.asked(parameters), query.Type, buckets)
 	if err != nil {
 		return "", err
-	}
-	over, step, err := c.over(facets)
-	if err != nil {
-		return "", err
-	}
-	for _, reason := range over.Partial {
-		if !slices.Contains(facets.Partial, reason) {
-			facets.Partial = append(facets.Partial, reason)
-		}
 	}
 	p := c.page(facets)
 	p.add("observations " + data)
 	for i, d := range by {
 		p.add(string(d) + ": " + counts(facets.Rows, d, most[i]))
 	}
-	p.add("per " + step + ", all (Warning): " + overTime(over.Rows))
+	p.add("per " + query.FormatDuration(over.Step) + ", all (Warning): " + overTime(&over))
 	return p.String(), nil
-}
-
-// over counts what was counted by dimensions again, over time.
-func (c *call) over(facets *queries.Table) (over *queries.Table, step string, err error) {
-	from := facets.From
-	if begin := facets.Begin.Truncate(time.Second); from.Before(begin) {
-		from = begin
-	}
-	step = query.FormatDuration(query.StepOf(from, facets.To.Add(-time.Second), buckets))
-	parameters := c.where(nil)
-	for name, value := range map[string]string{
-		"by": string(query.Type), "step": step,
-		"from": queries.Stamp(from), "to": queries.Stamp(facets.To), "revision": strconv.FormatUint(facets.Revision, 10),
-	} {
-		parameters.Set(name, value)
-	}
-	over, err = c.ask("histogram", parameters)
-	return over, step, err
 }
 
 // counts lists the most frequent values of a dimension, from the rows of facets.
@@ -96,23 +69,16 @@ func counts(rows [][]string, d query.Dimension, most int) string {
 	return orNone(shown)
 }
 
-// overTime lists how many observations there were in each bucket, from the rows of a histogram by type.
-func overTime(rows [][]string) string {
-	var starts []string
-	all, warnings := map[string]int64{}, map[string]int64{}
-	for _, row := range rows {
-		start := row[0]
-		n, _ := strconv.ParseInt(row[2], 10, 64)
-		if len(starts) == 0 || starts[len(starts)-1] != start {
-			starts = append(starts, start)
-		}
-		if all[start] += n; row[1] == "Warning" {
-			warnings[start] += n
-		}
-	}
+// overTime lists how many observations there were in each bucket of a histogram by type.
+func overTime(h *query.Histogram) string {
+	warning := slices.IndexFunc(h.Values, func(values []string) bool { return values[0] == "Warning" })
 	var shown []string
-	for _, start := range starts {
-		shown = append(shown, fmt.Sprintf("%s %d (%d)", start, all[start], warnings[start]))
+	for _, b := range h.Buckets {
+		warnings := int64(0)
+		if warning >= 0 {
+			warnings = b.Counts[warning]
+		}
+		shown = append(shown, fmt.Sprintf("%s %d (%d)", queries.Stamp(b.Start), b.Count, warnings))
 	}
 	return orNone(shown)
 }

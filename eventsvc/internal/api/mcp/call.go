@@ -207,12 +207,17 @@ func (c *call) covers(t *queries.Table) string {
 
 // ask asks a question with the arguments that all questions have.
 func (c *call) ask(name string, parameters url.Values) (*queries.Table, error) {
+	return c.Queries.Ask(c.Context, name, c.asked(parameters))
+}
+
+// asked adds the arguments that all questions have to parameters.
+func (c *call) asked(parameters url.Values) url.Values {
 	for argument, parameter := range map[string]string{namespace.name: "namespace", limitName: "limit", cursor.name: "continue"} {
 		if value := c.value(argument); value != "" && !parameters.Has(parameter) {
 			parameters.Set(parameter, value)
 		}
 	}
-	return c.Queries.Ask(c.Context, name, parameters)
+	return parameters
 }
 
 // value returns an argument or, if it is not given, its default.

@@ -28,15 +28,19 @@ func answerFacets(ctx context.Context, r *request) (*answer, error) {
 	for _, f := range facets {
 		out.Facets[string(f.Dimension)], out.Other[string(f.Dimension)] = f.Values, f.Other
 	}
-	return &answer{json: out, columns: []string{"dimension", "value", "count", "other"}, rows: func() (rows [][]string, err error) {
-		for _, f := range facets {
-			for _, v := range f.Values {
-				rows = append(rows, []string{string(f.Dimension), v.Value, strconv.FormatInt(v.Count, 10), "false"})
-			}
-			if f.Other > 0 {
-				rows = append(rows, []string{string(f.Dimension), "", strconv.FormatInt(f.Other, 10), "true"})
-			}
+	return &answer{json: out, columns: facetColumns, rows: func() ([][]string, error) { return facetRows(facets), nil }}, nil
+}
+
+var facetColumns = []string{"dimension", "value", "count", "other"}
+
+func facetRows(facets []query.Facet) (rows [][]string) {
+	for _, f := range facets {
+		for _, v := range f.Values {
+			rows = append(rows, []string{string(f.Dimension), v.Value, strconv.FormatInt(v.Count, 10), "false"})
 		}
-		return rows, nil
-	}}, nil
+		if f.Other > 0 {
+			rows = append(rows, []string{string(f.Dimension), "", strconv.FormatInt(f.Other, 10), "true"})
+		}
+	}
+	return rows
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/query"
 )
 
@@ -26,14 +25,35 @@ type Table struct {
 // Ask answers a question as its path does: with the rights of the caller, the same rows, limits and errors. Name is the
 // last part of the path. The request must have a seat.
 func (s *Service) Ask(c echo.Context, name string, given url.Values) (*Table, error) {
-	p := endpoints[slices.IndexFunc(endpoints, func(p *endpoint) bool { return p.name == name })]
+	return s.table(c, named(name), given)
+}
+
+// Overview answers the question facets, and how often something was observed over time by one of its dimensions, in at most so many
+// buckets and one. It looks at everything once.
+func (s *Service) Overview(c echo.Context, given url.Values, over query.Dimension, most int64) (t *Table, h query.Histogram, err error) {
+	p := *named("facets")
+	p.answer = func(ctx context.Context, r *request) (*answer, error) {
+		var facets []query.Facet
+		if facets, h, err = r.shot.Overview(ctx, r.by, r.limit, over, most); err != nil {
+			return nil, err
+		}
+		return &answer{columns: facetColumns, rows: func() ([][]string, error) { return facetRows(facets), nil }}, nil
+	}
+	t, err = s.table(c, &p, given)
+	return t, h, err
+}
+
+func named(name string) *endpoint {
+	return endpoints[slices.IndexFunc(endpoints, func(p *endpoint) bool { return p.name == name })]
+}
+
+func (s *Service) table(c echo.Context, p *endpoint, given url.Values) (*Table, error) {
 	readable, err := s.readable(c, given)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), httpio.MaxRequestTime)
 	defer cancel()
-	flow.FromContext(ctx).Room().Free() // of a question before, which is answered
 	r := &request{Service: s, endpoint: p, given: given, readable: readable}
 	a, err := r.ask(ctx)
 	if err != nil {
