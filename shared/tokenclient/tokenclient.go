@@ -3,6 +3,7 @@
 package tokenclient
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -28,6 +29,7 @@ type Request struct {
 	Assertion string // instead of Secret
 	Source    string // what the client authenticates with, for errors, such as "the secret in FILE"
 
+	Setting      string // that names TokenURL, for errors; empty: --token-url
 	ForwardedFor string // address of the client that this one asks for, as X-Forwarded-For; empty: none
 }
 
@@ -104,7 +106,7 @@ func (r Request) Fetch(ctx context.Context, client *http.Client) (*Token, error)
 	asked := time.Now()
 	resp, err := client.Do(req)
 	if err != nil {
-		return nil, &UnavailableError{Err: fmt.Errorf("no answer from the token endpoint: %w; is it running, and its URL right?", err)}
+		return nil, &UnavailableError{Err: fmt.Errorf("no answer from the token endpoint: %w; is it running, and %s right?", err, cmp.Or(r.Setting, "--token-url"))}
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))

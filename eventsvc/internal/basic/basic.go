@@ -173,7 +173,7 @@ func (t *Trader) Verify(ctx context.Context, id, secret, source string) (*bearer
 	subscriber := httpserver.Subscriber(source)
 	a := attempt{
 		key: key, guesser: t.sum(id, subscriber), subscriber: subscriber,
-		request: tokenclient.Request{TokenURL: t.c.TokenURL, ClientID: id, Secret: secret, Source: "its password", ForwardedFor: source},
+		request: tokenclient.Request{TokenURL: t.c.TokenURL, ClientID: id, Secret: secret, Source: "its password", Setting: "--basic-token-url", ForwardedFor: source},
 	}
 	if (g == nil || now.Sub(g.traded) > provenFor) && t.guessing(a.guesser, now) {
 		return nil, errGuessed
