@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -32,6 +33,11 @@ func startMirror(t *testing.T, w *world) (admin string) {
 // testMetrics checks that the services, and a mirror, have every metric that
 // the alerts and the dashboard use. It runs after the other scenarios.
 func testMetrics(t *testing.T, w *world) {
+	recorded := exec.CommandContext(t.Context(), filepath.Join(bin, "eventsvc"), "record", "--kubeconfig="+w.kubeconfig(t), "--namespace=default",
+		"--reason=Metrics", "--regarding=Pod/metrics", "--label=tidings.example/cluster=itself") // a cluster has its metric from its first event on
+	if out, err := recorded.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	told := ""
 	for _, base := range append([]string{startMirror(t, w)}, w.probes...) {
 		resp, err := http.Get(base + "/metrics")

@@ -119,6 +119,7 @@ func startLocal(t *testing.T, env ...string) *world {
 			"EVENTSVC_LISTEN_HTTPS=" + secure,
 			"EVENTSVC_LISTEN_ADMIN=" + eventAdmin,
 			"EVENTSVC_ISSUER=http://" + token,
+			"EVENTSVC_BASIC_TOKEN_URL=http://" + token + "/oauth2/token",
 			"EVENTSVC_TLS_SELF_SIGNED=true",
 			"EVENTSVC_DATA_DIR=" + data,
 		}},
