@@ -10,9 +10,6 @@ import (
 	"time"
 )
 
-// Most is how long a test waits.
-const Most = 10 * time.Second
-
 // Within receives what others send, or waits until they close the channel.
 func Within[T any](t testing.TB, from <-chan T) (v T) {
 	t.Helper()
