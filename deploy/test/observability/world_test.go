@@ -76,7 +76,7 @@ func startTokens(t *testing.T, shell string) *svc {
 func startBoth(t *testing.T, settings ...string) (tokens, events *svc, token string) {
 	t.Helper()
 	tokens = startTokens(t, "")
-	events = start(t, "eventsvc", "", append(settings, "ISSUER="+tokens.url)...)
+	events = start(t, "eventsvc", "", append(settings, "ISSUER="+tokens.url, "BASIC_TOKEN_URL="+tokens.url+"/oauth2/token")...)
 	events.ready(t)
 	return tokens, events, tokens.token(t)
 }
