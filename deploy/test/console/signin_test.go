@@ -41,7 +41,7 @@ func TestRenewal(t *testing.T) {
 // TestExpiry: a token that was pasted and has expired leaves what is seen, and signing in goes on from there.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
-	s := startServices(t, "TOKENSVC_TOKEN_LIFETIME=10s", "EVENTSVC_CLOCK_SKEW=0s")
+	s := startServices(t, "TOKENSVC_TOKEN_LIFETIME=20s", "EVENTSVC_CLOCK_SKEW=0s")
 	s.create(t, event("default", "first"))
 	b := openTab(t, s)
 	b.expect("401") // this is what the test is about
@@ -67,7 +67,7 @@ func TestExpiry(t *testing.T) {
 // TestLiveExpiry: the live view goes on with what arrives after a new sign-in.
 func TestLiveExpiry(t *testing.T) {
 	t.Parallel()
-	s := startServices(t, "TOKENSVC_TOKEN_LIFETIME=10s", "EVENTSVC_CLOCK_SKEW=0s")
+	s := startServices(t, "TOKENSVC_TOKEN_LIFETIME=20s", "EVENTSVC_CLOCK_SKEW=0s")
 	s.create(t, event("default", "first"))
 	b := openTab(t, s)
 	b.expect("401") // this is what the test is about
