@@ -207,7 +207,7 @@ func TestShared(t *testing.T) {
 	})
 }
 
-// TestPatience: a client that goes away ends its wait, and not that of the others.
+// TestPatience: a client that goes away ends its own wait; the others go on waiting.
 func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

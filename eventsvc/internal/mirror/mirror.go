@@ -111,7 +111,7 @@ type copier struct {
 	cursor  cursor // how far everything is written
 	saved   cursor
 	savedAt time.Time
-	rewound bool    // the versions that are listed have nothing to do with that of the cursor
+	rewound bool    // the list's resourceVersions began again, so that the cursor's cannot be compared with them
 	mark    *cursor // what the source had at a time, and the cursor has not reached; nil: none
 }
 

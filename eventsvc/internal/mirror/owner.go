@@ -56,8 +56,8 @@ func owner(kind string, object *metadata) (ownerKind, name string) {
 	return ref.Kind, ref.Name
 }
 
-// cronJob returns the name of the CronJob that has made a Job. Its number is that of the minute for which the Job was due,
-// since 1970: that tells it from a date such as 20260131.
+// cronJob returns the name of the CronJob that has made a Job. The Job's name ends with the minute at which it was due, counted
+// from 1970, which tells it from a date such as 20260131.
 func cronJob(job string, created time.Time) (name string, ok bool) {
 	const digits, late = 8, 365 * 24 * time.Hour
 	cut := len(job) - digits - 1
@@ -77,7 +77,7 @@ func (e *enricher) factsOf(kind string, object *metadata) facts {
 	return f
 }
 
-// nodeOf returns the node on which an event happened: that which it is about, or that of the kubelet or kube-proxy that
+// nodeOf returns the node on which an event happened: the node that it is about, or the host of the kubelet or kube-proxy that
 // reports it. Other reporters set the name of a pod or nothing as their host.
 func nodeOf(ev *corev1.Event) string {
 	switch host := ev.Source.Host; {
