@@ -62,6 +62,7 @@ func start(t *testing.T, extra ...string) *server {
 	}
 	if *replicas > 1 {
 		s.twin = newServer(t, nil)
+		s.extra = append([]string{"--public-url=http://" + s.httpAddr}, extra...) // each would name its own address
 		s.turn = turns{next: new(atomic.Uint32), other: map[string]string{s.httpAddr: s.twin.httpAddr, s.httpsAddr: s.twin.httpsAddr}}
 	}
 	s.plain = &http.Client{Transport: s.turn.transport(&http.Transport{DisableCompression: true})}
