@@ -27,12 +27,11 @@ type keyBatch struct {
 	wanted   index.Revisions // of those versions, only these; nil: all
 	room     int             // so many keys may be passed over still
 
-	last       []byte    // the last key that was taken from the source
-	left       []keyItem // of the batch; the first is the current one
-	batch      []keyItem
-	order      []uint64 // revision and position in batch, in the order of the lookups
-	generation int      // of log, when the records were looked up
-	slow       bool     // the records of the batch before were on the disk
+	last  []byte    // the last key that was taken from the source
+	left  []keyItem // of the batch; the first is the current one
+	batch []keyItem
+	order []uint64 // revision and position in batch, in the order of the lookups
+	slow  bool     // the records of the batch before were on the disk
 }
 
 // slowLookup is more than a lookup in memory takes, and less than one on a disk.
@@ -42,7 +41,7 @@ const slowLookup = 20 * time.Microsecond
 type keyItem struct {
 	key     []byte
 	pointer index.Pointer
-	record  []byte // that the pointer leads to; nil if it was not looked up or not found
+	at      seglog.Position // of the record that the pointer leads to, unless that is a deletion
 	err     error
 }
 
@@ -57,13 +56,7 @@ func (b *keyBatch) valid() bool {
 func (b *keyBatch) ended() bool { return !b.source.Valid() }
 
 // current returns the current key.
-func (b *keyBatch) current() *keyItem {
-	this := &b.left[0]
-	if b.log.Generation != b.generation {
-		this.record = nil // its page may have been reused
-	}
-	return this
-}
+func (b *keyBatch) current() *keyItem { return &b.left[0] }
 
 func (b *keyBatch) next() { b.left = b.left[1:] }
 
@@ -97,7 +90,6 @@ func (b *keyBatch) fill() {
 // cache.
 func (b *keyBatch) lookUp() {
 	begun := time.Now()
-	b.generation = b.log.Generation
 	if b.slow {
 		revisions := make([]uint64, len(b.order))
 		for i, o := range b.order {
@@ -106,8 +98,7 @@ func (b *keyBatch) lookUp() {
 		b.log.Prefetch(revisions)
 	}
 	for _, o := range b.order {
-		// A record that is not found is looked up again when it is needed.
-		b.batch[o%batchKeys].record, _ = b.log.Seek(o >> batchBits)
+		b.batch[o%batchKeys].at = b.log.Position(o >> batchBits)
 	}
 	b.slow = time.Since(begun) > time.Duration(len(b.order))*slowLookup
 }

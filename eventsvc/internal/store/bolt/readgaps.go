@@ -31,7 +31,7 @@ func (r *reader) Gaps(ctx context.Context, revision uint64, most int) (gaps []st
 			if i%checkEvery == 0 && ctx.Err() != nil {
 				return ctx.Err()
 			}
-			e, err := log.Borrow(at)
+			e, err := log.Get(at)
 			if skipped(log, at, err) {
 				continue
 			}

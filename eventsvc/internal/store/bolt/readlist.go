@@ -150,8 +150,8 @@ func (l *lister) version(k *keyItem) (seglog.Entry, bool, error) {
 		return seglog.Entry{}, false, k.err
 	case deletion && revision <= l.page.Revision:
 		return seglog.Entry{}, false, nil
-	case k.record != nil && revision <= l.page.Revision:
-		e, err := seglog.ParseStored(revision, k.record)
+	case revision <= l.page.Revision:
+		e, err := l.log.Read(&k.at)
 		return e, e.Kind != seglog.Deleted, err
 	}
 	return l.log.At(revision, l.page.Revision)

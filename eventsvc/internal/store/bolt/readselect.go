@@ -15,9 +15,6 @@ import (
 type match struct {
 	key      string
 	revision uint64
-	// Of its record if its segment was sealed: a sealed segment is not written, so its pages
-	// stay where they are as long as it is open.
-	position seglog.Position
 }
 
 // queryText returns the same text for the pages of one list, and another for other lists.
@@ -57,9 +54,6 @@ func (l *lister) sorted(ctx context.Context, v index.View, terms []index.Term) e
 
 // matches returns the versions with one of the terms that match the query, in order of
 // their keys.
-//
-// It does not verify the records of those, which fill does. It verifies the others before
-// it leaves them out, so that damage hides no event.
 func (l *lister) matches(ctx context.Context, v index.View, terms []index.Term) (ms []match, err error) {
 	revisions, err := v.Postings(terms)
 	if err != nil {
@@ -73,22 +67,12 @@ func (l *lister) matches(ctx context.Context, v index.View, terms []index.Term) 
 		if revision > l.page.Revision {
 			break
 		}
-		record, err := l.log.Lookup(revision)
-		var e seglog.Entry
-		if err == nil {
-			e, err = seglog.SplitEntry(revision, record)
-			err = seglog.Corrupt(revision, err)
-		}
-		if err == nil && !l.wants(&e) {
-			_, err = seglog.ParseStored(revision, record)
-			e.Key = nil
-		}
-		switch {
-		case err == seglog.ErrGone && !l.log.Complete(revision): //nolint:errorlint // as Lookup returns it: dead and compacted away
+		switch e, err := l.log.Get(revision); {
+		case skipped(l.log, revision, err):
 		case err != nil:
 			return nil, err
-		case e.Key != nil:
-			ms = append(ms, match{l.keys.of(e.Key), revision, l.log.Position(revision, record)})
+		case l.wants(&e):
+			ms = append(ms, match{l.keys.of(e.Key), revision})
 		}
 	}
 	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
@@ -111,11 +95,14 @@ func (l *lister) valid(ctx context.Context, v index.View, ms []match) (valid []m
 			if _, err := l.log.Get(m.revision); err != nil {
 				return nil, err
 			}
-			now, there, err := l.version(&keyItem{pointer: p})
+			if !ok {
+				continue
+			}
+			now, there, err := l.version(&keyItem{pointer: p, at: l.log.Position(p.Revision())})
 			if err != nil {
 				return nil, err
 			}
-			if !ok || !there || now.Revision != m.revision {
+			if !there || now.Revision != m.revision {
 				continue
 			}
 		}
@@ -134,11 +121,7 @@ func (l *lister) fill(matches []match) error {
 			break
 		}
 		m := &matches[at]
-		record, err := l.log.LookupAgain(m.revision, m.position)
-		if err != nil {
-			return err
-		}
-		e, err := seglog.ParseStored(m.revision, record)
+		e, err := l.log.Get(m.revision)
 		if err != nil {
 			return err
 		}

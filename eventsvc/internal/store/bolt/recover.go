@@ -193,12 +193,11 @@ func (r *replay) some(v index.View, log *seglog.Reader, last uint64) error {
 		r.at = e.Revision
 		return failed == nil && !r.db.committer.Merger.Full()
 	}
-	err := log.Scan(r.at, last, each, func(revision uint64, record []byte) bool {
+	err := log.Scan(r.at, last, each, func(e seglog.Entry) bool {
 		r.damaged++
-		r.db.o.Log.Error("a record of the log is damaged", "revision", revision)
-		r.at = revision
-		e, err := seglog.SplitEntry(revision, record)
-		return err != nil || !e.Named() || each(e)
+		r.db.o.Log.Error("a record of the log is damaged", "revision", e.Revision)
+		r.at = e.Revision
+		return !e.Named() || each(e)
 	})
 	return errors.Join(err, failed)
 }
@@ -214,9 +213,9 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
 	}
 	if known && !p.Deletion() {
-		before, err := log.Size(p.Revision())
-		if err == nil {
-			r.db.usage.AddLive(-1, -before)
+		before, err := log.Get(p.Revision())
+		if before.Key != nil { // it takes room, damaged or not
+			r.db.usage.AddLive(-1, -before.Size())
 		} else if !errors.Is(err, seglog.ErrGone) {
 			return err
 		}

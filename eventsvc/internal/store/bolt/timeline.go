@@ -78,8 +78,7 @@ func (r *reader) Begin(ctx context.Context) (observed, written time.Time, err er
 			written = e.Time.UTC()
 			return false
 		}
-		damaged := func(uint64, []byte) bool { return true }
-		return cmp.Or(ctx.Err(), err, log.Scan(0, r.Log.Published(), oldest, damaged))
+		return cmp.Or(ctx.Err(), err, log.Scan(0, r.Log.Published(), oldest, seglog.SkipDamaged))
 	})
 	if err != nil {
 		return observed, written, r.Failed(err)

@@ -248,7 +248,7 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 // borrow returns a version that the query asks for, before its function. There is none, and it has no key, if the query does
 // not, or if it is not held.
 func (p *timePager) borrow(revision uint64) (e seglog.Entry, at store.Moment, err error) {
-	e, err = p.log.Borrow(revision)
+	e, err = p.log.Get(revision)
 	if skipped(p.log, revision, err) {
 		return seglog.Entry{}, at, nil
 	}

@@ -101,13 +101,13 @@ func (m *Maintenance) nextStep(cutoff time.Time, maxHistory int64) (s step, err 
 // if it is a deletion.
 func (s *step) add(r *seglog.Reader, e *seglog.Entry, compactRevision uint64) error {
 	if e.Kind != seglog.Created {
-		before, err := r.Size(e.Previous)
+		before, err := r.Get(e.Previous)
 		damaged := errors.As(err, new(*store.CorruptError)) // kept as evidence
 		counted := errors.Is(err, seglog.ErrGone) && e.Revision <= compactRevision
 		switch {
-		case err == nil:
-			s.dead[r.SegmentBase(e.Previous)] += before
-			s.bytes += before
+		case before.Key != nil: // it takes room, damaged or not
+			s.dead[r.SegmentBase(e.Previous)] += before.Size()
+			s.bytes += before.Size()
 		case !damaged && !counted: // compacted away, because the account is being made again
 			return err
 		}

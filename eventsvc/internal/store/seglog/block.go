@@ -75,7 +75,7 @@ func (w *blockWriter) Add(revision uint64, record []byte) error {
 	}
 	if w.size == 0 && len(w.content) == 0 {
 		w.began = 0
-		if e, err := SplitEntry(revision, record); err == nil {
+		if e, err := splitEntry(revision, record); err == nil {
 			w.began = e.Time.UnixNano()
 		}
 		w.content = binary.AppendVarint(w.content, w.began)
@@ -240,16 +240,6 @@ func (b *inflatedBlock) Append(dst []byte, i int) []byte {
 		dst = binary.BigEndian.AppendUint32(dst, boltfile.Checksum(b.records[i].revision, dst[from:]))
 	}
 	return dst
-}
-
-// Verified appends the record at a position without its checksum. The caller need not verify it: the
-// checksum matched when the block was made. If it did not, the error is [boltfile.ErrChecksum].
-func (b *inflatedBlock) Verified(dst []byte, i int) ([]byte, error) {
-	dst, whole, ok := b.appendBody(dst, i)
-	if whole || !ok {
-		return nil, boltfile.ErrChecksum
-	}
-	return dst, nil
 }
 
 // appendBody appends the record at a position: all of it, or what is in front of its checksum.

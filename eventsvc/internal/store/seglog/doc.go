@@ -21,7 +21,7 @@
 // segment that they came from, whether it is unlinked or not.
 //
 // An [Entry] is a parsed record: a version of an event, or its deletion ([AppendEntry],
-// [ParseStored]). The checksum of a record covers its revision too, so that a record in the place
+// [Reader.Get]). The checksum of a record covers its revision too, so that a record in the place
 // of another is found as damage. An Entry shares memory with its record.
 //
 // A compressed segment has its records in blocks, and is otherwise like any other: it has the

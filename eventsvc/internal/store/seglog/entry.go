@@ -72,17 +72,18 @@ func MaxEntryBytes(key, content int) int64 {
 	return int64(recordHeader + key + content + recordTrailer)
 }
 
-// parseEntry verifies and parses the record that is stored under a revision.
+// parseEntry verifies and parses the record that is stored under a revision. A damaged one whose header makes
+// sense is returned with [boltfile.ErrChecksum].
 func parseEntry(revision uint64, b []byte) (Entry, error) {
-	e, err := SplitEntry(revision, b)
+	e, err := splitEntry(revision, b)
 	if err == nil && binary.BigEndian.Uint32(b[len(b)-recordTrailer:]) != boltfile.Checksum(revision, b[:len(b)-recordTrailer]) {
-		return Entry{}, boltfile.ErrChecksum
+		err = boltfile.ErrChecksum
 	}
 	return e, err
 }
 
-// SplitEntry is [ParseStored] without the checksum: a caller that needs the error of damage calls [Corrupt].
-func SplitEntry(revision uint64, b []byte) (Entry, error) {
+// splitEntry is parseEntry without the checksum.
+func splitEntry(revision uint64, b []byte) (Entry, error) {
 	if len(b) < recordTrailer {
 		return Entry{}, errShort
 	}
@@ -108,12 +109,6 @@ func splitBody(revision uint64, b []byte) (Entry, error) {
 	}
 	e.Key, e.Attributes, e.Value = body[:keyLen], body[keyLen:keyLen+attrLen], body[keyLen+attrLen:]
 	return e, nil
-}
-
-// ParseStored verifies and parses the record that is stored under a revision. Damage is a [*store.CorruptError].
-func ParseStored(revision uint64, record []byte) (Entry, error) {
-	e, err := parseEntry(revision, record)
-	return e, Corrupt(revision, err)
 }
 
 // Corrupt makes an error, unless it is nil, a [*store.CorruptError] of a revision.

@@ -32,7 +32,7 @@ func add(to *collection, e *Entry) {
 // addAll adds what records report. Damaged ones report nothing.
 func addAll(to *collection, records []wal.Record) *collection {
 	for _, r := range records {
-		if e, err := SplitEntry(r.Revision, r.Data); err == nil {
+		if e, err := splitEntry(r.Revision, r.Data); err == nil {
 			add(to, &e)
 		}
 	}

@@ -25,7 +25,8 @@ type Reader struct {
 	pending    []wal.Record // records that the head may not have yet
 	seen       uint64       // every record up to this revision can be seen
 	opened     []segmentTx  // in the order of segments
-	Generation int          // rises when it is opened again, which ends the validity of records found before
+	generation int          // rises when it is opened again, which ends the validity of positions
+	room       []byte       // of the record that Get has copied from a block
 	view       store.View   // by Lend
 	notes      openNotes
 }
@@ -64,7 +65,7 @@ func (l *Log) View(f func(*Reader) error) error {
 }
 
 func (r *Reader) open() {
-	r.Generation++
+	r.generation++
 	// The order matters: a record that is not pending any more is in the segments.
 	r.seen = r.log.published()
 	r.pending = r.log.Pending()
@@ -111,107 +112,115 @@ func (r *Reader) segment(i int) (*segmentTx, error) {
 	return v, nil
 }
 
-// Get verifies and returns the record of a revision. Its bytes are in the mapped file.
-// They are valid until View returns, or until the reader is asked for a record that was
-// written after it was opened, which changes its Generation.
+// Get verifies and returns the record of a revision. It is valid until the next Get, and until
+// View returns. A damaged record whose header makes sense is returned with the error.
 func (r *Reader) Get(revision uint64) (Entry, error) {
-	b, err := r.Lookup(revision)
-	if err != nil {
-		return Entry{}, err
-	}
-	return ParseStored(revision, b)
-}
-
-// Borrow is [Reader.Get] for an entry that is used only until the next call of a method: it takes
-// no memory of its own, which a scan of compressed segments would have collected all the time.
-func (r *Reader) Borrow(revision uint64) (Entry, error) {
-	i := r.segments.find(revision)
-	if i < 0 || !r.segments[i].Compressed {
-		return r.Get(revision)
-	}
-	s, err := r.segment(i)
-	if err != nil {
-		return Entry{}, err
-	}
-	body, err := s.finder.Borrow(revision)
-	switch {
-	case err != nil:
-		return Entry{}, Corrupt(revision, err)
-	case body == nil:
-		return Entry{}, ErrGone
-	}
-	e, err := splitBody(revision, body)
-	return e, Corrupt(revision, err)
-}
-
-// Size returns the length of a record. It looks at the header alone: a record whose checksum does not
-// match takes room too.
-func (r *Reader) Size(revision uint64) (int64, error) {
-	b, err := r.Lookup(revision)
-	if err != nil {
-		return 0, err
-	}
-	e, err := SplitEntry(revision, b)
-	return e.Size(), Corrupt(revision, err)
-}
-
-// Lookup returns the bytes of a record, as [Reader.Get] does, without parsing them.
-func (r *Reader) Lookup(revision uint64) ([]byte, error) {
-	b, err := r.Seek(revision)
-	if revision > r.seen && errors.Is(err, ErrGone) {
+	record, err := r.find(revision, &r.room)
+	if revision > r.seen && errors.Is(err, ErrGone) { // it was written after the reader was opened
 		r.close()
 		r.open()
-		return r.Seek(revision)
+		record, err = r.find(revision, &r.room)
 	}
-	return b, err
+	if err != nil {
+		return Entry{}, err
+	}
+	return record.parse(revision)
+}
+
+// A Position is where the record of a revision is. It is valid until View returns.
+type Position struct {
+	revision   uint64
+	record     recordBytes // empty: it has to be looked up again
+	generation int         // of the reader
+}
+
+// Position looks up a record for [Reader.Read]. Unlike [Reader.Get] it never opens the files again, so that
+// the positions of many records stay valid. An error is returned by Read.
+func (r *Reader) Position(revision uint64) Position {
+	p := Position{revision: revision, generation: r.generation}
+	var room []byte
+	p.record, _ = r.find(revision, &room)
+	return p
+}
+
+// Read verifies and returns the record at a position, as [Reader.Get] does.
+func (r *Reader) Read(p *Position) (Entry, error) {
+	if p.record.bytes == nil || p.generation != r.generation { // its page may have been reused
+		return r.Get(p.revision)
+	}
+	return p.record.parse(p.revision)
+}
+
+// A recordBytes is the bytes of a record: with its checksum, which has to be verified, or
+// without it, because it matched when its block was made.
+type recordBytes struct {
+	bytes    []byte
+	verified bool
+}
+
+func (s recordBytes) parse(revision uint64) (e Entry, err error) {
+	if s.verified {
+		e, err = splitBody(revision, s.bytes)
+	} else {
+		e, err = parseEntry(revision, s.bytes)
+	}
+	return e, Corrupt(revision, err)
 }
 
 // walkMost is how many records a cursor moves over one by one, instead of beginning at the root
 // again.
 const walkMost = 4
 
-// Seek is [Reader.Lookup] among the records that were there when the reader was opened.
-func (r *Reader) Seek(revision uint64) ([]byte, error) {
+// find finds a record among those that were there when the reader was opened. One from a block is copied
+// to room.
+func (r *Reader) find(revision uint64, room *[]byte) (recordBytes, error) {
 	if b := wal.Find(r.pending, revision); b != nil {
-		return b, nil
+		return recordBytes{bytes: b}, nil
 	}
 	i := r.segments.find(revision)
 	if i < 0 {
-		return nil, ErrGone
+		return recordBytes{}, ErrGone
 	}
 	s, err := r.segment(i)
 	if err != nil {
-		return nil, err
+		return recordBytes{}, err
 	}
+	var record recordBytes
 	if r.segments[i].Compressed {
-		return s.find(revision)
+		if record, err = s.finder.Append((*room)[:0], revision); err != nil {
+			return recordBytes{}, Corrupt(revision, err)
+		}
+		if record.bytes != nil {
+			*room = record.bytes
+		}
+	} else {
+		record.bytes = s.seek(revision)
 	}
-	if s.at != 0 && revision > s.at && revision-s.at <= walkMost {
-		for k, v := s.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, v = s.cursor.Next() {
+	if record.bytes == nil {
+		return recordBytes{}, ErrGone
+	}
+	return record, nil
+}
+
+// seek returns the record of a revision, nil if there is none, from a segment that is not compressed.
+func (v *segmentTx) seek(revision uint64) []byte {
+	if v.at != 0 && revision > v.at && revision-v.at <= walkMost {
+		for k, record := v.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, record = v.cursor.Next() {
 			if be.Uint64(k) == revision {
-				s.at = revision
-				return v, nil
+				v.at = revision
+				return record
 			}
 		}
 	}
 	var want [8]byte
 	be.PutUint64(want[:], revision)
-	k, v := s.cursor.Seek(want[:])
+	k, record := v.cursor.Seek(want[:])
 	if string(k) != string(want[:]) {
-		s.at = 0
-		return nil, ErrGone
+		v.at = 0
+		return nil
 	}
-	s.at = revision
-	return v, nil
-}
-
-// find returns the record of a revision from the blocks of a segment.
-func (v *segmentTx) find(revision uint64) ([]byte, error) {
-	record, err := v.finder.Find(revision)
-	if record == nil && err == nil {
-		return nil, ErrGone
-	}
-	return record, Corrupt(revision, err)
+	v.at = revision
+	return record
 }
 
 // Prefetch has the kernel read the records of revisions, which rise, all at the same time.
@@ -237,7 +246,7 @@ func (r *Reader) Prefetch(revisions []uint64) {
 // record may be compacted away, or the revision skipped.
 func (r *Reader) Newest() (Entry, error) {
 	if n := len(r.pending); n > 0 {
-		return ParseStored(r.pending[n-1].Revision, r.pending[n-1].Data)
+		return r.Get(r.pending[n-1].Revision)
 	}
 	for i := range slices.Backward(r.segments) {
 		s, err := r.segment(i)
@@ -249,32 +258,6 @@ func (r *Reader) Newest() (Entry, error) {
 		}
 	}
 	return Entry{}, ErrGone
-}
-
-// A Position is where a record was found in the file of a sealed segment. It is empty for
-// records that are elsewhere, or compressed.
-type Position struct {
-	in     *Segment
-	record []byte
-}
-
-// Position returns where a record was found by [Reader.Lookup].
-func (r *Reader) Position(revision uint64, record []byte) Position {
-	if i := r.segments.find(revision); i >= 0 && i < len(r.segments)-1 && !r.segments[i].Compressed {
-		return Position{r.segments[i], record}
-	}
-	return Position{}
-}
-
-// LookupAgain returns a record that Lookup has found before. A sealed segment that is still
-// there has its record at the same position.
-func (r *Reader) LookupAgain(revision uint64, at Position) ([]byte, error) {
-	i := r.segments.find(revision)
-	if at.in == nil || i < 0 || r.segments[i] != at.in {
-		return r.Lookup(revision)
-	}
-	_, err := r.segment(i) // keeps the segment open
-	return at.record, err
 }
 
 // Complete reports that the log must have the record of a revision: Rewrite has left
@@ -313,13 +296,13 @@ func (r *Reader) At(newest, at uint64) (Entry, bool, error) {
 }
 
 // SkipDamaged is for a [Reader.Scan] that passes over damaged records.
-func SkipDamaged(uint64, []byte) bool { return true }
+func SkipDamaged(Entry) bool { return true }
 
 // Scan calls f with the records behind revision after up to last, in order, until f
 // returns false. A record is valid until f returns. Scan calls damaged with damaged records, and
-// goes on until that returns false; of a damaged block it gets the last revision, and no record.
-// If damaged is nil, the first such record ends Scan with an error.
-func (r *Reader) Scan(after, last uint64, f func(Entry) bool, damaged func(revision uint64, record []byte) bool) error {
+// goes on until that returns false; of a damaged block, and of a record whose header makes no sense,
+// it gets the last revision and nothing else. If damaged is nil, the first such record ends Scan with an error.
+func (r *Reader) Scan(after, last uint64, f, damaged func(Entry) bool) error {
 	if last > r.seen {
 		r.close()
 		r.open()
@@ -347,9 +330,8 @@ func (r *Reader) Scan(after, last uint64, f func(Entry) bool, damaged func(revis
 
 // A scan is a [Reader.Scan] that has come to a revision. Its methods report false at the end.
 type scan struct {
-	after, last uint64
-	record      func(Entry) bool
-	damaged     func(revision uint64, record []byte) bool
+	after, last     uint64
+	record, damaged func(Entry) bool
 }
 
 func (s *scan) each(revision uint64, record []byte) (more bool, err error) {
@@ -362,7 +344,8 @@ func (s *scan) each(revision uint64, record []byte) (more bool, err error) {
 	case err != nil && s.damaged == nil:
 		return false, Corrupt(revision, err)
 	case err != nil:
-		return s.damaged(revision, record), nil
+		e.Revision = revision
+		return s.damaged(e), nil
 	}
 	return s.record(e), nil
 }
@@ -375,5 +358,5 @@ func (s *scan) lost(l *lostBlock) (more bool, err error) {
 		return false, Corrupt(l.First, l)
 	}
 	s.after = l.Last
-	return s.damaged(l.Last, nil), nil
+	return s.damaged(Entry{Revision: l.Last}), nil
 }

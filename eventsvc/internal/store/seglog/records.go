@@ -159,30 +159,19 @@ type blockFinder struct {
 	Cache  *blockCache
 	Cursor *bbolt.Cursor // of the bucket of blocks
 	block  *inflatedBlock
-	room   []byte // of the record that was lent last
 }
 
-// Find returns the record of a revision in memory of its own, nil if there is none.
-func (f *blockFinder) Find(revision uint64) ([]byte, error) {
+// Append appends the record of a revision. Without one it returns no bytes.
+func (f *blockFinder) Append(dst []byte, revision uint64) (recordBytes, error) {
 	i, err := f.seek(revision)
 	if i < 0 || err != nil {
-		return nil, err
+		return recordBytes{}, err
 	}
-	return f.block.Append(nil, i), nil
-}
-
-// Borrow returns the verified record of a revision without its checksum, nil if there is none. The next call reuses its
-// memory.
-func (f *blockFinder) Borrow(revision uint64) ([]byte, error) {
-	i, err := f.seek(revision)
-	if i < 0 || err != nil {
-		return nil, err
+	record, whole, ok := f.block.appendBody(dst, i)
+	if !ok {
+		return recordBytes{}, boltfile.ErrChecksum
 	}
-	record, err := f.block.Verified(f.room[:0], i)
-	if err == nil {
-		f.room = record
-	}
-	return record, err
+	return recordBytes{record, !whole}, nil
 }
 
 // seek makes the block that covers a revision the present one, and returns the position of the record in it, less than 0 if

@@ -106,14 +106,14 @@ func (m *Moments) group(d event.Dimensions) int {
 // open moves to the beginning of the range, at the first call and when the reader was
 // opened again.
 func (m *Moments) open(r *Reader) (err error) {
-	if m.reader == r && m.generation == r.Generation {
+	if m.reader == r && m.generation == r.generation {
 		return nil
 	}
 	if m.known == nil {
 		m.known = map[uint64]grouping{}
 	}
 	delete(m.known, 0) // the pending records have other series now
-	m.reader, m.generation, m.runs = r, r.Generation, m.runs[:0]
+	m.reader, m.generation, m.runs = r, r.generation, m.runs[:0]
 	if m.parts, err = r.parts(m.Last, m.From, m.To); err != nil {
 		return err
 	}
