@@ -35,8 +35,24 @@ type engine interface {
 
 var _, _ engine = (*bolt.DB)(nil), (*postgres.DB)(nil)
 
-// openStore opens the store of the settings, and of rules that may change.
-func (s *serve) openStore(ctx context.Context, kept func() *rules.Set, log *slog.Logger, registry *prometheus.Registry) (engine, error) {
+// openStore opens the store, with the rules of what it keeps. A value in changed says that there are new rules.
+func (s *serve) openStore(ctx context.Context, log *slog.Logger, registry *prometheus.Registry) (db engine, kept *rules.Live, changed <-chan struct{}, err error) {
+	told := make(chan struct{}, 1)
+	kept, err = s.rules(log, registry, func() {
+		select {
+		case told <- struct{}{}:
+		default: // the last change is not told yet
+		}
+	})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	db, err = s.openEngine(ctx, kept.Current, log, registry)
+	return db, kept, told, err
+}
+
+// openEngine opens the store of the settings, and of rules that may change.
+func (s *serve) openEngine(ctx context.Context, kept func() *rules.Set, log *slog.Logger, registry *prometheus.Registry) (engine, error) {
 	o := bolt.Options{
 		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: kept, History: s.History,
 		MaxBytes: int64(s.MaxBytes), MaxEvents: s.MaxEvents, CompressAfter: s.CompressAfter.compressAfter(), Log: log, Registry: registry,

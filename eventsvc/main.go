@@ -86,7 +86,6 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	service.LimitMemory(log)
 	registry := service.NewRegistry("eventsvc")
 	formats, err := s.formats()
 	if err != nil {
@@ -102,17 +101,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	told := make(chan struct{}, 1)
-	kept, err := s.rules(log, registry, func() {
-		select {
-		case told <- struct{}{}:
-		default: // the last change is not told yet
-		}
-	})
-	if err != nil {
-		return err
-	}
-	db, err := s.openStore(ctx, kept.Current, log, registry)
+	db, kept, told, err := s.openStore(ctx, log, registry)
 	if err != nil {
 		return err
 	}
@@ -138,23 +127,19 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats, Backed: s.noteBackup(log)}, entries, log, map[string]http.Handler{
-		"token":  &admin.TokenChecker{Explain: trusted.Explain, Policy: rights.Current},
-		"config": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, given) }),
-	}, server.Refused)
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats, Backed: s.noteBackup(log)}, entries, log, questions(trusted, rights, given), server.Refused)
 	if err != nil {
 		return err
 	}
-	optional, err := s.optionalTasks(db, &rulesTeller{rules: kept.Current, changed: told, store: db, codec: formats, log: log}, log, registry)
+	tasks, err := s.optionalTasks(db, &rulesTeller{rules: kept.Current, changed: told, store: db, codec: formats, log: log}, log, registry)
 	if err != nil {
 		return err
 	}
-	tasks := append([]func(context.Context) error{trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run, page.run}, optional...)
 	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
 	return service.Run(ctx, service.Config{
 		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: s.endpoints(std, log, handler, management, certificate)},
 		Health: health,
-		Tasks:  tasks,
+		Tasks:  append(tasks, trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run, page.run),
 		Drain:  server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
 	})
 }
@@ -177,7 +162,7 @@ func (s *serve) optionalTasks(db engine, teller *rulesTeller, log *slog.Logger, 
 	return tasks, nil
 }
 
-// begin checks the settings and begins the log. It returns the settings as config print shows them.
+// begin checks the settings, begins the log and limits the memory. It returns the settings as config print shows them.
 func (s *serve) begin(parsed *cli.Context, std stdio) (log *slog.Logger, given string, err error) {
 	changed, err := cli.Changed(parsed)
 	if err != nil {
@@ -193,7 +178,16 @@ func (s *serve) begin(parsed *cli.Context, std stdio) (log *slog.Logger, given s
 		return nil, "", err
 	}
 	log.Info("starting", "version", service.Version(), changed)
+	service.LimitMemory(log)
 	return log, given, nil
+}
+
+// questions are what the management listener answers beside what concerns the store.
+func questions(trusted *trust.Trust, rights *policy.Live, given string) map[string]http.Handler {
+	return map[string]http.Handler{
+		"token":  &admin.TokenChecker{Explain: trusted.Explain, Policy: rights.Current},
+		"config": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, given) }),
+	}
 }
 
 // formats returns the codec of the API group.
