@@ -29,6 +29,9 @@ NORACE   := for f in $$(grep -rl "^//go:build !race$$" --include="*_test.go" .);
 # Each module stands on its own; go.work is for people and their editors.
 export GOWORK := off
 export REVISION
+# Binaries, tests and linters are compiled alike, so that each package is compiled once. Only the race detector needs C.
+export CGO_ENABLED ?= 0
+export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 
 # each: runs $(2) in every module of $(1); fails at the end if one failed.
 each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
@@ -50,7 +53,7 @@ build: manual ## static binaries: bin/tokensvc and bin/eventsvc
 	@set -e; for s in $(SERVICES); do echo "building bin/$$s (a minute or two the first time)"; (cd $$s && CGO_ENABLED=0 $(BUILD) -o ../bin/$$s .); done
 
 test: manual ## the tests of both services and of what they share, a line for each package
-	$(call each,$(UNIT),$(TEST) $(RACE) ./...)
+	$(call each,$(UNIT),$(if $(RACE),CGO_ENABLED=1) $(TEST) $(RACE) ./...)
 	$(if $(RACE),$(call each,$(UNIT),$(NORACE)))
 
 test-all: test ## the same, and the tests that drive whole services: stock clients, a browser, faults
@@ -59,10 +62,11 @@ test-all: test ## the same, and the tests that drive whole services: stock clien
 race: ## make test under the race detector (needs a C compiler)
 	@$(MAKE) test RACE=-race
 
-lint: $(LINTER) $(ACTIONS) ## go vet, for macOS too, golangci-lint with the import rules, and actionlint for the workflows
+# The linter's govet is go vet for this system. No file of ours is for one architecture, so one of macOS stands for both.
+lint: $(LINTER) $(ACTIONS) ## golangci-lint with the import rules, go vet for macOS, and actionlint for the workflows
 	@$(ACTIONS) -shellcheck= -pyflakes= .github/workflows/*.yml
-	$(call each,$(PORTABLE),for a in amd64 arm64; do GOOS=darwin GOARCH=$$a CGO_ENABLED=0 $(GO) vet ./... || exit 1; done)
-	$(call each,$(CODE),$(GO) vet ./... && $(CURDIR)/$(LINTER) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...)
+	$(call each,$(PORTABLE),GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 $(GO) vet ./...)
+	$(call each,$(CODE),$(CURDIR)/$(LINTER) run --allow-parallel-runners --config $(CURDIR)/.golangci.yml ./...)
 
 $(LINTER): deploy/tools/go.mod
 	cd deploy/tools && $(GO) build -o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

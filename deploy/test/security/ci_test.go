@@ -222,3 +222,61 @@ func TestWorkflows(t *testing.T) {
 		t.Errorf("%d workflows, %d targets, %d stages", workflows, len(targets), len(stages))
 	}
 }
+
+// TestRun runs .ci/run with programs that only say what they are called for. All stages run once, those that need the images
+// after them. What a stage prints stays together, and one that fails is in the verdict.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	for name, text := range map[string]string{
+		".ci/run": read(t, ".ci/run"), ".ci/tests.awk": read(t, ".ci/tests.awk"), ".ci/skips": read(t, ".ci/skips"),
+		".ci/gotest": "#!/bin/sh\necho \"tests in $(basename $PWD)\"\ntest $(basename $PWD) != bad || { echo 'FAIL\tp\t1s'; exit 1; }\necho 'ok\tp\t1s'\n",
+		"bin/make":   "#!/bin/sh\necho \"first of $1\"\necho \"ok\tmake $1\t1s\"\n",
+		"bin/curl":   "#!/bin/sh\nexit 1\n", "bin/docker": "#!/bin/sh\n", "bin/apt-get": "#!/bin/sh\n", "bin/sudo": "#!/bin/sh\n",
+		"deploy/test/bad/x": "", "deploy/test/good/x": "", "deploy/test/e2e/x": "", "deploy/test/conformance/x": "",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(stages ...string) (said string, passed bool) {
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, ".ci/run"), stages...)
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		return string(out), err == nil
+	}
+	said, passed := run()
+	for _, stage := range []string{
+		"PASS: setup", "PASS: lint", "PASS: images", "PASS: test", "PASS: e2e", "PASS: cluster", "PASS: replicas", "PASS: verify", "SKIP: vuln",
+		"FAIL: deploy/test/bad", "PASS: deploy/test/good", "PASS: deploy/test/e2e", "PASS: deploy/test/conformance",
+	} {
+		if strings.Count(said, "--- "+stage+" (") != 2 { // when it ends, and in the verdict
+			t.Errorf("%s is not said", stage)
+		}
+	}
+	if passed || !strings.HasSuffix(said, "\n11 passed, 1 failed, 1 skipped\n") ||
+		!strings.Contains(said, "=== RUN   lint\nfirst of lint\nok\tmake lint\t1s\n--- PASS: lint (") ||
+		strings.Index(said, "--- PASS: images (") > strings.Index(said, "--- PASS: e2e (") {
+		t.Errorf("passed %t:\n%s", passed, said)
+	}
+	if said, passed := run("lint", "deploy/test/good"); !passed || !strings.HasSuffix(said, "\n2 passed, 0 failed\n") {
+		t.Errorf("passed %t:\n%s", passed, said)
+	}
+}
+
+// TestNoArchitecture: no file is compiled for some architectures only, so that make lint looks at one of each system.
+func TestNoArchitecture(t *testing.T) {
+	t.Parallel()
+	some := regexp.MustCompile(`_(amd64|arm64)(_test)?\.go$`)
+	constraint := regexp.MustCompile(`(?m)^//go:build .*\b(amd64|arm64)\b`)
+	for _, name := range tracked(t) {
+		if strings.HasSuffix(name, ".go") && (some.MatchString(name) || constraint.MatchString(read(t, name))) {
+			t.Errorf("%s is compiled for some architectures only: let make lint vet each", name)
+		}
+	}
+}
