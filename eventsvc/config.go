@@ -23,6 +23,7 @@ import (
 // defaults and help.
 type settings struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Serve the Events API (the default command)."`
+	Aggregate   aggregateC  `cmd:"" help:"Let kubectl read the events of a server through a cluster's kube-apiserver."`
 	Healthcheck healthcheck `cmd:"" help:"Ask a running eventsvc whether it is ready."`
 	CanI        canI        `cmd:"" name:"can-i" help:"Explain what a policy file allows, and by which rule."`
 	Token       token       `cmd:"" help:"Find out why a token is refused."`

@@ -54,6 +54,12 @@ var metricLabels = map[string][]label{
 		"payload damaged", "sender-constrained", "several audiences", "signature wrong", "sub missing or malformed",
 		"time missing or malformed", "times contradict each other", "too long", "typ of another token",
 	}}},
+	"eventsvc_aggregate_forwarded_total":  {{name: "result", values: []string{"answered", "away", "refused"}}},
+	"eventsvc_aggregate_reviews_total":    {{name: "result", values: []string{"allowed", "denied", "failed", "kept", "masters"}}},
+	"eventsvc_aggregate_sent_bytes_total": {{name: "user", open: "name of the user"}},
+	"eventsvc_aggregate_unidentified_total": {{name: "reason", values: []string{
+		"not-ready", "no-certificate", "unknown-authority", "expired", "no-client-auth", "name-not-allowed", "no-user",
+	}}},
 	"eventsvc_audit_entries_total":                  {{name: "result", values: []string{"written", "dropped"}}},
 	"eventsvc_basic_trades_total":                   {{name: "outcome", values: []string{"ok", "refused", "not-accepted", "throttled", "unavailable"}}},
 	"eventsvc_build_info":                           buildLabels,

@@ -295,10 +295,11 @@ func TestMetricsExist(t *testing.T) {
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.createIn(t, token, "east")
 	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens), "RULES_FILE="+rules)
+	aggregate := startAggregate(t, startTarget(t, tokens, "GROUP_DOMAIN=tidings.example"), token)
 	onDatabase, _ := startOnDatabase(t, tokens)
 	known, help := map[string]bool{}, map[string]string{}
 	var scrapes []scrape
-	for _, s := range []*svc{tokens, events, mirror, onDatabase} {
+	for _, s := range []*svc{tokens, events, mirror, aggregate, onDatabase} {
 		now := s.scraped(t)
 		scrapes = append(scrapes, now)
 		maps.Copy(help, now.help)

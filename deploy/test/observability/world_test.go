@@ -2,12 +2,20 @@ package observability_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,6 +112,78 @@ func startMirror(t *testing.T, tokens *svc, from string, to *svc, settings ...st
 		return now.sum(`eventsvc_mirror_connected`) == 1 && now.sum("eventsvc_mirror_lag_seconds") == 0
 	})
 	return s
+}
+
+// startAggregate answers a kube-apiserver that this test plays, and has passed one request on. It has one certificate for all ends.
+func startAggregate(t *testing.T, to *svc, token string) *svc {
+	t.Helper()
+	dir := t.TempDir()
+	pair := selfSigned(t, dir)
+	authority, err := os.ReadFile(dir + "/tls.crt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"kind":"SubjectAccessReview","status":{"allowed":true}}`)
+		case r.URL.Query().Has("watch"):
+			<-r.Context().Done()
+		default:
+			_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"resourceVersion": "1"}, "items": []any{map[string]any{
+				"data": map[string]string{"requestheader-client-ca-file": string(authority), "requestheader-username-headers": `["X-Remote-User"]`},
+			}}})
+		}
+	}))
+	t.Cleanup(func() { cluster.CloseClientConnections(); cluster.Close() })
+	write(t, dir+"/kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"+
+		"clusters: [{name: c, cluster: {server: %q}}]\n", cluster.URL))
+	write(t, dir+"/token", token)
+	https := testenv.FreeAddr(t)
+	s := start(t, "eventsvc", "exec "+bin+"/eventsvc aggregate;", "KUBECONFIG="+dir+"/kubeconfig", "SERVER="+to.url, "TOKEN_FILE="+dir+"/token",
+		"GROUP_DOMAIN=tidings.example", "LISTEN_HTTPS="+https, "TLS_CERT_FILE="+dir+"/tls.crt", "TLS_KEY_FILE="+dir+"/tls.key")
+	s.name = "eventsvc-aggregate"
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}, DisableKeepAlives: true,
+	}}
+	testenv.Eventually(t, "a request is passed on", deadline, func() error {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+https+"/apis/events.tidings.example/v1/events", nil)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("X-Remote-User", "anna")
+		resp, err := client.Do(req)
+		if err == nil {
+			defer resp.Body.Close()
+			if _, err = io.Copy(io.Discard, resp.Body); err == nil && resp.StatusCode != http.StatusOK {
+				err = errors.New(resp.Status)
+			}
+		}
+		return err
+	})
+	return s
+}
+
+// selfSigned writes a certificate that is its own authority, and its key.
+func selfSigned(t *testing.T, dir string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	cert, err := x509.CreateCertificate(rand.Reader, made, made, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, dir+"/tls.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})))
+	write(t, dir+"/tls.key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	return tls.Certificate{Certificate: [][]byte{cert}, PrivateKey: key}
 }
 
 func (s *svc) token(t *testing.T) string {

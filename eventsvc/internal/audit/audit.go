@@ -45,7 +45,7 @@ type Entry struct {
 	Issuer    string    `json:"issuer,omitempty"`
 	User      string    `json:"user,omitempty"`   // the token's subject
 	Client    string    `json:"client,omitempty"` // and its client id
-	Auth      string    `json:"auth,omitempty"`   // basic: by a user and a password; empty: by a token
+	Auth      string    `json:"auth,omitempty"`   // basic: by a user and a password; front-proxy: kube-apiserver names the user; empty: by a token
 	Verb      string    `json:"verb,omitempty"`   // of a resource; empty for other paths
 	Group     string    `json:"group,omitempty"`
 	Resource  string    `json:"resource,omitempty"`

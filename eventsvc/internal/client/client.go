@@ -88,7 +88,7 @@ type Request struct {
 	Method string // "": GET
 	Path   string // below the server's address, escaped
 	Query  url.Values
-	Header http.Header // besides those that every request has
+	Header http.Header // besides those that every request has; Accept in place of that for JSON
 	Body   any         // sent as JSON, unless it is nil
 
 	list bool // the answer is a list
@@ -125,6 +125,11 @@ func (c *Client) Exchange(ctx context.Context, r Request) (status int, body []by
 		return 0, nil, &UnreachableError{Server: c.Server(), Err: err}
 	}
 	return resp.StatusCode, body, nil
+}
+
+// Open sends a request and returns the answer, whatever its status, with its body still to be read and closed.
+func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
+	return c.answer(ctx, r)
 }
 
 // send returns the answer if its status is good.
@@ -183,7 +188,9 @@ func (c *Client) attempt(ctx context.Context, r Request, body []byte) (resp *htt
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
-	req.Header.Set("Accept", c.accept(r.list))
+	if r.Header.Get("Accept") == "" {
+		req.Header.Set("Accept", c.accept(r.list))
+	}
 	req.Header.Set("User-Agent", c.agent)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
@@ -257,7 +264,15 @@ func (c *Client) Pages(ctx context.Context, path string, query url.Values, each 
 
 // Version returns the server's current resourceVersion.
 func (c *Client) Version(ctx context.Context, path string) (string, error) {
-	page, err := c.list(ctx, path, url.Values{"limit": {"1"}})
+	return c.version(ctx, path, nil)
+}
+
+// version is Version for a caller that may list only what selectors select.
+func (c *Client) version(ctx context.Context, path string, selectors url.Values) (string, error) {
+	q := url.Values{}
+	maps.Copy(q, selectors)
+	q.Set("limit", "1")
+	page, err := c.list(ctx, path, q)
 	return page.Metadata.ResourceVersion, err
 }
 

@@ -37,6 +37,9 @@ type Follower struct {
 	Connected   func()
 	Change      func(Change) error // with bookmarks too; an error ends Follow
 	Interrupted func(error)        // a failure after which Follow tries again
+	// OnlySelected is set if this caller may list only what the query selects. Otherwise the current version is asked for
+	// without the query, because to find the first object that a selector selects may take long.
+	OnlySelected bool
 }
 
 const (
@@ -92,7 +95,11 @@ type stopError struct{ error }
 
 // watch delivers the changes of one watch. It sets connected when the watch is open, and version after each change.
 func (c *Client) watch(ctx context.Context, path string, version *string, query url.Values, f Follower, connected *bool) error {
-	current, err := c.Version(ctx, path) // kube-apiserver does not answer a watch from a version that is yet to come
+	var selected url.Values
+	if f.OnlySelected {
+		selected = query
+	}
+	current, err := c.version(ctx, path, selected) // kube-apiserver does not answer a watch from a version that is yet to come
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,9 @@ import (
 	"tidings.example/shared/tokenclient"
 )
 
-// connection has the settings of the commands that use an event server: its address, the certificates to trust, and the
+// Connection has the settings of the commands that use an event server: its address, the certificates to trust, and the
 // token.
-type connection struct {
+type Connection struct {
 	Server           string `placeholder:"URL" help:"The event server. Default: http://127.0.0.1:8080"`
 	CAFile           string `name:"ca-file" placeholder:"FILE" help:"Certificates in PEM to trust instead of the system's, for --server and --token-url."`
 	Token            string `placeholder:"TOKEN" secret:"" help:"The bearer token; use the variable, because other users can see command lines."`
@@ -32,10 +32,52 @@ type connection struct {
 
 // access is a connection that a kubeconfig can describe instead.
 type access struct {
-	connection  `embed:""`
+	Connection  `embed:""`
 	Kubeconfig  string `placeholder:"FILE" help:"Take server, certificates and token from this kubeconfig instead."`
 	Context     string `placeholder:"NAME" help:"Context of the kubeconfig. Default: its current one."`
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
+}
+
+// Open returns a client of --server.
+func (c *Connection) Open() (*client.Client, error) {
+	config, err := c.config()
+	if err != nil {
+		return nil, err
+	}
+	return dial(config)
+}
+
+// Kubernetes has the settings of a connection to the API of a cluster.
+type Kubernetes struct {
+	Kubeconfig string `placeholder:"FILE" help:"Kubeconfig of the cluster. Default: the service account of this pod."`
+	Context    string `placeholder:"NAME" help:"Context of the kubeconfig. Default: its current one."`
+}
+
+// Open returns a client of the cluster's API.
+func (k *Kubernetes) Open() (*client.Client, error) {
+	config, err := k.config()
+	if err != nil {
+		return nil, err
+	}
+	return dial(config)
+}
+
+func (k *Kubernetes) config() (client.Config, error) {
+	switch {
+	case k.Context != "" && k.Kubeconfig == "":
+		return client.Config{}, cli.Usagef("--context has no effect without --kubeconfig: set both or none")
+	case k.Kubeconfig != "":
+		config, err := client.FromKubeconfig(k.Kubeconfig, k.Context)
+		if err != nil {
+			return config, cli.Usagef("--kubeconfig: %w", err)
+		}
+		return config, nil
+	}
+	config, inside, err := client.InCluster()
+	if !inside {
+		return config, cli.Usagef("--kubeconfig is not set, and this is no pod of a cluster: say how to reach the cluster")
+	}
+	return config, err
 }
 
 // config returns the settings of the client, or an error that names two settings that contradict each other.
@@ -44,7 +86,7 @@ func (a *access) config() (client.Config, error) {
 		if a.Context != "" {
 			return client.Config{}, cli.Usagef("--context has no effect without --kubeconfig: set both or none")
 		}
-		return a.connection.config()
+		return a.Connection.config()
 	}
 	for _, other := range a.given() {
 		return client.Config{}, cli.Usagef("--kubeconfig and --%s exclude each other: set one of them", other)
@@ -67,7 +109,7 @@ func (a *access) open() (*client.Client, string, error) {
 }
 
 // given returns the names of the settings that are set.
-func (c *connection) given() []string {
+func (c *Connection) given() []string {
 	var names []string
 	for _, setting := range []struct{ name, value string }{
 		{"server", c.Server}, {"ca-file", c.CAFile}, {"token", c.Token}, {"token-file", c.TokenFile},
@@ -81,7 +123,7 @@ func (c *connection) given() []string {
 }
 
 // config returns the settings of a client of --server.
-func (c *connection) config() (client.Config, error) {
+func (c *Connection) config() (client.Config, error) {
 	config := client.Config{Server: cmp.Or(c.Server, "http://127.0.0.1:8080")}
 	if !bearer.IsURL(config.Server) {
 		return config, cli.Usagef("--server %q is no http(s) URL, such as http://127.0.0.1:8080", config.Server)
@@ -97,7 +139,7 @@ func (c *connection) config() (client.Config, error) {
 }
 
 // tokens returns the source of tokens, or nil if there is none.
-func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
+func (c *Connection) tokens(config *tls.Config) (*client.Tokens, error) {
 	var sources []string
 	for _, name := range c.given() {
 		if strings.HasPrefix(name, "token") {
@@ -122,7 +164,7 @@ func (c *connection) tokens(config *tls.Config) (*client.Tokens, error) {
 }
 
 // fetchedToken returns the source that asks a token endpoint, or nil if none is set.
-func (c *connection) fetchedToken(config *tls.Config) (*client.Tokens, error) {
+func (c *Connection) fetchedToken(config *tls.Config) (*client.Tokens, error) {
 	switch {
 	case c.ClientSecretFile != "" && c.AssertionFile != "":
 		return nil, cli.Usagef("--client-secret-file and --assertion-file exclude each other: set one of them")
@@ -157,7 +199,7 @@ const fetchTimeout = 30 * time.Second
 
 // request returns how the client authenticates. The file is read for each token, because others replace it: an operator the
 // secret, a kubelet the assertion.
-func (c *connection) request() (tokenclient.Request, error) {
+func (c *Connection) request() (tokenclient.Request, error) {
 	r := tokenclient.Request{TokenURL: c.TokenURL, ClientID: c.ClientID}
 	kind, file, into := "assertion", c.AssertionFile, &r.Assertion
 	if file == "" {

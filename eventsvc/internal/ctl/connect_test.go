@@ -32,15 +32,15 @@ func TestAssertionIsReadAgain(t *testing.T) {
 	}))
 	t.Cleanup(endpoint.Close)
 	file := filepath.Join(t.TempDir(), "token")
-	source := func(c connection) *client.Tokens {
+	source := func(c Connection) *client.Tokens {
 		tokens, err := c.tokens(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return tokens
 	}
-	tokens := source(connection{TokenURL: endpoint.URL, AssertionFile: file})
-	named := source(connection{TokenURL: endpoint.URL, ClientID: "shop", AssertionFile: file})
+	tokens := source(Connection{TokenURL: endpoint.URL, AssertionFile: file})
+	named := source(Connection{TokenURL: endpoint.URL, ClientID: "shop", AssertionFile: file})
 	const grant = "&client_assertion_type=urn%3Aietf%3Aparams%3Aoauth%3Aclient-assertion-type%3Ajwt-bearer"
 	var want []string
 	for _, content := range []string{"first", "second", "refused"} {

@@ -20,9 +20,8 @@ import (
 
 // mirrorCmd copies a cluster's events into a server. Its connection is that to the server.
 type mirrorCmd struct {
-	connection      `embed:""`
-	Kubeconfig      string        `placeholder:"FILE" help:"Kubeconfig of the cluster. Default: the service account of this pod."`
-	Context         string        `placeholder:"NAME" help:"Context of the kubeconfig. Default: its current one."`
+	Connection      `embed:""`
+	Kubernetes      `embed:""`
 	Namespace       []string      `short:"n" placeholder:"NAME,..." help:"Namespaces of the cluster. Default: all."`
 	Cluster         string        `placeholder:"NAME" help:"Name of the cluster, which is part of the names of copies and their label; never change it."`
 	ClusterLabel    string        `default:"cluster" placeholder:"KEY" help:"Label of copies with the name of the cluster; empty: none."`
@@ -69,8 +68,6 @@ func (m *mirrorCmd) check() error {
 		return cli.Usagef("--parallel %d must be positive", m.Parallel)
 	case m.CursorNamespace == "":
 		return cli.Usagef("--cursor-namespace is empty: name a namespace of the server")
-	case m.Context != "" && m.Kubeconfig == "":
-		return cli.Usagef("--context has no effect without --kubeconfig: set both or none")
 	case m.DryRunRules && m.RulesFile == "":
 		return cli.Usagef("--dry-run-rules needs --rules-file: name the file to try")
 	}
@@ -122,35 +119,19 @@ func (m *mirrorCmd) checkChosen(e mirror.Enrichment) error {
 	return nil
 }
 
-// source returns the client of the cluster.
-func (m *mirrorCmd) source() (client.Config, error) {
-	if m.Kubeconfig != "" {
-		config, err := client.FromKubeconfig(m.Kubeconfig, m.Context)
-		if err != nil {
-			return config, cli.Usagef("--kubeconfig: %w", err)
-		}
-		return config, nil
-	}
-	config, inside, err := client.InCluster()
-	if !inside {
-		return config, cli.Usagef("--kubeconfig is not set, and this is no pod of a cluster: say how to reach the cluster")
-	}
-	return config, err
-}
-
 // Run copies events until ctx ends.
 func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	from, err := m.source()
+	from, err := m.Kubernetes.config()
 	if err != nil {
 		return err
 	}
 	if m.DryRunRules {
 		return m.try(ctx, std, from)
 	}
-	to, err := m.config()
+	to, err := m.Connection.config()
 	if err != nil {
 		return err
 	}

@@ -240,7 +240,7 @@ func TestRecordWaitsForToken(t *testing.T) {
 	}
 	lines := strings.Repeat(`{"reason":"R","regarding":{"kind":"Pod","name":"web"}}`+"\n", 8)
 	stored := &creating{events: map[string]*eventsv1.Event{}}
-	r := record{access: access{connection: connection{TokenURL: endpoint.URL, ClientID: "demo", ClientSecretFile: secret}}}
+	r := record{access: access{Connection: Connection{TokenURL: endpoint.URL, ClientID: "demo", ClientSecretFile: secret}}}
 	said, err := recordLines(t, stored, r, lines)
 	if err != nil || len(stored.events) != 8 || strings.Count(said, "eventsvc: trying again for 1m0s: no token: ") != 1 {
 		t.Errorf("%d stored, %v: %s", len(stored.events), err, said)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/api/httpio"
@@ -71,14 +70,14 @@ func (g *Guard) decide(c echo.Context, of schema.GroupResource, v policy.Verb) e
 	if of == Namespaces {
 		name = namespace
 	} else if name == "" {
-		name = nameSelected(c)
+		name = httpio.NameSelected(httpio.QueryOf(c.Request()))
 	}
 	return g.forbidden(caller, of, v, namespace, name, d.Rule)
 }
 
 // forbidden is the 403 for a caller that lacks a right, and the scope that would give it.
 func (g *Guard) forbidden(caller *bearer.Caller, of schema.GroupResource, v policy.Verb, namespace, name, rule string) error {
-	err := refusal(caller, of, v.String(), namespace, name, rule)
+	err := Forbidden(caller.Subject, of, v.String(), namespace, name, rule)
 	if scope := g.Policy().Scope(v); scope != "" {
 		const path = "" // of the API as a whole: no path has scopes of its own
 		return &scopeError{err, bearer.Challenge(bearer.InsufficientScope(g.Resource.Scope(path, scope)), g.Resource.Metadata(path))}
@@ -86,25 +85,14 @@ func (g *Guard) forbidden(caller *bearer.Caller, of schema.GroupResource, v poli
 	return err
 }
 
-// refusal is a 403 in the words of kube-apiserver, followed by the reason.
-func refusal(caller *bearer.Caller, of schema.GroupResource, verb, namespace, name, reason string) *apierrors.StatusError {
+// Forbidden is a 403 in the words of kube-apiserver, followed by the reason.
+func Forbidden(user string, of schema.GroupResource, verb, namespace, name, reason string) *apierrors.StatusError {
 	where := "at the cluster scope"
 	if namespace != policy.AllNamespaces {
 		where = fmt.Sprintf("in the namespace %q", namespace)
 	}
 	return apierrors.NewForbidden(of, name, fmt.Errorf("User %q cannot %s resource %q in API group %q %s: %s", //nolint:staticcheck // clients know this text
-		caller.Subject, verb, of.Resource, of.Group, where, reason))
-}
-
-// nameSelected returns the name that a list or watch selects. kube-apiserver takes
-// it for the name of the request.
-func nameSelected(c echo.Context) string {
-	selector, err := fields.ParseSelector(httpio.QueryOf(c.Request()).Get("fieldSelector"))
-	if err != nil {
-		return ""
-	}
-	name, _ := selector.RequiresExactMatch("metadata.name")
-	return name
+		user, verb, of.Resource, of.Group, where, reason))
 }
 
 // scopeError is a 403 for a caller that lacks a scope, with the challenge that says so (RFC 6750 section 3.1).

@@ -48,7 +48,7 @@ func NoImpersonation(req *http.Request) error {
 	if user == "" {
 		return httpio.Beyond("impersonation", apierrors.NewBadRequest("requested "+wanted(req.Header)+" without impersonating a user name"))
 	}
-	return httpio.Beyond("impersonation", refusal(caller, of, "impersonate", namespace, name, noImpersonation))
+	return httpio.Beyond("impersonation", Forbidden(caller.Subject, of, "impersonate", namespace, name, noImpersonation))
 }
 
 func impersonates(h http.Header) bool {

@@ -160,8 +160,11 @@ func describePath(g Group, path string, ops []operation) map[string]any {
 	if ops[0].action != "" {
 		item["parameters"] = append(shared, parameter("pretty", "query"))
 	}
+	writes := slices.Contains(g.Resources[0].Verbs, "create")
 	for _, op := range ops {
-		item[op.method] = describe(g, op)
+		if op.method == "get" || writes {
+			item[op.method] = describe(g, op)
+		}
 	}
 	return item
 }

@@ -16,6 +16,7 @@ import (
 	internalvalidation "k8s.io/apimachinery/pkg/apis/meta/internalversion/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -38,6 +39,17 @@ func QueryOf(r *http.Request) url.Values {
 		return nil
 	}
 	return r.URL.Query()
+}
+
+// NameSelected returns the name that the selectors of a list or watch select, or "". kube-apiserver takes it for the name of the
+// request.
+func NameSelected(q url.Values) string {
+	selector, err := fields.ParseSelector(q.Get("fieldSelector"))
+	if err != nil {
+		return ""
+	}
+	name, _ := selector.RequiresExactMatch("metadata.name")
+	return name
 }
 
 // Deadline returns a context that ends when the request has taken too long: after the

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"tidings.example/eventsvc/internal/api/aggregate"
+	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/ctl"
+	"tidings.example/shared/cli"
+	"tidings.example/shared/httpserver"
+	"tidings.example/shared/service"
+)
+
+// aggregateC answers kube-apiserver for an event server. Its connection is that to the event server.
+type aggregateC struct {
+	ctl.Connection `embed:""`
+	ctl.Kubernetes `embed:""`
+	GroupDomain    string   `placeholder:"DOMAIN" help:"The API group is events.GROUP-DOMAIN, as that of the event server; k8s.io is kube-apiserver's own."`
+	Cluster        string   `placeholder:"NAME" help:"Show only events of the cluster of this name. Default: what the policy of the event server lets this process see."`
+	Advertise      []string `default:"get" placeholder:"VERB,..." help:"Verbs in the cluster's discovery: get, or get and list, with which some tools list every event again and again. All are served: get, list and watch."`
+
+	ListenHTTPS   string        `default:":10250" placeholder:"HOST:PORT" help:"Serve kube-apiserver here."`
+	TLSCertFile   string        `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM; its name is SERVICE.NAMESPACE.svc."`
+	TLSKeyFile    string        `name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
+	ListenAdmin   string        `default:"127.0.0.1:8083" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
+	Hosts         service.Hosts `embed:""`
+	AuditFile     string        `placeholder:"FILE" help:"Write one JSON line per request here: who asked for what, and whether that was allowed. Default: not at all."`
+	AuditMaxBytes size          `default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
+
+	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that kube-apiserver notices."`
+	StopTimeout time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`
+	LogFormat   string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
+	LogLevel    string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+}
+
+// Help is shown below the settings.
+func (*aggregateC) Help() string {
+	return `An aggregated API server: with an APIService for v1.events.GROUP-DOMAIN that points to it, people read events with their own
+kubeconfig, and the cluster's RBAC decides.
+
+    kubectl get history -n shop
+    kubectl get history -n shop --field-selector regarding.name=web-0 --watch
+
+It keeps nothing, and any number of replicas may run. It needs the ConfigMap extension-apiserver-authentication of kube-system
+(role extension-apiserver-authentication-reader) and reviews of access (cluster role system:auth-delegator) of the cluster, and
+get, list and watch of the event server. It only reads.
+
+Exit codes: 0 after a signal, 1 failure, 2 usage. It waits for a cluster or server that does not answer.`
+}
+
+func (a *aggregateC) check() error {
+	switch {
+	case a.GroupDomain == "":
+		return cli.Usagef("--group-domain is not set: give the domain of the event server, such as tidings.example")
+	case a.GroupDomain == "k8s.io":
+		return cli.Usagef("--group-domain k8s.io is served by kube-apiserver itself: give the event server and this process a domain of yours")
+	case !slices.Equal(a.Advertise, []string{"get"}) && !slices.Equal(a.Advertise, []string{"get", "list"}):
+		return cli.Usagef("--advertise %s: there are get, and get,list: with other verbs controllers would watch and delete history", strings.Join(a.Advertise, ","))
+	case a.Cluster != "" && len(validation.IsValidLabelValue(a.Cluster)) > 0:
+		return cli.Usagef("--cluster %q cannot be the value of a label: give the name that the mirror has", a.Cluster)
+	case a.ListenHTTPS == "":
+		return cli.Usagef("--listen-https is empty: kube-apiserver has to reach this process")
+	case a.TLSCertFile == "" || a.TLSKeyFile == "":
+		return cli.Usagef("--tls-cert-file and --tls-key-file are not both set: kube-apiserver verifies the certificate")
+	}
+	return a.Hosts.Check()
+}
+
+// Run serves until ctx ends.
+func (a *aggregateC) Run(ctx context.Context, std stdio) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	formats, err := codec.New(a.GroupDomain)
+	if err != nil {
+		return cli.Usagef("--group-domain: %w", err)
+	}
+	certificate, err := httpserver.CertFiles(a.TLSCertFile, a.TLSKeyFile)
+	if err != nil {
+		return err
+	}
+	certificate.ClientAuth = tls.RequestClientCert // verified for each request, so that another authority counts at once
+	cluster, err := a.Kubernetes.Open()
+	if err != nil {
+		return err
+	}
+	events, err := a.Connection.Open()
+	if err != nil {
+		return err
+	}
+	log, err := service.Logger(std.err, a.LogFormat, a.LogLevel)
+	if err != nil {
+		return err
+	}
+	service.LimitMemory(log)
+	registry := service.NewRegistry("eventsvc")
+	health := &service.Health{}
+	proxy := aggregate.NewFrontProxy(cluster, log)
+	health.Add("front-proxy", proxy.Ready)
+	server, err := aggregate.New(aggregate.Config{
+		Events: events, Cluster: a.Cluster, Codec: formats, Advertise: a.Advertise, FrontProxy: proxy,
+		Reviewer: aggregate.NewReviewer(cluster, log, registry), Probe: health.Handler, Log: log, Registry: registry,
+	})
+	if err != nil {
+		return err
+	}
+	entries, err := a.openAudit(log, registry)
+	if err != nil {
+		return err
+	}
+	return service.Run(ctx, service.Config{
+		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: []httpserver.Endpoint{
+			std.endpoint("--listen-https", a.ListenHTTPS, httpserver.Access(log, registry, audit.Handler(entries, server)), certificate),
+			std.endpoint("--listen-admin", a.ListenAdmin, a.Hosts.Guard(a.ListenAdmin, log, service.Admin(health, registry)), nil),
+		}},
+		Health: health, Tasks: []func(context.Context) error{proxy.Run, entries.Run},
+		Drain: server.Drain, StopDelay: a.StopDelay, StopTimeout: a.StopTimeout,
+	})
+}
+
+// openAudit returns the audit log, or nil if there is none.
+func (a *aggregateC) openAudit(log *slog.Logger, registry prometheus.Registerer) (*audit.Log, error) {
+	if a.AuditFile == "" {
+		return nil, nil
+	}
+	entries, err := audit.Open(audit.Config{Path: a.AuditFile, MaxBytes: int64(a.AuditMaxBytes) / auditFiles, Files: auditFiles, Log: log, Registry: registry})
+	if err != nil {
+		return nil, fmt.Errorf("--audit-file: %w", err)
+	}
+	return entries, nil
+}
