@@ -63,6 +63,7 @@ var metricLabels = map[string][]label{
 	"eventsvc_audit_entries_total":                  {{name: "result", values: []string{"written", "dropped"}}},
 	"eventsvc_basic_trades_total":                   {{name: "outcome", values: []string{"ok", "refused", "not-accepted", "throttled", "unavailable"}}},
 	"eventsvc_build_info":                           buildLabels,
+	"eventsvc_bulk_events_total":                    {{name: "code", open: "status of the line"}},
 	"eventsvc_cluster_last_event_timestamp_seconds": {{name: "cluster", open: "the label of the event; `other` beyond the first 100 clusters"}},
 	"eventsvc_mirror_connected":                     {source},
 	"eventsvc_mirror_enriched_total":                {{name: "result", values: []string{"added", "late", "unknown", "off"}}},
@@ -88,7 +89,7 @@ var metricLabels = map[string][]label{
 	},
 	"eventsvc_requests_refused_total": {{name: "limit", values: []string{
 		"watches", "client-watches", "client-tails", "requests", "client-requests", "answers", "client-answers", "exports", "create-rate", "client-create-rate", "namespace-create-rate",
-		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations", "audit", "impersonation", "origin", "basic",
+		"bulk-events", "body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations", "audit", "impersonation", "origin", "basic",
 	}}},
 	"eventsvc_requests_waiting":  {seatClass},
 	"eventsvc_requests_working":  {seatClass},

@@ -185,12 +185,9 @@ const (
 	removed      // another event of its name was removed, and it can be created now
 )
 
-// together is an engine that changes different events in one commit.
+// together is an engine that knows in one look which events never existed.
 type together interface {
 	Unknown(keys []store.Key) []bool
-	UpdateMany(
-		ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
-	) []store.Outcome
 }
 
 // importTogether creates, replaces or deletes different events. It returns those that need more than that.
@@ -214,7 +211,7 @@ func (l Local) importTogether(ctx context.Context, batch []*arriving) (rest []*a
 		}
 		return store.Any
 	}
-	outcomes := db.UpdateMany(ctx, keys[:n], expect, func(i int, current *store.Record) (d store.Decision, err error) {
+	outcomes := l.DB.UpdateMany(ctx, keys[:n], expect, func(i int, current *store.Record) (d store.Decision, err error) {
 		d, next[i], err = l.decide(ctx, batch[i], current)
 		return d, err
 	})

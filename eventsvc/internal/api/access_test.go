@@ -24,7 +24,7 @@ func TestWithoutAToken(t *testing.T) {
 		{"GET", "/"}, {"GET", "/api"}, {"GET", "/apis"}, {"GET", "/openapi/v3"}, {"GET", "/openapi/v2"}, {"GET", "/nowhere"},
 		{"GET", eventsPath}, {"GET", eventsPath + "/a"}, {"POST", eventsPath}, {"PUT", eventsPath + "/a"}, {"PATCH", eventsPath + "/a"},
 		{"DELETE", eventsPath + "/a"}, {"DELETE", eventsPath}, {"GET", eventsPath + "?watch=1"}, {"GET", corePath}, {"OPTIONS", eventsPath},
-		{"POST", "/version"}, {"POST", "/healthz"}, {"GET", "/metrics"}, {"GET", "/apis/events.k8s.io/v2"}, {"GET", "/readyz/keys"},
+		{"POST", bulkPath}, {"POST", "/version"}, {"POST", "/healthz"}, {"GET", "/metrics"}, {"GET", "/apis/events.k8s.io/v2"}, {"GET", "/readyz/keys"},
 	} {
 		for _, token := range []string{"", "Bearer", "Bearer ", "Bearer bad", "Bearer  good", "Bearer good x", "Basic Z29vZA=="} {
 			a := w.do(c.method, c.path, "", "Authorization", token).must(401)

@@ -111,7 +111,7 @@ func TestOpenAPIV3(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	index := w.do("GET", "/openapi/v3", "").must(200).at("paths").(map[string]any)
-	equal(t, len(index), 3)
+	equal(t, len(index), 4)
 	for path, schema := range map[string]string{"apis/events.k8s.io/v1": "io.k8s.api.events.v1.Event", "api/v1": "io.k8s.api.core.v1.Event"} {
 		url := index[path].(map[string]any)["serverRelativeURL"].(string)
 		a := w.do("GET", url, "").must(200)

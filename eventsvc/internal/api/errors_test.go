@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +22,11 @@ type broken struct {
 func (b *broken) Get(context.Context, store.Key, func(*store.View) error) error { return b.err }
 func (b *broken) List(context.Context, store.Query, func(*store.View) bool) (store.Page, error) {
 	return store.Page{}, b.err
+}
+func (b *broken) UpdateMany(
+	_ context.Context, keys []store.Key, _ func(i int) store.Expect, _ func(i int, current *store.Record) (store.Decision, error),
+) []store.Outcome {
+	return slices.Repeat([]store.Outcome{{Err: b.err}}, len(keys))
 }
 func (b *broken) DeleteMany(context.Context, []store.Seen) (int, []store.Key, error) {
 	return 0, nil, b.err

@@ -3,7 +3,7 @@
 //
 // It joins packages that do not know each other's work:
 //
-//   - events: the verbs of events, one file each
+//   - events: the verbs of events, one file each, and the create of many
 //   - queries: what happened, over time
 //   - discovery: what the server is, what a caller may do, and the read-only namespaces
 //   - loki: the part of Loki's API that reads
@@ -160,30 +160,33 @@ func New(c Config) (*Server, error) {
 		c.Source = httpserver.Source(nil)
 	}
 	s := &Server{verify: c.Verify, basic: c.Basic, source: c.Source, maxQuery: c.MaxQuery, resource: documents, console: c.Console}
-	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder))
+	s.io = httpio.New(c.Log, c.MaxBody, append(discovery.Folders(groups), queriesFolder, bulkFolder))
 	s.guard = access.New(c.Policy, c.Audit, c.MaxRequests, c.MaxClientRequests, c.CreateRates, c.Now)
 	s.guard.Fresh, s.guard.Resource = c.Fresh, documents
 	s.streams = stream.New(stream.Config{
 		Store: c.Store, IO: s.io, Guard: s.guard, Log: c.Log, Now: c.Now, Max: c.MaxWatches, MaxClient: c.MaxClientWatches,
 		Bookmarks: c.Bookmarks, AfterExpiry: c.WatchAfterExpiry, Withdrawn: c.Withdrawn,
 	})
-	arrivals := events.NewArrivals(c.Now)
+	arrivals, bulk := events.NewArrivals(c.Now), events.NewBulkCounter()
 	if c.Registry != nil {
-		for _, metric := range slices.Concat(s.guard.Collectors(), s.streams.Collectors(), s.io.Collectors(), []prometheus.Collector{arrivals.Collector()}) {
+		for _, metric := range slices.Concat(s.guard.Collectors(), s.streams.Collectors(), s.io.Collectors(), []prometheus.Collector{arrivals.Collector(), bulk}) {
 			if err := c.Registry.Register(metric); err != nil {
 				return nil, err
 			}
 		}
 	}
-	s.routes(c, groups, arrivals)
+	s.routes(c, groups, arrivals, bulk)
 	return s, nil
 }
 
-// queriesFolder is where all versions of the queries are.
-const queriesFolder = "/query"
+// queriesFolder and bulkFolder are where all versions of the queries, and of creates of many events, are.
+const (
+	queriesFolder = "/query"
+	bulkFolder    = "/bulk"
+)
 
 // routes is the table of everything that is served.
-func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arrivals) {
+func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arrivals, bulk *prometheus.CounterVec) {
 	s.echo = newRouter(s.serve, s.io.Fail)
 	s.loki = newRouter(s.serve, s.io.FailInText)
 	e := s.echo
@@ -197,11 +200,12 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 	}
 	both := events.Config{
 		Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams,
-		Arrivals: arrivals, MaxTerms: c.MaxSelectorTerms, Admit: admit, Now: c.Now,
+		Arrivals: arrivals, Bulk: bulk, MaxTerms: c.MaxSelectorTerms, Admit: admit, Now: c.Now,
 	}
 	events.Route(e, both, event.CoreV1, "/api/v1")
 	ns.Route(e, s.guard)
 	events.Route(e, both, event.EventsV1, "/apis/"+c.Codec.Group.GroupVersion(event.EventsV1).String())
+	events.RouteBulk(e, both)
 	discovery.RouteReviews(e, c.Codec, s.io, s.guard, groups)
 	loki.Route(s.loki, loki.Config{Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, IO: s.io, Guard: s.guard, Streams: s.streams, Now: c.Now})
 	for _, path := range probes {
@@ -216,7 +220,7 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 	if c.MCP {
 		s.routeMCP(mcp.New(mcp.Config{Queries: answers, Codec: c.Codec, IO: s.io, Guard: s.guard, Now: c.Now, Hosts: c.Hosts}))
 	}
-	more := map[string]func() ([]byte, error){strings.TrimPrefix(queries.Path, "/"): queries.OpenAPI}
+	more := map[string]func() ([]byte, error){strings.TrimPrefix(queries.Path, "/"): queries.OpenAPI, "bulk/v1": events.BulkOpenAPI}
 	discovery.Route(e, c.Codec, s.io, groups, more)
 }
 
@@ -281,7 +285,7 @@ func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 // in kube-apiserver. It returns other paths unchanged.
 func canonical(path string) string {
 	short, cut := strings.CutSuffix(path, "/")
-	if cut && (httpio.Under(short, "/api") || httpio.Under(short, "/apis") || httpio.Under(short, queriesFolder) || short == mcp.Path) && !strings.HasSuffix(short, "/") {
+	if cut && (httpio.Under(short, "/api") || httpio.Under(short, "/apis") || httpio.Under(short, queriesFolder) || httpio.Under(short, bulkFolder) || short == mcp.Path) && !strings.HasSuffix(short, "/") {
 		return short
 	}
 	return path

@@ -58,6 +58,7 @@ type Entry struct {
 	Allowed   *bool     `json:"allowed,omitempty"` // by the policy
 	Rule      string    `json:"rule,omitempty"`    // that allowed it, or the reason of the refusal
 	Tool      string    `json:"tool,omitempty"`    // of MCP that was called
+	Wrote     Wrote     `json:"wrote,omitempty"`   // by a request that creates many events
 	// Impersonate is the user that the request asked to act as. Such requests are refused.
 	Impersonate *Impersonate `json:"impersonate,omitempty"`
 	Remote      string       `json:"remote"`

@@ -82,3 +82,38 @@ func Called(ctx context.Context, tool string) {
 		e.Tool = tool
 	}
 }
+
+// Wrote counts the events of a request that names many, by namespace.
+type Wrote map[string]*Writes
+
+// Writes are how many events of a namespace a request has created, found to be there already, or was refused.
+type Writes struct {
+	Created   int `json:"created,omitempty"`
+	Unchanged int `json:"unchanged,omitempty"`
+	Refused   int `json:"refused,omitempty"`
+}
+
+// Add counts an event by the status code that it is answered with.
+func (w Wrote) Add(namespace string, code int) {
+	namespace = httpserver.Shorten(namespace)
+	n := w[namespace]
+	if n == nil {
+		n = &Writes{}
+		w[namespace] = n
+	}
+	switch {
+	case code >= http.StatusBadRequest:
+		n.Refused++
+	case code == http.StatusCreated:
+		n.Created++
+	default:
+		n.Unchanged++
+	}
+}
+
+// Created adds what was written to the entry of the request that ctx belongs to.
+func Created(ctx context.Context, w Wrote) {
+	if e, ok := ctx.Value(entryKey{}).(*Entry); ok {
+		e.Wrote = w
+	}
+}

@@ -178,6 +178,9 @@ func (a Attributes) Since(before Attributes) Attributes {
 // SourceUID is the annotation of a copy that a mirror has made: the uid that the event has in its cluster.
 const SourceUID = "mirror.tidings.example/uid"
 
+// SourceVersion is the annotation of a copy that has the resourceVersion, in its cluster, of the version that it shows.
+const SourceVersion = "mirror.tidings.example/resource-version"
+
 // CopyName returns the name of an event that is stored beside others of its name, such as the copy of a mirror: the same for
 // every version of it, another one for any other event.
 func CopyName(cluster, name string, uid types.UID) string {

@@ -13,10 +13,6 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// annotationVersion is the annotation of a copy that has the version of the object that it shows. [event.SourceUID] is that
-// of its uid.
-const annotationVersion = "mirror.tidings.example/resource-version"
-
 // item is an event of the source that is to be written.
 type item struct {
 	copy     *corev1.Event // as it is to be stored
@@ -41,7 +37,7 @@ func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 	ev.ObjectMeta = metav1.ObjectMeta{
 		Name: event.CopyName(m.Cluster, ev.Name, ev.UID), Namespace: ev.Namespace,
 		Labels:      with(ev.Labels, m.labels()),
-		Annotations: with(ev.Annotations, map[string]string{event.SourceUID: it.uid, annotationVersion: it.version}),
+		Annotations: with(ev.Annotations, map[string]string{event.SourceUID: it.uid, event.SourceVersion: it.version}),
 	}
 	return it, nil
 }

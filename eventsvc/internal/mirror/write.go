@@ -121,7 +121,7 @@ func (c *copier) attempt(ctx context.Context, it item) (result string, err error
 		return "", err
 	case stored.Annotations[event.SourceUID] != it.uid:
 		return "", errTaken
-	case !client.Newer(it.version, stored.Annotations[annotationVersion]):
+	case !client.Newer(it.version, stored.Annotations[event.SourceVersion]):
 		return resultUnchanged, nil
 	}
 	next := it.copy.DeepCopy()

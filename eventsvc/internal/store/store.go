@@ -177,6 +177,10 @@ type Store interface {
 	// Update changes one event by compare and swap. Delete is a decision. A wrong
 	// expectation costs a second attempt, and does not change the outcome.
 	Update(ctx context.Context, key Key, expect Expect, decide Decide) (Result, error)
+	// UpdateMany changes different events, each as Update does it: expect and decide are told
+	// which. Changes whose expectation holds share one commit. The errors [ErrBusy], [ErrFull],
+	// [ErrUnavailable], [ErrUnwritable] and [ErrClosed] concern all of them.
+	UpdateMany(ctx context.Context, keys []Key, expect func(i int) Expect, decide func(i int, current *Record) (Decision, error)) []Outcome
 	// DeleteMany deletes versions that were listed, and returns how many, also with an
 	// error. It returns the keys of events that have changed or are gone since, and does
 	// not delete these. It takes many commits, so that others can write meanwhile.

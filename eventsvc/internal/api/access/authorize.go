@@ -25,8 +25,21 @@ var Namespaces = schema.GroupResource{Resource: "namespaces"}
 // nothing. A write is refused, too, while the audit log cannot be written, if that is the
 // setting. The handler runs with a seat, see [Guard.Seated].
 func (g *Guard) Allow(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
+	return g.allow(v, func(c echo.Context) error { return g.Authorize(c, of, v) }, next)
+}
+
+// AllowSome is Allow for requests that name their namespaces in their body: the caller needs the right in some namespace, and the
+// handler asks about each.
+func (g *Guard) AllowSome(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
+	return g.allow(v, func(c echo.Context) error {
+		_, err := g.Readable(c, of, v, nil)
+		return err
+	}, next)
+}
+
+func (g *Guard) allow(v policy.Verb, authorize, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := g.Authorize(c, of, v); err != nil {
+		if err := authorize(c); err != nil {
 			return err
 		}
 		if levelOf(v) == flow.Writes {

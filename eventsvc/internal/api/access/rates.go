@@ -14,6 +14,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/shared/bearer"
 )
 
 // Rate bounds how many events are created.
@@ -110,11 +111,26 @@ func (b *buckets) of(now time.Time, key string) *rate.Limiter {
 
 // Create counts a new event in at the rates of its client and namespace, or returns
 // the 429 for one that is too many.
-func (g *Guard) Create(c echo.Context) error {
+func (g *Guard) Create(c echo.Context) error { return g.createIn(c, c.Param("namespace")) }
+
+func (g *Guard) createIn(c echo.Context, namespace string) error {
 	if len(g.rates) == 0 {
 		return nil
 	}
-	return g.rates.take(g.now(), Client(c.Request()), c.Param("namespace"))
+	return g.rates.take(g.now(), Client(c.Request()), namespace)
+}
+
+// CreateIn decides about one of several new events of a request: whether the caller may create it in its namespace, and whether
+// it is one too many.
+func (g *Guard) CreateIn(c echo.Context, of schema.GroupResource, namespace string) error {
+	caller, ok := bearer.FromContext(c.Request().Context())
+	if !ok {
+		return apierrors.NewUnauthorized("Unauthorized")
+	}
+	if d := g.Policy().Decide(caller, policy.Create, namespace); !d.Allowed {
+		return g.forbidden(caller, of, policy.Create, namespace, "", d.Rule)
+	}
+	return g.createIn(c, namespace)
 }
 
 // MayCreate is for writes that may turn out to create: it reports whether they are

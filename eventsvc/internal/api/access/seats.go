@@ -132,6 +132,22 @@ func (s seatedStore) Update(ctx context.Context, key store.Key, expect store.Exp
 	return result, err
 }
 
+// UpdateMany implements [store.Store].
+func (s seatedStore) UpdateMany(
+	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+) []store.Outcome {
+	seat := flow.FromContext(ctx)
+	outcomes := s.Store.UpdateMany(ctx, keys, expect, func(i int, current *store.Record) (store.Decision, error) {
+		if err := seat.Acquire(ctx); err != nil {
+			return store.Decision{}, err
+		}
+		defer seat.Yield() // the disk may come next
+		return decide(i, current)
+	})
+	_ = seat.Acquire(ctx) // likewise
+	return outcomes
+}
+
 // DeleteMany implements [store.Store].
 func (s seatedStore) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
 	seat := flow.FromContext(ctx)

@@ -121,16 +121,23 @@ func (r *Resource) insert(ctx context.Context, w writer, ev *eventsv1.Event, dry
 	}
 }
 
-// errTaken is the 409 for a name that is taken. If the event of that name is deleted, and only
-// waits for its finalizers, the message says that.
+// errTaken is the 409 for a name that is taken.
 func (r *Resource) errTaken(ctx context.Context, key store.Key) error {
-	taken := apierrors.NewAlreadyExists(r.groupResource, key.Name)
+	var live *eventsv1.Event
 	// If it was deleted since, or cannot be read, the name was taken all the same.
-	_ = r.Store.Get(ctx, key, func(v *store.View) error {
-		if live, err := r.Codec.Event(v); err == nil && live.DeletionTimestamp != nil {
-			taken.ErrStatus.Message = "object is being deleted: " + taken.ErrStatus.Message
-		}
-		return nil
+	_ = r.Store.Get(ctx, key, func(v *store.View) (err error) {
+		live, err = r.Codec.Event(v)
+		return err
 	})
+	return r.taken(key.Name, live)
+}
+
+// taken is the 409 for a name that an event has, which may be nil. If that is deleted, and only waits for its finalizers, the
+// message says that.
+func (r *Resource) taken(name string, live *eventsv1.Event) error {
+	taken := apierrors.NewAlreadyExists(r.groupResource, name)
+	if live != nil && live.DeletionTimestamp != nil {
+		taken.ErrStatus.Message = "object is being deleted: " + taken.ErrStatus.Message
+	}
 	return taken
 }

@@ -38,3 +38,14 @@ func (s dryStore) Update(ctx context.Context, key store.Key, _ store.Expect, dec
 	}
 	return result, nil
 }
+
+// UpdateMany implements [store.Store].
+func (s dryStore) UpdateMany(
+	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+) []store.Outcome {
+	all := make([]store.Outcome, len(keys))
+	for i, key := range keys {
+		all[i].Result, all[i].Err = s.Update(ctx, key, expect(i), func(current *store.Record) (store.Decision, error) { return decide(i, current) })
+	}
+	return all
+}

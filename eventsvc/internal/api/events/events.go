@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -56,7 +57,8 @@ type Config struct {
 	Guard    *access.Guard
 	Streams  *stream.Streams
 	Arrivals *Arrivals
-	MaxTerms int // of both selectors
+	Bulk     *prometheus.CounterVec // see [NewBulkCounter]
+	MaxTerms int                    // of both selectors
 	// Admit returns an error if no events may be created in a namespace.
 	Admit func(ctx context.Context, namespace string) error
 	Now   func() time.Time
@@ -70,9 +72,13 @@ type Resource struct {
 	buffers       buffers
 }
 
+func newResource(c Config, v event.View) *Resource {
+	return &Resource{Config: c, view: v, groupResource: c.Codec.Group.Resource(v), buffers: buffers{httpio.Pool{Max: 2 * listRoom}}}
+}
+
 // Route serves the events of a view below a path such as /api/v1.
 func Route(e *echo.Echo, c Config, v event.View, path string) {
-	r := &Resource{Config: c, view: v, groupResource: c.Codec.Group.Resource(v), buffers: buffers{httpio.Pool{Max: 2 * listRoom}}}
+	r := newResource(c, v)
 	may := func(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 		return c.Guard.Allow(r.groupResource, v, next)
 	}

@@ -52,7 +52,7 @@ func newRefusals() *prometheus.CounterVec {
 	for _, limit := range []string{
 		"watches", "client-watches", "client-tails", "requests", "client-requests", "answers", "client-answers", "exports",
 		"create-rate", "client-create-rate", "namespace-create-rate",
-		"body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations",
+		"bulk-events", "body", "body-time", "query", "selector", "depth", "values", "patch-operations", "labels", "annotations",
 		"audit",         // no limit of requests: the audit log fails, and writes are refused without it
 		"impersonation", // no limit either: the client asks to act as another user
 		"origin",        // nor this: a page of another origin calls tools
@@ -188,11 +188,7 @@ func (s *IO) fail(err error, c echo.Context, answer func(*metav1.Status) error) 
 	if errors.Is(err, ErrClientGone) || (errors.Is(err, context.Canceled) && req.Context().Err() != nil) {
 		return
 	}
-	s.Count(err)
-	st := StatusOf(err)
-	if st.Code == http.StatusInternalServerError {
-		s.log.ErrorContext(req.Context(), "request failed", "method", req.Method, "path", req.URL.Path, "error", err)
-	}
+	st := s.Refusal(c, err)
 	h := c.Response().Header()
 	if st.Details != nil && st.Details.RetryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(st.Details.RetryAfterSeconds)))
@@ -203,6 +199,16 @@ func (s *IO) fail(err error, c echo.Context, answer func(*metav1.Status) error) 
 	if err := answer(st); err != nil {
 		s.log.ErrorContext(req.Context(), "answer with an error", "error", err)
 	}
+}
+
+// Refusal counts and logs an error as far as that is due, and returns its Status.
+func (s *IO) Refusal(c echo.Context, err error) *metav1.Status {
+	s.Count(err)
+	st := StatusOf(err)
+	if req := c.Request(); st.Code == http.StatusInternalServerError {
+		s.log.ErrorContext(req.Context(), "request failed", "method", req.Method, "path", req.URL.Path, "error", err)
+	}
+	return st
 }
 
 // Refused counts a refusal because of a limit.

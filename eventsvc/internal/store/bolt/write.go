@@ -30,44 +30,13 @@ func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, de
 	}
 }
 
-// UpdateMany changes different events, each as [DB.Update] does it: expect and decide are told which. The changes share one
-// commit. If the queue has no room for all of them, they have [store.ErrBusy].
+// UpdateMany implements [store.Store].
 func (db *DB) UpdateMany(
 	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
 ) []store.Outcome {
-	all := make([]store.Outcome, len(keys))
-	writes, places := make([]commit.Write, 0, len(keys)), make([]int, 0, len(keys))
-	decideOf := func(i int) store.Decide {
-		return func(current *store.Record) (store.Decision, error) { return decide(i, current) }
-	}
-	for i, key := range keys {
-		if all[i].Err = commit.CheckKey(key); all[i].Err != nil {
-			continue
-		}
-		w, kept, err := commit.Prepare(ctx, db, key, expect(i), decideOf(i), db.committer.Clock.Now)
-		if all[i] = (store.Outcome{Result: kept, Err: err}); w != nil {
-			writes, places = append(writes, *w), append(places, i)
-		}
-	}
-	if len(writes) == 0 {
-		return all
-	}
-	last := len(writes) - 1
-	writes[last].With = writes[:last]
-	err := db.committer.Queue.Submit(&writes[last])
-	for n, i := range places {
-		switch w := &writes[n]; {
-		case err != nil && !errors.Is(err, commit.ErrConflict): // of all; the others may not be answered yet
-			all[i].Err = err
-		case errors.Is(w.Err, commit.ErrConflict):
-			all[i].Result, all[i].Err = db.Update(ctx, w.Key, store.Any, decideOf(i))
-		case w.Err != nil:
-			all[i].Err = w.Err
-		default:
-			all[i].Result = w.Result()
-		}
-	}
-	return all
+	b := commit.Batch{Store: db, Queue: db.committer.Queue, Now: db.committer.Clock.Now, Keys: keys, Decide: decide}
+	b.Prepare(ctx, expect)
+	return b.Commit(ctx)
 }
 
 // Unknown reports for each key that there is no event, and that no version of one is held that was deleted. If it cannot

@@ -223,6 +223,16 @@ func (s *turns) refresh(ctx context.Context, failed error) error {
 	return nil
 }
 
+func (s *turns) UpdateMany(
+	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+) []store.Outcome {
+	all := s.one().UpdateMany(ctx, keys, expect, decide)
+	if err := s.refresh(ctx, nil); err != nil {
+		s.t.Error(err)
+	}
+	return all
+}
+
 func (s *turns) DeleteMany(ctx context.Context, seen []store.Seen) (int, []store.Key, error) {
 	n, changed, err := s.one().DeleteMany(ctx, seen)
 	return n, changed, errors.Join(err, s.refresh(ctx, err))

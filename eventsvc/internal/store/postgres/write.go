@@ -54,6 +54,32 @@ func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, de
 	}
 }
 
+// UpdateMany implements [store.Store]. Decisions that write nothing are made again on a copy that is as new as the database.
+func (db *DB) UpdateMany(
+	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+) []store.Outcome {
+	b := commit.Batch{Store: db, Queue: db.queue, Now: db.o.now, Keys: keys, Decide: decide}
+	_, err := db.whole() // it would be long before reads here see the writes
+	var all []store.Outcome
+	var newest uint64
+	if err == nil {
+		b.Prepare(ctx, expect)
+		b.Reconsider(ctx, db.head.refresh)
+		all = b.Commit(ctx)
+		for i := range all {
+			newest = max(newest, all[i].Record.Revision)
+		}
+		_, err = db.copy.await(ctx, newest)
+	}
+	if err != nil {
+		all = make([]store.Outcome, len(keys))
+		for i := range all {
+			all[i].Err = err
+		}
+	}
+	return all
+}
+
 // DeleteMany implements [store.Store].
 func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
 	d := commit.Deletions{Queue: db.queue, Stop: db.life.Ctx.Done()}

@@ -138,6 +138,17 @@ func (m *Model) Update(_ context.Context, key store.Key, _ store.Expect, decide 
 	return store.Result{Op: d.Op, Record: m.write(key, &d.Draft), Created: current == nil}, nil
 }
 
+// UpdateMany implements [store.Store].
+func (m *Model) UpdateMany(
+	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+) []store.Outcome {
+	all := make([]store.Outcome, len(keys))
+	for i, key := range keys {
+		all[i].Result, all[i].Err = m.Update(ctx, key, expect(i), func(current *store.Record) (store.Decision, error) { return decide(i, current) })
+	}
+	return all
+}
+
 // DeleteMany implements [store.Store].
 func (m *Model) DeleteMany(_ context.Context, seen []store.Seen) (n int, changed []store.Key, _ error) {
 	m.mu.Lock()

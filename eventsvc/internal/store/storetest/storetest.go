@@ -67,6 +67,7 @@ func Cases(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engi
 		{"UpdateRetries", testUpdateRetries},
 		{"Delete", testDelete},
 		{"DeleteMany", testDeleteMany},
+		{"UpdateMany", testUpdateMany},
 		{"ListOrderAndPages", testListPages},
 		{"ListVisit", testListVisit},
 		{"ListAtRevision", testListAtRevision},
@@ -258,6 +259,62 @@ func testDelete(t *testing.T, s store.Store) {
 	}
 	if got := list(t, s, store.Query{Revision: first.Revision}); len(got) != 1 || string(got[0].Value) != "1" {
 		t.Errorf("at its creation there is %+v", got)
+	}
+}
+
+// testUpdateMany changes many events at once: each gets what [store.Store.Update] would do to it, and another revision.
+func testUpdateMany(t *testing.T, s store.Store) {
+	const n = 600
+	for i := 0; i < n; i += 3 {
+		mustCreate(t, s, key("a", fmt.Sprint(i)), draft("old", "R", "x"))
+	}
+	keys := []store.Key{{Namespace: "a", Name: "no/key"}}
+	for i := range n {
+		keys = append(keys, key("a", fmt.Sprint(i)))
+	}
+	errRefused, before := errors.New("refused"), s.Revision()
+	outcomes := s.UpdateMany(t.Context(), keys, func(int) store.Expect { return store.Absent }, func(i int, current *store.Record) (store.Decision, error) {
+		switch {
+		case current == nil:
+			return store.Decision{Op: store.Put, Draft: draft("new", "R", "x")}, nil
+		case i%2 == 0:
+			return store.Decision{Op: store.Put, Draft: draft("behind "+string(current.Value), "R", "x")}, nil
+		case i == 7:
+			return store.Decision{Op: store.Delete}, nil
+		case i == 13:
+			return store.Decision{}, nil
+		}
+		return store.Decision{}, errRefused
+	})
+	created, changed, refused, revisions := 0, 0, 0, map[uint64]bool{}
+	for i, o := range outcomes {
+		switch {
+		case errors.Is(o.Err, errRefused):
+			refused++
+			continue
+		case o.Err != nil:
+			if i != 0 {
+				t.Errorf("%s: %v", keys[i], o.Err)
+			}
+			continue
+		case o.Op == store.Keep && string(o.Record.Value) == "old" && i == 13, o.Op == store.Delete && i == 7:
+		case o.Created && string(o.Record.Value) == "new":
+			created++
+		case string(o.Record.Value) == "behind old":
+			changed++
+		default:
+			t.Errorf("%s: %+v", keys[i], o)
+		}
+		if o.Op != store.Keep && (o.Record.Revision <= before || revisions[o.Record.Revision]) {
+			t.Errorf("%s has revision %d", keys[i], o.Record.Revision)
+		}
+		revisions[o.Record.Revision] = true
+	}
+	if outcomes[0].Err == nil || created != n-n/3 || changed != n/6 || refused != n/6-2 {
+		t.Errorf("%d created, %d changed, %d refused, %v", created, changed, refused, outcomes[0].Err)
+	}
+	if got := len(list(t, s, store.Query{})); got != n-1 {
+		t.Errorf("%d events, want %d", got, n-1)
 	}
 }
 

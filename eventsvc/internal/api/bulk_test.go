@@ -1,0 +1,366 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+)
+
+const bulkPath = "/bulk/v1/events"
+
+// result is what a bulk request answers about a line.
+type result struct {
+	Index           int
+	Code            int
+	Name            string
+	ResourceVersion string
+	Reason          string
+}
+
+// bulk sends lines in one request.
+func (w *world) bulk(token, query string, lines ...string) *answer {
+	w.t.Helper()
+	return w.as(token, "POST", bulkPath+query, strings.Join(lines, "\n")+"\n", "Content-Type", "application/x-ndjson")
+}
+
+// results decodes the answer to a bulk request, which must have as many lines.
+func (a *answer) results(n int) (all []result) {
+	a.t.Helper()
+	a.must(200)
+	for dec := json.NewDecoder(bytes.NewReader(a.body)); dec.More(); {
+		var r result
+		if err := dec.Decode(&r); err != nil {
+			a.t.Fatalf("%v: %s", err, a.body)
+		}
+		if r.Index != len(all) || (r.Code < 300) != (r.Reason == "") || (r.Code < 300) != (r.ResourceVersion != "") {
+			a.t.Errorf("line %d of the answer is %+v", len(all), r)
+		}
+		all = append(all, r)
+	}
+	if len(all) != n || a.header.Get("Content-Type") != "application/x-ndjson" {
+		a.t.Fatalf("%d lines of %s, want %d", len(all), a.header.Get("Content-Type"), n)
+	}
+	return all
+}
+
+func codes(results []result) (all []int) {
+	for _, r := range results {
+		all = append(all, r.Code)
+	}
+	return all
+}
+
+// coreEvent is an event of core/v1 in a namespace. Metadata has more members.
+func coreEvent(namespace, name string, metadata ...string) string {
+	more := strings.Join(append([]string{""}, metadata...), ",")
+	return fmt.Sprintf(`{"metadata":{"namespace":%q,"name":%q%s},"involvedObject":{"kind":"Pod","namespace":%q,"name":"p"},"reason":"R","message":"m","type":"Normal"}`,
+		namespace, name, more, namespace)
+}
+
+// copyEvent is the copy of an event of a cluster in a version.
+func copyEvent(namespace, name, uid, version string) string {
+	return coreEvent(namespace, name, `"labels":{"tidings.example/cluster":"east"}`,
+		fmt.Sprintf(`"annotations":{"mirror.tidings.example/uid":%q,"mirror.tidings.example/resource-version":%q}`, uid, version))
+}
+
+// TestBulk: each line gets what a create would get, lines in one commit, and a copy that is there in the same version or a later
+// one is no error.
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	w := openWorld(t, bolt.Options{Registry: registry}, func(c *api.Config) { c.Registry = registry })
+	lines := []string{
+		coreEvent("shop", "a"), coreEvent("other", "a"), coreEvent("shop", "a"), copyEvent("shop", "c", "u", "7"), copyEvent("shop", "c", "u", "7"),
+		copyEvent("shop", "c", "u", "5"), copyEvent("shop", "c", "u", "9"), copyEvent("shop", "c", "other", "7"),
+		strings.Replace(copyEvent("shop", "c", "u", "7"), "east", "west", 1),
+		`{"metadata":{"namespace":"shop","generateName":"g-"},"involvedObject":{"kind":"Pod","namespace":"shop"},"reason":"R","type":"Normal"}`,
+		`not JSON`, ``, strings.Replace(coreEvent("", "x"), `"namespace":"",`, ``, 1), coreEvent("No_Namespace", "x"), coreEvent("shop", "b", `"resourceVersion":"3"`),
+		strings.Replace(coreEvent("shop", "b"), `{"meta`, `{"kind":"Pod","meta`, 1), newEvent("b", `"apiVersion":"events.k8s.io/v1"`),
+		coreEvent("shop", "b"),
+	}
+	before, commits := w.db.Revision(), histogram(t, registry, "store_commit_writes")
+	got := w.bulk("good", "", lines...).results(len(lines))
+	equal(t, codes(got), []int{201, 201, 409, 201, 200, 200, 409, 409, 409, 201, 400, 400, 400, 422, 400, 400, 400, 201})
+	if got[3].ResourceVersion != got[4].ResourceVersion || w.db.Revision() != before+5 || !strings.HasPrefix(got[9].Name, "g-") || len(got[9].Name) != 7 {
+		t.Errorf("%+v", got)
+	}
+	if !strings.Contains(got[12].Reason, "metadata.namespace") || !strings.Contains(got[2].Reason, `events "a" already exists`) {
+		t.Errorf("the reasons are %q and %q", got[12].Reason, got[2].Reason)
+	}
+	equal(t, w.do("GET", "/api/v1/namespaces/shop/events/c", "").must(200).at("metadata.resourceVersion"), any(got[3].ResourceVersion))
+	if n := histogram(t, registry, "store_commit_writes") - commits; n != 1 {
+		t.Errorf("%d commits", n)
+	}
+	for code, n := range map[string]float64{"201": 5, "200": 2, "409": 4, "400": 6, "422": 1} {
+		if got := w.metric("eventsvc_bulk_events_total", code); got != n {
+			t.Errorf("%v lines are counted with %s, want %v", got, code, n)
+		}
+	}
+	again := w.bulk("good", "", lines...).results(len(lines))
+	equal(t, codes(again)[:9], []int{409, 409, 409, 200, 200, 200, 409, 409, 409})
+	commits = histogram(t, registry, "store_commit_writes")
+	dry := w.bulk("good", "?dryRun=All", coreEvent("shop", "dry"), coreEvent("shop", "a")).results(2)
+	equal(t, codes(dry), []int{201, 409})
+	w.do("GET", "/api/v1/namespaces/shop/events/dry", "").must(404)
+	equal(t, histogram(t, registry, "store_commit_writes"), commits)
+}
+
+// histogram returns how often a histogram was observed; 0 if there is none.
+func histogram(t *testing.T, registry *prometheus.Registry, name string) (n uint64) {
+	t.Helper()
+	all, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if m.GetName() == name {
+			n = m.GetMetric()[0].GetHistogram().GetSampleCount()
+		}
+	}
+	return n
+}
+
+// TestBulkIsManyCreates: random lines in random requests leave the same events, and get the same codes, as creates of each line
+// one after the other, where the copy of a version that is there already counts as stored.
+func TestBulkIsManyCreates(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 40))
+		many, single := newWorld(t), newWorld(t)
+		for range 12 {
+			lines := make([]string, 1+random.IntN(60))
+			for i := range lines {
+				lines[i] = randomLine(random)
+			}
+			got := many.bulk("good", "", lines...).results(len(lines))
+			for i, line := range lines {
+				if want := createLine(single, line); got[i].Code != want {
+					t.Fatalf("seed %d: line %s gets %+v, alone %d", seed, line, got[i], want)
+				}
+			}
+			if random.IntN(3) == 0 { // what was counted of a copy before it was deleted is not counted again
+				for _, w := range []*world{many, single} {
+					w.do("DELETE", "/api/v1/namespaces/a/events", "").must(200)
+				}
+			}
+		}
+		if diff := cmp.Diff(stored(single), stored(many)); diff != "" {
+			t.Errorf("seed %d: (-single +bulk)\n%s", seed, diff)
+		}
+		counts := "/query/v1/groups?by=namespace,reason&from=2020-01-01T00:00:00Z"
+		if diff := cmp.Diff(single.do("GET", counts, "").must(200).at("groups"), many.do("GET", counts, "").must(200).at("groups"), ignoreLinks); diff != "" {
+			t.Errorf("seed %d: counts (-single +bulk)\n%s", seed, diff)
+		}
+	}
+}
+
+// ignoreLinks leaves out what differs between two servers.
+var ignoreLinks = cmp.FilterPath(func(p cmp.Path) bool {
+	key, ok := p.Last().(cmp.MapIndex)
+	return ok && (key.Key().String() == "events" || key.Key().String() == "sample" || key.Key().String() == "first" || key.Key().String() == "last")
+}, cmp.Ignore())
+
+// randomLine makes an event of few names, so that lines meet; some break a rule.
+func randomLine(random *rand.Rand) string {
+	namespace, name := string("ab"[random.IntN(2)]), fmt.Sprint("e", random.IntN(12))
+	line := coreEvent(namespace, name)
+	if random.IntN(2) == 0 {
+		line = copyEvent(namespace, name, fmt.Sprint("u", random.IntN(2)), strconv.Itoa(1+random.IntN(4)))
+	}
+	for from, to := range map[string]string{
+		`"type":"Normal"`: `"type":"Normal","unknown":1`, `"reason":"R"`: `"reason":"R","count":3,"lastTimestamp":"2026-01-01T00:00:00Z"`,
+		`"name":"e`: `"name":"E_`, `"kind":"Pod"`: `"kind":"Pod","kind":"Job"`, `"message":"m"`: `"message":7`,
+		`{"metadata"`: `{"kind":"Lease","metadata"`, `"metadata":{`: `"metadata":{"ownerReferences":[{"uid":"x"}],`,
+		`"involvedObject":{"kind":"Pod","namespace":"a"`: `"involvedObject":{"kind":"Pod","namespace":"c"`,
+	} {
+		if random.IntN(25) == 0 {
+			line = strings.Replace(line, from, to, 1)
+		}
+	}
+	return line
+}
+
+// createLine creates the event of a line alone and returns the code.
+func createLine(w *world, line string) int {
+	w.t.Helper()
+	var ev struct {
+		Metadata struct {
+			Name, Namespace     string
+			Labels, Annotations map[string]string
+		}
+	}
+	if err := json.Unmarshal([]byte(line), &ev); err != nil {
+		w.t.Fatal(err)
+	}
+	folder := "/api/v1/namespaces/" + ev.Metadata.Namespace + "/events"
+	code := w.do("POST", folder, line).code
+	uid := ev.Metadata.Annotations["mirror.tidings.example/uid"]
+	if code != 409 || uid == "" {
+		return code
+	}
+	stored := w.do("GET", folder+"/"+ev.Metadata.Name, "").must(200)
+	annotations, _ := stored.at("metadata.annotations").(map[string]any)
+	is, _ := strconv.Atoi(fmt.Sprint(annotations["mirror.tidings.example/resource-version"]))
+	sent, _ := strconv.Atoi(ev.Metadata.Annotations["mirror.tidings.example/resource-version"])
+	if annotations["mirror.tidings.example/uid"] == any(uid) && is >= sent {
+		return 200
+	}
+	return code
+}
+
+// stored returns all events without what a server sets.
+func stored(w *world) map[string]any {
+	w.t.Helper()
+	all := map[string]any{}
+	for _, item := range w.do("GET", "/api/v1/events", "").must(200).at("items").([]any) {
+		metadata := field(item, "metadata").(map[string]any)
+		for _, set := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields"} {
+			if metadata[set] == nil {
+				w.t.Errorf("%v has no %s", metadata["name"], set)
+			}
+			delete(metadata, set)
+		}
+		all[fmt.Sprint(metadata["namespace"], "/", metadata["name"])] = item
+	}
+	return all
+}
+
+// TestBulkIsRefused: what concerns the whole request is answered as such, is counted, and nothing is stored.
+func TestBulkIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) { c.Registry, c.MaxBody = prometheus.NewRegistry(), 200<<10 })
+	before := w.db.Revision()
+	many := make([]string, 1001)
+	for i := range many {
+		many[i] = "{}"
+	}
+	for name, c := range map[string]struct {
+		code  int
+		limit string
+		got   *answer
+	}{
+		"no token":      {401, "", w.do("POST", bulkPath, "{}", "Authorization", "")},
+		"another media": {415, "", w.do("POST", bulkPath, coreEvent("a", "a"), "Content-Type", "application/json")},
+		"no media":      {415, "", w.do("POST", bulkPath, coreEvent("a", "a"))},
+		"no events":     {400, "", w.bulk("good", "")},
+		"an option":     {422, "", w.bulk("good", "?fieldValidation=Perhaps", coreEvent("a", "a"))},
+		"a timeout":     {400, "", w.bulk("good", "?timeout=soon", coreEvent("a", "a"))},
+		"many events":   {413, "bulk-events", w.bulk("good", "", many...)},
+		"many bytes":    {413, "body", w.bulk("good", "", strings.Repeat(" ", 200<<10))},
+		"a get":         {405, "", w.do("GET", bulkPath, "")},
+		"below it":      {404, "", w.do("POST", bulkPath+"/x", "")},
+	} {
+		if c.got.code != c.code || c.got.status().Status != "Failure" {
+			t.Errorf("%s: %d %s, want %d", name, c.got.code, c.got.body, c.code)
+		}
+		if c.limit != "" && w.metric("eventsvc_requests_refused_total", c.limit) != 1 {
+			t.Errorf("%s is not counted as %s", name, c.limit)
+		}
+	}
+	w.bulk("good", "", many[:1000]...).results(1000)
+	if w.db.Revision() != before {
+		t.Error("something was stored")
+	}
+	for _, c := range []struct {
+		err  error
+		code int
+	}{
+		{store.ErrBusy, 429}, {store.ErrFull, 503}, {store.ErrUnavailable, 503}, {store.ErrUnwritable, 503}, {store.ErrClosed, 503},
+		{context.DeadlineExceeded, 200}, {errors.New("secret"), 200}, // of a line, 504 and 500
+	} {
+		w := newWorld(t)
+		w.config.Store = &broken{err: c.err}
+		var err error
+		if w.server, err = api.New(w.config); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.bulk("good", "", coreEvent("a", "a")).must(c.code); strings.Contains(string(got.body), "secret") {
+			t.Errorf("the answer is %s", got.body)
+		}
+	}
+}
+
+// TestBulkLineLimits: limits of single events hold for each line, and are counted for each.
+func TestBulkLineLimits(t *testing.T) {
+	t.Parallel()
+	now := &clock{now: time.Unix(1000, 0)}
+	w := newWorld(t, func(c *api.Config) {
+		c.Registry, c.Now = prometheus.NewRegistry(), now.read
+		c.CreateRates = api.Rates{Namespace: api.Rate{PerSecond: 1, Burst: 2}}
+	})
+	got := w.bulk("good", "", coreEvent("a", "1"), coreEvent("a", "2"), coreEvent("a", "3"), coreEvent("a", "4"), coreEvent("b", "1"),
+		strings.Repeat("[", 200)).results(6)
+	equal(t, codes(got), []int{201, 201, 429, 429, 201, 400})
+	if !strings.Contains(got[2].Reason, "namespace-create-rate") {
+		t.Errorf("the reason is %q", got[2].Reason)
+	}
+	for limit, n := range map[string]float64{"namespace-create-rate": 2, "depth": 1} {
+		if counted := w.metric("eventsvc_requests_refused_total", limit); counted != n {
+			t.Errorf("%v are refused for %s, want %v", counted, limit, n)
+		}
+	}
+	declared := newWorld(t, requireNamespaces)
+	got = declared.bulk("good", "", coreEvent("declared", "a"), coreEvent("unknown", "a")).results(2)
+	equal(t, codes(got), []int{201, 404})
+}
+
+// TestBulkPolicy: each line needs the right to create in its namespace, and who has it in none is refused before the body. The
+// audit log has one entry, which says what was written where.
+func TestBulkPolicy(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	log, err := audit.Open(audit.Config{Path: path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, _ := newPolicyWorld(t, `bindings:
+- {role: "events:admin", namespaces: ["team-*"], subjects: [{clientID: team}]}
+- {role: "events:read", subjects: [{clientID: reader}]}`, func(c *api.Config) { c.Audit = log })
+	lines := []string{coreEvent("team-a", "1"), coreEvent("team-b", "1"), coreEvent("team-a", "1"), coreEvent("shop", "1"), "{}"}
+	got := w.bulk("team", "", lines...).results(len(lines))
+	equal(t, codes(got), []int{201, 201, 409, 403, 400})
+	if !strings.Contains(got[3].Reason, `in the namespace "shop"`) {
+		t.Errorf("the reason is %q", got[3].Reason)
+	}
+	w.as("reader", "POST", bulkPath, "not read", "Content-Type", "application/x-ndjson").must(403)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := log.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entries []audit.Entry
+	for line := range strings.Lines(string(text)) {
+		var e audit.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		entries = append(entries, e)
+	}
+	want := audit.Wrote{"team-a": {Created: 1, Refused: 1}, "team-b": {Created: 1}, "shop": {Refused: 1}, "": {Refused: 1}}
+	if len(entries) != 2 || entries[0].Verb != "create" || entries[0].User != "team" || !*entries[0].Allowed || *entries[1].Allowed {
+		t.Fatalf("the audit log has %s", text)
+	}
+	equal(t, entries[0].Wrote, want)
+}
