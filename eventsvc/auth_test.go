@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/json"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/waittest"
 )
@@ -55,10 +55,7 @@ func newRotating(t *testing.T) *rotating {
 // rotate withdraws all keys and publishes a new one.
 func (r *rotating) rotate(t *testing.T, kid string) {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := certtest.RSA(t)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.keys = map[string]*rsa.PrivateKey{kid: key}

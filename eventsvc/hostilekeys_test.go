@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/waittest"
 )
 
@@ -108,10 +109,7 @@ func jwk(kid string, key *rsa.PublicKey, more string) string {
 // issuer answers later, the last good keys stay in use.
 func TestHostileKeySets(t *testing.T) {
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := certtest.RSA(t)
 	elsewhere := newAnswering(t, text("{}"))
 	good := text(`{"keys":[` + jwk("k1", &key.PublicKey, "") + `]}`)
 	a := newAnswering(t, good)
@@ -151,12 +149,13 @@ func TestHostileKeySets(t *testing.T) {
 // used.
 func TestHostileKeys(t *testing.T) {
 	t.Parallel()
-	keys := map[string]*rsa.PrivateKey{}
-	for kid, bits := range map[string]int{"k1": 2048, "small": 1024, "enc": 2048, "rs384": 2048, "private": 2048, "ops": 2048} {
-		var err error
-		if keys[kid], err = rsa.GenerateKey(rand.Reader, bits); err != nil {
-			t.Fatal(err)
-		}
+	small, err := rsa.GenerateKey(rand.Reader, 1024)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := map[string]*rsa.PrivateKey{"small": small}
+	for _, kid := range []string{"k1", "enc", "rs384", "private", "ops"} {
+		keys[kid] = certtest.RSA(t)
 	}
 	entries := []string{
 		`{"kty":"LMS","kid":"lms"}`, `{"kty":"oct","kid":"oct","k":"AAAA"}`, `{"kty":"EC","kid":"ec","crv":"P-256","x":"AQ","y":"AQ"}`, `7`, `{}`,

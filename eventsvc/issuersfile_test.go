@@ -57,7 +57,7 @@ func TestIssuersFileReload(t *testing.T) {
 			}
 		})
 	}
-	defer clients.Wait()
+	defer waittest.Join(t, &clients)
 	defer close(stop)
 
 	token := third.token("k1", "demo", "")

@@ -26,6 +26,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 	"tidings.example/shared/waittest"
@@ -49,10 +50,7 @@ type issuer struct {
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := certtest.RSA(t)
 	i := &issuer{key: key}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/jwks", func(w http.ResponseWriter, _ *http.Request) {

@@ -515,7 +515,7 @@ func TestMirrorUnderKills(t *testing.T) {
 		p.start()
 	}
 	stop()
-	writer.Wait()
+	waittest.Join(t, &writer)
 
 	var live, copies map[string]corev1.Event
 	names := map[string]int{}

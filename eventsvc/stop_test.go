@@ -56,7 +56,7 @@ func TestStopUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wg.Wait()
+	waittest.Join(t, &wg)
 	told := 0
 	lines := bufio.NewScanner(watch.Body)
 	for lines.Scan() {

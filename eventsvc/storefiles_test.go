@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/shared/waittest"
 )
 
 // command runs the program, which must end with the exit code wanted, and
@@ -91,7 +92,7 @@ func (p *process) load() (end func()) {
 			}
 		})
 	}
-	return func() { stop.Store(true); wg.Wait() }
+	return func() { stop.Store(true); waittest.Join(p.t, &wg) }
 }
 
 // atRevision waits until so many revisions have been written.

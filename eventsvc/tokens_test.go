@@ -2,8 +2,6 @@ package main
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
@@ -15,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidings.example/shared/certtest"
 )
 
 // hostile is one of the tokens that a resource server must refuse, or accept: what is
@@ -117,10 +117,7 @@ func (i *rotating) headerRows(t *testing.T, attacker string) []hostile {
 	if err != nil {
 		t.Fatal(err)
 	}
-	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	foreign := certtest.RSA(t)
 	hs256 := func(secret []byte) string {
 		input := encode([]byte(`{"alg":"HS256","kid":"k1"}`)) + "." + encode([]byte(i.payload()))
 		mac := hmac.New(sha256.New, secret)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/waittest"
 )
@@ -31,11 +31,7 @@ func newCluster(t testing.TB, name string, kids ...string) *cluster {
 	t.Helper()
 	c := &cluster{name: name, keys: map[string]*rsa.PrivateKey{}}
 	for _, kid := range kids {
-		key, err := rsa.GenerateKey(rand.Reader, 2048)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.keys[kid] = key
+		c.keys[kid] = certtest.RSA(t)
 	}
 	return c
 }

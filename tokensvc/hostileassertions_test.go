@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/shared/certtest"
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
 
@@ -52,8 +53,9 @@ type party struct {
 	ec       *ecdsa.PrivateKey // with the kid ec
 }
 
-func newParty(iss, sub string) *party {
-	return &party{iss, sub, must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))}
+func newParty(t *testing.T, iss, sub string) *party {
+	t.Helper()
+	return &party{iss, sub, certtest.RSA(t), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))}
 }
 
 // rsaJWK is a public key in a JWK set, with further members.
@@ -411,9 +413,9 @@ func newHostileWorld(t *testing.T, args ...string) *hostileWorld {
 	t.Helper()
 	const cluster, second, account = "https://cluster.example", "https://second.example", "system:serviceaccount:shop:reporter"
 	w := &hostileWorld{
-		parties:  map[string]*party{byOwnKey: newParty("keyed", "keyed"), byIssuer: newParty(cluster, account)},
-		others:   map[string]*party{byOwnKey: newParty("other", "other"), byIssuer: newParty(second, account)},
-		stranger: newParty("nobody", "nobody"), asked: new(atomic.Int32),
+		parties:  map[string]*party{byOwnKey: newParty(t, "keyed", "keyed"), byIssuer: newParty(t, cluster, account)},
+		others:   map[string]*party{byOwnKey: newParty(t, "other", "other"), byIssuer: newParty(t, second, account)},
+		stranger: newParty(t, "nobody", "nobody"), asked: new(atomic.Int32),
 	}
 	weak, issuer := must(rsa.GenerateKey(rand.Reader, 1024)), w.parties[byIssuer]
 	published := []string{`{"kty":"LMS","kid":"lms"}`, `{"kty":"oct","kid":"oct","k":"c2VjcmV0"}`, "7", "{}", rsaJWK("weak", weak, "")}

@@ -98,7 +98,7 @@ func TestBusyAssertions(t *testing.T) {
 		answers[retry.ReplaceAllString(got.text, "")] = true
 		w.check(t, []hostileRow{{"good beside " + id, w.parties[byOwnKey].saying(), ""}})
 		leave()
-		attempts.Wait()
+		waittest.Join(t, &attempts)
 	}
 	if len(answers) != 1 {
 		t.Errorf("the answers tell who is registered: %v", answers)

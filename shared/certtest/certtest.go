@@ -1,16 +1,19 @@
-// Package certtest makes certificates for tests.
+// Package certtest makes certificates and keys for tests.
 package certtest
 
 import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -46,4 +49,30 @@ func Write(t testing.TB, dir, host string) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// made are the RSA keys of this process, and given how many of them each test has.
+var (
+	mu    sync.Mutex
+	made  []*rsa.PrivateKey
+	given = map[string]int{}
+)
+
+// RSA returns an RSA key of 2048 bits that this test, with all its subtests, does not have yet. Another test may have the same
+// key: to make one takes longer than most tests.
+func RSA(t testing.TB) *rsa.PrivateKey {
+	t.Helper()
+	mu.Lock()
+	defer mu.Unlock()
+	test, _, _ := strings.Cut(t.Name(), "/")
+	n := given[test]
+	given[test]++
+	if n == len(made) {
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, key)
+	}
+	return made[n]
 }

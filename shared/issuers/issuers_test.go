@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
@@ -24,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/issuers"
 	"tidings.example/shared/waittest"
 )
@@ -52,10 +52,7 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 func newOrigin(t *testing.T) *origin {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := certtest.RSA(t)
 	o := &origin{key: key}
 	o.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {

@@ -24,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tidings.example/shared/certtest"
+	"tidings.example/shared/waittest"
 )
 
 // Server is a PostgreSQL server on which tests may create databases and roles.
@@ -262,7 +263,7 @@ func (p *process) freePort() (string, error) {
 var ports atomic.Int32 // given out so far
 
 func waitFor(ctx context.Context, dsn string) error {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute) // on a busy machine with a slow disk
+	ctx, cancel := context.WithTimeout(ctx, waittest.Most)
 	defer cancel()
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()

@@ -94,7 +94,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	w.as("unknown", "GET", eventsPath, "").must(503)
 	w.as("good", "GET", eventsPath+"/a", "").must(404)
 	close(first.proceed)
-	wait.Wait()
+	waittest.Join(t, &wait)
 	if first.Code != http.StatusUnauthorized {
 		t.Errorf("the first is answered with %d", first.Code)
 	}

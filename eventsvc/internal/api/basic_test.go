@@ -54,20 +54,18 @@ func TestGrafanaWithPassword(t *testing.T) {
 
 	srv := w.serve()
 	t.Cleanup(srv.stop)
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
 	address := srv.URL + "/loki/api/v1/tail?" + url.Values{"query": {`{reason="Tailed"}`}, "start": {"2026-01-01T00:00:00Z"}}.Encode()
-	conn, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {basicHeader("grafana", "s3cret")}}})
+	conn, res, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {basicHeader("grafana", "s3cret")}}})
 	if err != nil {
 		t.Fatalf("%v: %v", err, res)
 	}
 	defer func() { _ = conn.CloseNow() }()
 	lokiEvent{name: "t", namespace: "shop", kind: "Pod", reason: "Tailed", note: "tailed with a password", at: noon.Add(5 * time.Minute)}.create(w)
-	tail := &tailed{t, ctx, conn}
+	tail := &tailed{t, conn}
 	if got := tail.next(); got != "tailed with a password" {
 		t.Errorf("tailed %q", got)
 	}
-	if _, res, err := websocket.Dial(ctx, address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {basicHeader("grafana", "wrong")}}}); err == nil || res.StatusCode != 401 {
+	if _, res, err := websocket.Dial(t.Context(), address, &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {basicHeader("grafana", "wrong")}}}); err == nil || res.StatusCode != 401 {
 		t.Errorf("with a wrong password: %v, %v", res, err)
 	}
 }

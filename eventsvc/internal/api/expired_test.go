@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/shared/waittest"
 )
 
 // clock is a clock that tests turn.
@@ -128,7 +129,7 @@ func TestDeleteCollectionOutlivesHistory(t *testing.T) {
 	})
 	w.do("DELETE", corePath, "").must(200)
 	cancel()
-	forgetting.Wait()
+	waittest.Join(t, &forgetting)
 	if left := w.db.Stats().Events; left > 0 {
 		t.Errorf("%d events are left", left)
 	}

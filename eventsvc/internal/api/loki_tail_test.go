@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,32 +19,41 @@ import (
 // tailed is an open tail.
 type tailed struct {
 	t    *testing.T
-	ctx  context.Context
 	conn *websocket.Conn
 }
 
 // tail opens a tail with a token.
 func (w *world) tail(t *testing.T, srv *running, token, query string, more ...string) *tailed {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	t.Cleanup(cancel)
 	v := url.Values{"query": {query}, "start": {"2026-01-01T00:00:00Z"}}
 	for i := 0; i < len(more); i += 2 {
 		v.Set(more[i], more[i+1])
 	}
-	conn, res, err := websocket.Dial(ctx, srv.URL+"/loki/api/v1/tail?"+v.Encode(),
+	conn, res, err := websocket.Dial(t.Context(), srv.URL+"/loki/api/v1/tail?"+v.Encode(),
 		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + token}}})
 	if err != nil {
 		t.Fatalf("%v: %v", err, res)
 	}
 	t.Cleanup(func() { _ = conn.CloseNow() })
-	return &tailed{t, ctx, conn}
+	return &tailed{t, conn}
+}
+
+// read waits for the next message, or for the end of the tail.
+func (c *tailed) read() ([]byte, error) {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), waittest.Most)
+	defer cancel()
+	_, message, err := c.conn.Read(ctx)
+	if ctx.Err() != nil {
+		waittest.Lost(c.t, "the tail sends nothing and does not end")
+	}
+	return message, err
 }
 
 // next is the lines of the next message.
 func (c *tailed) next() string {
 	c.t.Helper()
-	_, message, err := c.conn.Read(c.ctx)
+	message, err := c.read()
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -90,10 +98,10 @@ func TestLokiTail(t *testing.T) {
 
 	_ = filtered.conn.CloseNow()
 	w.server.Drain(t.Context())
-	if _, _, err := c.conn.Read(c.ctx); err == nil {
-		_, _, err = c.conn.Read(c.ctx) // a message may have been on its way
+	if _, err := c.read(); err == nil {
+		_, err = c.read() // a message may have been on its way
 		for err == nil {
-			_, _, err = c.conn.Read(c.ctx)
+			_, err = c.read()
 		}
 		if websocket.CloseStatus(err) != websocket.StatusNormalClosure {
 			t.Error(err)
@@ -226,7 +234,7 @@ bindings:
 	equal(t, c.next(), "seen too")
 	current.Store(parsePolicy(t, "roles: []\n"))
 	w.server.PolicyChanged()
-	if _, _, err := c.conn.Read(c.ctx); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+	if _, err := c.read(); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+
+	"tidings.example/shared/waittest"
 )
 
 // churn makes random writes by several writers until the returned function is
@@ -39,7 +41,7 @@ func churn(w *world) (stop func()) {
 	}
 	return sync.OnceFunc(func() {
 		close(done)
-		wg.Wait()
+		waittest.Join(w.t, &wg)
 	})
 }
 

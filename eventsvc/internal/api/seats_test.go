@@ -103,7 +103,7 @@ func TestClientsTakeTurns(t *testing.T) {
 	if code := waittest.Within(t, good); code != http.StatusNotFound {
 		t.Error(code)
 	}
-	wait.Wait()
+	waittest.Join(t, &wait)
 	if n := w.metric("eventsvc_requests_working", "read") + w.metric("eventsvc_requests_waiting", "read"); n != 0 {
 		t.Errorf("%v requests are still counted", n)
 	}
@@ -131,7 +131,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 	if code := waittest.Within(t, fresh); code != http.StatusNotFound {
 		t.Error(code)
 	}
-	wait.Wait()
+	waittest.Join(t, &wait)
 	w.as("a", "GET", eventsPath+"/x", "").must(404)
 }
 
@@ -152,7 +152,7 @@ func TestWaitingRequestsCanLeave(t *testing.T) {
 	hangUp()
 	waittest.Until(t, "nobody waits", func() bool { return w.metric("eventsvc_requests_waiting", "read") == 0 })
 	close(slow.proceed)
-	wait.Wait()
+	waittest.Join(t, &wait)
 	w.as("good", "GET", eventsPath+"/x", "").must(404)
 	if n := w.metric("eventsvc_requests_working", "read"); n != 0 {
 		t.Errorf("%v requests are still counted", n)
@@ -288,7 +288,7 @@ func TestWatchesBeginInTurn(t *testing.T) {
 	}
 	hangUp()
 	close(slow.proceed)
-	wait.Wait()
+	waittest.Join(t, &wait)
 	if n := w.metric("eventsvc_requests_working", "watch") + w.metric("eventsvc_requests_waiting", "watch"); n != 0 {
 		t.Errorf("%v beginnings are still counted", n)
 	}

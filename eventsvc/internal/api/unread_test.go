@@ -77,7 +77,7 @@ func (r *running) unread(t *testing.T, token string, request []string) (status s
 	if _, err := io.WriteString(conn, text+"\r\n"); err != nil {
 		t.Error(err)
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(time.Minute)) // so that a lost answer does not hang
+	_ = conn.SetReadDeadline(time.Now().Add(waittest.Most))
 	resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 512), nil)
 	if err != nil {
 		t.Errorf("%s: %v", request[0], err)

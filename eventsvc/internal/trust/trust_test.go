@@ -2,7 +2,6 @@ package trust_test
 
 import (
 	"crypto"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
@@ -19,6 +18,7 @@ import (
 
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/waittest"
 )
 
@@ -27,10 +27,7 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 // TestRemovedWhileWaiting: a token waits for the keys of its issuer. When they come, the issuer is no longer trusted.
 func TestRemovedWhileWaiting(t *testing.T) {
 	t.Parallel()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := certtest.RSA(t)
 	asked, answer := make(chan struct{}), make(chan struct{})
 	once := sync.OnceFunc(func() { close(asked) })
 	i := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/shared/certtest"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/clientkey"
 )
@@ -41,8 +42,9 @@ type signer struct {
 	ec  *ecdsa.PrivateKey
 }
 
-func newSigner() signer {
-	return signer{must(rsa.GenerateKey(rand.Reader, 2048)), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))}
+func newSigner(t testing.TB) signer {
+	t.Helper()
+	return signer{certtest.RSA(t), must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))}
 }
 
 // keys returns the public keys, with the ids "rsa" and "ec".
@@ -129,7 +131,7 @@ func stopped() func() time.Time {
 // TestAssertions: what is refused beside everything that package bearer refuses in any token.
 func TestAssertions(t *testing.T) {
 	t.Parallel()
-	own, other := newSigner(), newSigner()
+	own, other := newSigner(t), newSigner(t)
 	a := newAuthenticator(t, withKeys(client.Config{Store: newStore(t, own.client("keyed"), other.client("other")), Now: stopped()}))
 	in := func(d time.Duration) string { return fmt.Sprint(time.Now().Add(d).Unix()) }
 	for _, tc := range []struct{ name, token, want string }{
@@ -194,7 +196,7 @@ func TestAssertions(t *testing.T) {
 // TestAssertionClientID: a client_id beside the assertion must be the same client (RFC 7521 section 4.2).
 func TestAssertionClientID(t *testing.T) {
 	t.Parallel()
-	own := newSigner()
+	own := newSigner(t)
 	a := newAuthenticator(t, withKeys(client.Config{Store: newStore(t, own.client("keyed"))}))
 	for id, want := range map[string]string{"": "ok", "keyed": "ok", "plain": "client_id is not iss", "Keyed": "client_id is not iss"} {
 		_, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{ClientID: id, Token: own.token(rs256, payload())})
@@ -212,7 +214,7 @@ func TestAssertionClientID(t *testing.T) {
 // TestClientWithKeys: a client that has keys only has no secret that could be guessed, and takes the time of one that has.
 func TestClientWithKeys(t *testing.T) {
 	t.Parallel()
-	own := newSigner()
+	own := newSigner(t)
 	a := newAuthenticator(t, withKeys(client.Config{Store: newStore(t, own.client("keyed"))}))
 	for _, secret := range []string{"", "-", "s3cret"} {
 		_, err := a.Authenticate(t.Context(), client.Attempt{ClientID: "keyed", Secret: secret})
@@ -225,7 +227,7 @@ func TestClientWithKeys(t *testing.T) {
 // TestKeyRotation: while a key is being replaced, both are good; afterwards only the new one is.
 func TestKeyRotation(t *testing.T) {
 	t.Parallel()
-	first, second := newSigner(), newSigner()
+	first, second := newSigner(t), newSigner(t)
 	s := newStore(t)
 	a := newAuthenticator(t, withKeys(client.Config{Store: s}))
 	try := func(by signer) string {
@@ -248,7 +250,7 @@ func TestKeyRotation(t *testing.T) {
 func TestReplay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		own, other := newSigner(), newSigner()
+		own, other := newSigner(t), newSigner(t)
 		a := newAuthenticator(t, withKeys(client.Config{Store: newStore(t, own.client("keyed"), other.client("other"))}))
 		try := func(token string) string {
 			_, _, err := a.AuthenticateAssertion(t.Context(), client.Assertion{Token: token})
@@ -272,7 +274,7 @@ func TestReplay(t *testing.T) {
 func TestReplayAfterRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		own, platform := newSigner(), newSigner()
+		own, platform := newSigner(t), newSigner(t)
 		assertions := trusting(t, fmt.Sprintf("{issuer: %q, jwksFile: %q}", cluster, platform.jwksFile(t)))
 		start := func() func(token string) string {
 			assertions.Since = time.Now()
@@ -377,7 +379,7 @@ func TestFloodOfAssertions(t *testing.T) { // not parallel: what others allocate
 // wait until others expire. Those of other clients are accepted, each once.
 func TestFullReplayTable(t *testing.T) {
 	t.Parallel()
-	flooder, other := newSigner(), newSigner()
+	flooder, other := newSigner(t), newSigner(t)
 	now := time.Now()
 	a := newAuthenticator(t, withKeys(client.Config{
 		Store: newStore(t, flooder.client("keyed"), other.client("other")), Now: func() time.Time { return now },
@@ -416,7 +418,7 @@ func TestFullReplayTable(t *testing.T) {
 func TestAssertionThrottle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		own, other := newSigner(), newSigner()
+		own, other := newSigner(t), newSigner(t)
 		a := newAuthenticator(t, withKeys(client.Config{
 			Store: newStore(t, own.client("keyed")), FailureBurst: 3, FailureRefill: time.Second, FailureQueue: 2,
 		}))
@@ -442,7 +444,7 @@ func TestAssertionThrottle(t *testing.T) {
 // TestAssertionStoreTrouble: an outage neither rejects nor accepts an assertion, and does not use it up.
 func TestAssertionStoreTrouble(t *testing.T) {
 	t.Parallel()
-	own := newSigner()
+	own := newSigner(t)
 	s := newStore(t, own.client("keyed"))
 	a := newAuthenticator(t, withKeys(client.Config{Store: s}))
 	token := own.token(rs256, payload())
@@ -461,7 +463,7 @@ func TestAssertionStoreTrouble(t *testing.T) {
 
 // TestEqualWork: a failed assertion costs the same verifications for every client, known or not.
 func TestEqualWork(t *testing.T) { // not parallel: it counts allocations, of which a verification has many
-	own := newSigner()
+	own := newSigner(t)
 	var kinds clientkey.Kinds
 	kinds.Set(own.keys())
 	want := -1.0
@@ -481,7 +483,7 @@ func TestEqualWork(t *testing.T) { // not parallel: it counts allocations, of wh
 // BenchmarkAssertion authenticates a client by an assertion that it has signed by ES256, and compares it with the
 // verification of that signature alone.
 func BenchmarkAssertion(b *testing.B) {
-	s := newSigner()
+	s := newSigner(b)
 	a := newAuthenticator(b, withKeys(client.Config{Store: newStore(b, s.client("keyed"))}))
 	tokens := make([]string, 1000)
 	b.Run("whole", func(b *testing.B) {

@@ -61,7 +61,7 @@ func bound(id, issuer, subject string) client.Client {
 // TestFederated: assertions of other issuers, and the clients that they are bound to.
 func TestFederated(t *testing.T) {
 	t.Parallel()
-	one, two, own := newSigner(), newSigner(), newSigner()
+	one, two, own := newSigner(t), newSigner(t), newSigner(t)
 	const spiffe = "spiffe://example.org/shop/reporter"
 	a := newAuthenticator(t, client.Config{
 		Store: newStore(t, own.client("keyed"),
@@ -144,7 +144,7 @@ func TestFederated(t *testing.T) {
 // TestAssertionMethod: logs and metrics tell whose assertion it was.
 func TestAssertionMethod(t *testing.T) {
 	t.Parallel()
-	one, own := newSigner(), newSigner()
+	one, own := newSigner(t), newSigner(t)
 	a := newAuthenticator(t, client.Config{
 		Store:      newStore(t, own.client("keyed"), bound("system:serviceaccount:shop:reporter", cluster, "")),
 		Assertions: trusting(t, fmt.Sprintf("{issuer: %q, jwksFile: %q}", cluster, one.jwksFile(t))),
@@ -192,7 +192,7 @@ func TestBindings(t *testing.T) {
 // which the attempts after the first would have to wait.
 func TestIssuerAway(t *testing.T) {
 	t.Parallel()
-	one := newSigner()
+	one := newSigner(t)
 	a := newAuthenticator(t, client.Config{
 		Store: newStore(t), FailureBurst: 1, FailureRefill: time.Hour, FailureQueue: 1,
 		Assertions: trusting(t, fmt.Sprintf("{issuer: %q, jwksURL: 'https://127.0.0.1:1/jwks'}", cluster)),
@@ -208,7 +208,7 @@ func TestIssuerAway(t *testing.T) {
 // the time of the answer does not show which issuers are trusted. It holds from the first refusal on, without any client that
 // has a key.
 func TestEqualRefusals(t *testing.T) { // not parallel: it counts allocations, of which a verification has a dozen
-	one, other := newSigner(), newSigner()
+	one, other := newSigner(t), newSigner(t)
 	for _, keys := range []bool{true, false} {
 		s := newStore(t, bound("system:serviceaccount:shop:reporter", cluster, ""))
 		trust := trusting(t, fmt.Sprintf("{issuer: %q, jwksFile: %q}", cluster, one.jwksFile(t)))

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/certtest"
 	"tidings.example/tokensvc/internal/clientkey"
 )
 
@@ -88,7 +89,7 @@ func block(kind string, der []byte) string {
 func TestForeignKeys(t *testing.T) {
 	t.Parallel()
 	ec, large := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)), must(ecdsa.GenerateKey(elliptic.P521(), rand.Reader))
-	r := must(rsa.GenerateKey(rand.Reader, 2048))
+	r := certtest.RSA(t)
 	for name, tc := range map[string]struct {
 		text string
 		good bool
@@ -118,7 +119,7 @@ func jwk(key *rsa.PublicKey, more string) string {
 // TestBadPublicKeys: keys that cannot be used are an error, because the client could not authenticate.
 func TestBadPublicKeys(t *testing.T) {
 	t.Parallel()
-	r := &must(rsa.GenerateKey(rand.Reader, 2048)).PublicKey
+	r := &certtest.RSA(t).PublicKey
 	odd := &must(rsa.GenerateKey(rand.Reader, 2304)).PublicKey
 	set := func(keys ...string) string { return `{"keys":[` + strings.Join(keys, ",") + `]}` }
 	if keys, err := clientkey.ParseJWKS([]byte(set(jwk(r, "")))); err != nil || len(keys) != 1 || keys[0].ID == "" {

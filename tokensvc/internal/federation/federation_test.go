@@ -3,7 +3,6 @@ package federation_test
 import (
 	"context"
 	"crypto"
-	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
@@ -22,6 +21,7 @@ import (
 	"time"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/waittest"
 	"tidings.example/tokensvc/internal/federation"
 )
@@ -95,10 +95,7 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 // newCluster answers requests for keys by serve; nil stands for the good answer.
 func newCluster(t *testing.T, serve func(w http.ResponseWriter, r *http.Request, good string)) *cluster {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := certtest.RSA(t)
 	c := &cluster{key: key}
 	good := fmt.Sprintf(`{"keys":[{"kty":"RSA","kid":"k","n":%q,"e":"AQAB"}]}`, encode(key.N.Bytes()))
 	c.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
