@@ -1,0 +1,158 @@
+//go:build !race
+
+package dump_test
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/dump"
+)
+
+// endless is a file that is made while it is read.
+type endless struct {
+	head, item, tail string
+	items            int
+	rest             string
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	for e.rest == "" {
+		switch {
+		case e.head != "":
+			e.rest, e.head = e.head, ""
+		case e.items > 0:
+			e.rest = e.item
+			e.items--
+		case e.tail != "":
+			e.rest, e.tail = e.tail, ""
+		default:
+			return 0, io.EOF
+		}
+	}
+	n := copy(b, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+// TestMemory: no file takes much memory, however large it is and whatever it is made of.
+func TestMemory(t *testing.T) {
+	item := strings.TrimSuffix(anEvent, "\n")
+	const many = 100_000 // events
+	yamlItem := "- kind: Event\n  apiVersion: v1\n  metadata: {name: e1, namespace: shop, uid: u1, creationTimestamp: \"2026-02-03T04:05:06Z\"}\n  involvedObject: {namespace: shop}\n"
+	for name, in := range map[string]*endless{
+		"a list on one line":        {head: `{"items":[`, item: item + ",", items: many, tail: item + "]}"},
+		"lines":                     {item: anEvent, items: many},
+		"large objects":             {head: "[", item: `{"kind":"Secret","data":"` + strings.Repeat("x", 3<<20) + `"},` + item + ",", items: 50, tail: item + "]"},
+		"an object without an end":  {head: `{"kind":"Secret","data":"`, item: strings.Repeat("y", 1<<20), items: 200},
+		"a line without an end":     {item: strings.Repeat("y", 1<<20), items: 200},
+		"brackets":                  {item: strings.Repeat("[", 1<<20) + "\n", items: 50},
+		"names":                     {head: `{`, item: `"a":{},`, items: 2 << 20},
+		"lines that break":          {item: `{"kind":"Event","a":{"b":[` + "\n", items: 200_000},
+		"YAML in items":             {head: "items:\n", item: yamlItem, items: 60_000},
+		"YAML without an end":       {head: "kind: Event\na: |\n", item: "  " + strings.Repeat("y", 1<<20) + "\n", items: 100},
+		"YAML of brackets":          {head: "kind: Event\na: ", item: strings.Repeat("[", 1<<20), items: 100},
+		"YAML of dashes":            {head: "kind: Event\n", item: strings.Repeat("- ", 1<<19) + "\n", items: 100},
+		"YAML of aliases and items": {head: "items:\n", item: "- kind: Event\n  a: &a [1,2,3]\n  b: [" + strings.Repeat("*a,", 10_000) + "]\n", items: 100},
+	} {
+		peak := peakHeap(func() {
+			r, w, err := os.Pipe()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			go func() { _, _ = io.Copy(w, in); _ = w.Close() }()
+			defer func() { _ = r.Close() }()
+			report, err := dump.Read(t.Context(), []string{fmt.Sprintf("/dev/fd/%d", r.Fd())}, dump.Options{}, func([]dump.Item) error { return nil })
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			t.Logf("%s: %d events, %.200q", name, report.Events, report.Lines())
+		})
+		t.Logf("%s: %d MiB", name, peak>>20)
+		if peak > 128<<20 {
+			t.Errorf("%s: %d MiB of memory", name, peak>>20)
+		}
+	}
+}
+
+// peakHeap returns how much memory is in use while f runs, at most.
+func peakHeap(f func()) uint64 {
+	var peak uint64
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	look := func() {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		peak = max(peak, m.HeapInuse)
+	}
+	runtime.GC()
+	watching.Go(func() {
+		for tick := time.NewTicker(5 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				look()
+			case <-done:
+				tick.Stop()
+				return
+			}
+		}
+	})
+	f()
+	close(done)
+	watching.Wait()
+	return peak
+}
+
+// TestManyEntries: an archive of very many files is refused before they fill the memory.
+func TestManyEntries(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.zip")
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := range 250_000 {
+		if _, err := w.CreateHeader(&zip.FileHeader{Name: fmt.Sprint(i), Method: zip.Store}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b = bytes.Buffer{}
+	_, report := readAll(t, dump.Options{}, file)
+	if !strings.Contains(strings.Join(report.Lines(), ""), "its list of files has more than 8 MiB") {
+		t.Error(report.Lines())
+	}
+	r, pw := io.Pipe()
+	go func() {
+		w := tar.NewWriter(pw)
+		for i := range 200_005 {
+			_ = w.WriteHeader(&tar.Header{Name: fmt.Sprint(i), Typeflag: tar.TypeReg})
+		}
+		_ = pw.CloseWithError(w.Close())
+	}()
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(f, r); err != nil {
+		t.Fatal(err)
+	}
+	_ = f.Close()
+	_, report = readAll(t, dump.Options{}, file)
+	if !strings.Contains(strings.Join(report.Lines(), ""), "there are more than 200000 files") {
+		t.Error(report.Lines())
+	}
+}
