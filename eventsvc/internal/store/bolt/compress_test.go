@@ -46,19 +46,19 @@ func compressible(i int) store.Draft {
 func fillCompressible(t *testing.T, db *bolt.DB) {
 	t.Helper()
 	for file := range 3 {
-		for i := range 300 {
+		storetest.Parallel(t, 300, func(i int) {
 			_, err := db.Update(t.Context(), key(file*200+i), store.Any, func(*store.Record) (store.Decision, error) {
 				return store.Decision{Op: store.Put, Draft: compressible(i)}, nil
 			})
 			if err != nil {
-				t.Fatal(err)
+				t.Error(err)
 			}
-		}
-		for i := range 20 {
+		})
+		storetest.Parallel(t, 20, func(i int) {
 			if _, err := db.Update(t.Context(), key(file*200+i), store.Any, remove); err != nil {
-				t.Fatal(err)
+				t.Error(err)
 			}
-		}
+		})
 		if err := db.Seal(); err != nil {
 			t.Fatal(err)
 		}
@@ -159,11 +159,11 @@ func TestCompactionOfCompressed(t *testing.T) {
 		t.Fatalf("%d of %d old files are compressed", n, sealed)
 	}
 	kept := dump(t, db)
-	for i := range 500 {
+	storetest.Parallel(t, 500, func(i int) {
 		if _, err := db.Update(t.Context(), key(i), store.Any, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
-			t.Fatal(err)
+			t.Error(err)
 		}
-	}
+	})
 	clock.add(2 * time.Minute)
 	maintain(t, db)
 	if s := db.Stats(); s.DeadBytes > s.LiveBytes {

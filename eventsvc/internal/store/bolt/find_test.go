@@ -39,15 +39,15 @@ func TestSelectorsFindTheSame(t *testing.T) {
 		}
 	})
 	old := db.Revision()
-	for i := range 1000 {
+	storetest.Parallel(t, 1000, func(i int) {
 		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: key(i).Name}
 		_, err := db.Update(t.Context(), k, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Op(1 + i%2), Draft: drafts[2000+i]}, nil
 		})
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
 		}
-	}
+	})
 	for _, revision := range []uint64{old, old + 500, db.Revision()} {
 		compareSelectors(t, db, revision)
 	}

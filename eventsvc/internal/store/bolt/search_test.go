@@ -23,18 +23,25 @@ import (
 // fillNotes makes a store with three log files that can be sealed, and an open one.
 func fillNotes(t *testing.T, db *bolt.DB, rnd *rand.Rand) {
 	t.Helper()
-	for i := range 4 * 700 {
-		at := event.Occurrence{Time: goldenTime().Add(time.Duration(rnd.IntN(3600)) * time.Second), Count: 1, New: 1}
-		d := store.Draft{Value: []byte(storetest.Noted(storetest.Text(rnd, 1+rnd.IntN(6)))), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil).With(at)}
-		if _, err := db.Update(t.Context(), key(rnd.IntN(2000)), store.Any, func(*store.Record) (store.Decision, error) {
-			return store.Decision{Op: store.Put, Draft: d}, nil
-		}); err != nil {
-			t.Fatal(err)
+	for file := range 4 {
+		drafts, keys := make([]store.Draft, 700), make([]store.Key, 700)
+		for i := range drafts {
+			at := event.Occurrence{Time: goldenTime().Add(time.Duration(rnd.IntN(3600)) * time.Second), Count: 1, New: 1}
+			drafts[i] = store.Draft{Value: []byte(storetest.Noted(storetest.Text(rnd, 1+rnd.IntN(6)))), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil).With(at)}
+			keys[i] = key(rnd.IntN(2000))
 		}
-		if i%700 == 699 && i < 3*700 {
-			if err := db.Seal(); err != nil {
-				t.Fatal(err)
+		storetest.Parallel(t, len(drafts), func(i int) {
+			if _, err := db.Update(t.Context(), keys[i], store.Any, func(*store.Record) (store.Decision, error) {
+				return store.Decision{Op: store.Put, Draft: drafts[i]}, nil
+			}); err != nil {
+				t.Error(err)
 			}
+		})
+		if file == 3 {
+			return
+		}
+		if err := db.Seal(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -105,6 +112,17 @@ func searchAll(t *testing.T, db *bolt.DB, rnd *rand.Rand, searches int) {
 	}
 }
 
+// searchEnds searches for nobody.
+func searchEnds(t *testing.T, db *bolt.DB) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	q := store.TimeQuery{Range: store.Range{From: goldenTime(), To: goldenTime().Add(time.Hour)}, Pieces: [][]byte{[]byte("NOWHERE")}, Match: func([]byte) (bool, error) { return false, nil }}
+	if _, err := db.Timeline().Observed(ctx, q, func(*store.View, store.Moment) bool { return true }); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // editNotes changes what a compressed log file has for those who search in notes.
 func editNotes(t *testing.T, path, bucket string, edit func(b *bbolt.Bucket) error) {
 	t.Helper()
@@ -120,7 +138,7 @@ func editNotes(t *testing.T, path, bucket string, edit func(b *bbolt.Bucket) err
 
 // TestSearch: open, compressed and rewritten, with damaged notes and words and without, a store
 // finds by parts of a text what is found when all notes are looked at. Damage is reported, and goes when the
-// files are written again.
+// files are written again. A search ends when nobody waits for it.
 func TestSearch(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -134,6 +152,7 @@ func TestSearch(t *testing.T) {
 	db := open(t, o)
 	fillNotes(t, db, rnd)
 	searchAll(t, db, rnd, searches)
+	searchEnds(t, db)
 	if err := db.Compact(t.Context(), true, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -183,19 +202,5 @@ func TestSearch(t *testing.T) {
 			searchAll(t, db, rnd, searches)
 			check(t, db)
 		})
-	}
-}
-
-// TestSearchEnds: a search ends when nobody waits for it.
-func TestSearchEnds(t *testing.T) {
-	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
-	defer closeDB(t, db)
-	fillNotes(t, db, rand.New(rand.NewPCG(1, 2)))
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	q := store.TimeQuery{Range: store.Range{From: goldenTime(), To: goldenTime().Add(time.Hour)}, Pieces: [][]byte{[]byte("NOWHERE")}, Match: func([]byte) (bool, error) { return false, nil }}
-	if _, err := db.Timeline().Observed(ctx, q, func(*store.View, store.Moment) bool { return true }); !errors.Is(err, context.Canceled) {
-		t.Error(err)
 	}
 }
