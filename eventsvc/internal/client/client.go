@@ -91,7 +91,8 @@ type Request struct {
 	Header http.Header // besides those that every request has; Accept in place of that for JSON
 	Body   any         // sent as JSON, unless it is nil
 
-	list bool // the answer is a list
+	list  bool   // the answer is a list
+	lines []byte // sent as they are, as application/x-ndjson
 }
 
 // Do sends a request and decodes the JSON of the answer into answer, unless that is nil.
@@ -145,7 +146,7 @@ func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
 // answer returns the answer to a request. A token that is refused with 401 may have expired on the way, or its key may have
 // been withdrawn: the request, which was not carried out, is sent once more if there is another token.
 func (c *Client) answer(ctx context.Context, r Request) (*http.Response, error) {
-	var body []byte
+	body := r.lines
 	if r.Body != nil {
 		var err error
 		if body, err = json.Marshal(r.Body); err != nil {
@@ -192,7 +193,10 @@ func (c *Client) attempt(ctx context.Context, r Request, body []byte) (resp *htt
 		req.Header.Set("Accept", c.accept(r.list))
 	}
 	req.Header.Set("User-Agent", c.agent)
-	if body != nil {
+	switch {
+	case r.lines != nil:
+		req.Header.Set("Content-Type", "application/x-ndjson")
+	case body != nil:
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if resp, err = c.http.Do(req); err == nil {

@@ -4,6 +4,8 @@
 //	   │                            ├─► batch ─► write each, by name and version ─► cursor
 //	   └────── watch from cursor ───┘             (in parallel, one after the other for the same event)
 //
+// What is new is written first, in one bulk request for all events that wait. An event that comes alone is not held up for others.
+//
 // Everything is read and written through core/v1, which has all fields of old and new events.
 //
 // No event is lost or doubled, whichever side is killed at whatever time:

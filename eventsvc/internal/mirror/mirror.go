@@ -111,8 +111,9 @@ type copier struct {
 	cursor  cursor // how far everything is written
 	saved   cursor
 	savedAt time.Time
-	rewound bool    // the list's resourceVersions began again, so that the cursor's cannot be compared with them
-	mark    *cursor // what the source had at a time, and the cursor has not reached; nil: none
+	rewound bool      // the list's resourceVersions began again, so that the cursor's cannot be compared with them
+	noBulk  time.Time // until then the target is not sent bulk requests
+	mark    *cursor   // what the source had at a time, and the cursor has not reached; nil: none
 }
 
 func newCopier(m *Mirror, namespace string) *copier {

@@ -23,12 +23,13 @@ const (
 	resultKept      = "kept"      // deleted at the source, kept at the target
 )
 
-// write stores items: those of one event in their order, those of different events in parallel. It returns when each item
-// is stored or refused for good, or with the error of ctx.
+// write stores items: new events together, then the others: those of one event in their order, those of different events in
+// parallel. It returns when each item is stored or refused for good, or with the error of ctx.
 func (c *copier) write(ctx context.Context, items []item) error {
 	if c.enricher != nil {
 		c.enricher.enrich(ctx, items, &c.known)
 	}
+	items = c.createMany(ctx, items)
 	var order []string
 	groups := map[string][]item{}
 	for _, it := range items {
@@ -68,10 +69,14 @@ func (c *copier) store(ctx context.Context, it item) {
 		c.known.add(it.uid, it.version)
 		c.count(result)
 	case refused(err):
-		c.count(resultRefused)
-		c.Log.WarnContext(ctx, "the target refuses an event, it is left out", "namespace", it.copy.Namespace,
-			"name", it.copy.Name, "error", err)
+		c.leaveOut(ctx, &it, err)
 	}
+}
+
+// leaveOut counts and logs an item that the target refuses for good.
+func (c *copier) leaveOut(ctx context.Context, it *item, err error) {
+	c.count(resultRefused)
+	c.Log.WarnContext(ctx, "the target refuses an event, it is left out", "namespace", it.copy.Namespace, "name", it.copy.Name, "error", err)
 }
 
 // insist calls write until it succeeds, until the target refuses for good what is written, or until ctx ends. It returns that
@@ -84,7 +89,7 @@ func (c *copier) insist(ctx context.Context, write func() error) error {
 		case err == nil:
 			c.targetFailed(nil)
 			return nil
-		case refused(err):
+		case refused(err), errors.Is(err, errNoBulk):
 			return err
 		case ctx.Err() == nil && !errors.Is(err, errRaced):
 			c.targetFailed(err)
@@ -131,9 +136,14 @@ func (c *copier) attempt(ctx context.Context, it item) (result string, err error
 }
 
 func (c *copier) create(ctx context.Context, it item) error {
+	return c.Target.Do(ctx, client.Request{Method: http.MethodPost, Path: client.EventsPath("", it.copy.Namespace), Body: it.first()}, nil)
+}
+
+// first returns the copy as it is where there was none.
+func (it *item) first() *corev1.Event {
 	first := *it.copy
 	first.Labels, first.Annotations = it.metadata(nil, nil)
-	return c.Target.Do(ctx, client.Request{Method: http.MethodPost, Path: client.EventsPath("", first.Namespace), Body: &first}, nil)
+	return &first
 }
 
 // raced returns errRaced for a conflict, and err for anything else.

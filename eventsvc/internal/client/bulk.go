@@ -1,0 +1,36 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// bulkPath is where an event server creates many events of core/v1 in one request.
+const bulkPath = "/bulk/v1/events"
+
+// Result is what a server says of one event of [Client.Bulk].
+type Result struct {
+	Code   int    `json:"code"`   // 201: created, 200: this version of the copy was there; others as for a create
+	Reason string `json:"reason"` // of a refusal
+}
+
+// Bulk creates events in one request, each given as JSON in one line, and returns a result for each. Retryable errors may
+// have created some: the same events can be sent again if they are copies of a mirror.
+func (c *Client) Bulk(ctx context.Context, events [][]byte) ([]Result, error) {
+	resp, err := c.send(ctx, Request{Method: http.MethodPost, Path: bulkPath, lines: bytes.Join(events, []byte("\n"))})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	results := make([]Result, len(events))
+	answers := json.NewDecoder(http.MaxBytesReader(nil, resp.Body, maxBody))
+	for i := range results {
+		if err := answers.Decode(&results[i]); err != nil {
+			return nil, &UnreachableError{Server: c.Server(), Err: fmt.Errorf("the answer ends behind %d of %d lines: %w", i, len(results), err)}
+		}
+	}
+	return results, nil
+}
