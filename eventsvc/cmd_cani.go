@@ -20,6 +20,7 @@ type canI struct {
 	Verb          string            `arg:"" help:"get, list, watch, create, update, patch, delete, deletecollection or *."`
 	Namespace     string            `short:"n" default:"default" help:"The namespace of the events."`
 	AllNamespaces bool              `short:"A" help:"Across all namespaces."`
+	Cluster       *string           `placeholder:"NAME" help:"Events of this cluster; empty: events without one. Default: those of any."`
 	PolicyFile    string            `placeholder:"FILE" help:"The policy file; without it every authenticated client may do everything."`
 	ClientID      string            `name:"client-id" help:"The client id of the token."`
 	Scope         string            `help:"The scope claim of the token."`
@@ -94,7 +95,7 @@ func (c *canI) Run(std stdio) error {
 	if c.AllNamespaces {
 		namespace = policy.AllNamespaces
 	}
-	d := p.Decide(caller, verb, namespace)
+	d := p.Decide(caller, verb, namespace).Of(c.Cluster)
 	answer := "no"
 	if d.Allowed {
 		answer = "yes"

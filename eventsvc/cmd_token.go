@@ -28,6 +28,7 @@ type tokenCheck struct {
 	Running   bool          `help:"Ask the running service at --listen-admin, instead of the settings given here."`
 	Verb      string        `placeholder:"VERB" help:"Check the policy too: get, list, watch, create, update, patch, delete or deletecollection."`
 	Namespace string        `short:"n" default:"default" help:"The namespace of --verb; * stands for a request across all namespaces."`
+	Cluster   *string       `placeholder:"NAME" help:"The cluster whose events --verb is about; empty: events without one. Default: any."`
 	Wait      time.Duration `default:"5s" help:"How long to wait for the keys of the issuer."`
 	Settings  serve         `embed:""`
 }
@@ -54,7 +55,7 @@ func (c *tokenCheck) Run(ctx context.Context, std stdio) error {
 			return cli.Usagef("--verb: %w", err)
 		}
 	}
-	question := admin.TokenRequest{Token: text, Verb: c.Verb, Namespace: c.Namespace}
+	question := admin.TokenRequest{Token: text, Verb: c.Verb, Namespace: c.Namespace, Cluster: c.Cluster}
 	if c.Namespace == "*" {
 		question.Namespace = policy.AllNamespaces
 	}

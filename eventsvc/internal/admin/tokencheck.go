@@ -21,6 +21,8 @@ type TokenRequest struct {
 	Token     string `json:"token"`
 	Verb      string `json:"verb,omitempty"` // of the policy; empty: none in particular
 	Namespace string `json:"namespace"`      // empty: all of them
+	// Cluster whose events it is about, empty for those without one; nil: any.
+	Cluster *string `json:"cluster,omitempty"`
 }
 
 // TokenReport says what every rule has found. It has no part of the token but its header and claims, and never the signature.
@@ -82,11 +84,15 @@ func (r *TokenReport) decide(p *policy.Policy, caller *bearer.Caller, verb polic
 	if verb == 0 {
 		var may []string
 		for _, rule := range p.Rules(caller) {
-			may = append(may, fmt.Sprintf("%s in %s", strings.Join(rule.Verbs.Names(), ","), strings.Join(rule.Namespaces, ",")))
+			right := fmt.Sprintf("%s in %s", strings.Join(rule.Verbs.Names(), ","), strings.Join(rule.Namespaces, ","))
+			if !rule.Clusters.All() {
+				right += fmt.Sprintf(" of clusters %q", []string(rule.Clusters))
+			}
+			may = append(may, right)
 		}
 		f.Wanted = "it may " + cmp.Or(strings.Join(may, "; "), "do nothing")
 	} else {
-		d := p.Decide(caller, verb, q.Namespace)
+		d := p.Decide(caller, verb, q.Namespace).Of(q.Cluster)
 		f.Wanted = d.Rule
 		if !d.Allowed {
 			r.Accepted, r.Reason, f.Reason = false, reasonPolicy, reasonPolicy

@@ -192,11 +192,11 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 	e := s.echo
 	e.GET("/", discovery.Index(e, s.loki))
 	ns := discovery.NewNamespaces(c.Store, c.Codec, s.io, s.streams, c.MaxSelectorTerms, c.Namespaces)
-	admit := func(ctx context.Context, namespace string) error {
+	admit := func(ctx context.Context, may access.Grant, namespace string) error {
 		if len(c.Namespaces) == 0 {
 			return nil
 		}
-		return ns.Exists(ctx, namespace, 0)
+		return ns.Exists(ctx, may, namespace, 0)
 	}
 	both := events.Config{
 		Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams,

@@ -25,6 +25,7 @@ type answer struct {
 		Count         int64
 	}
 	Namespaces    []string // to which the answer is restricted, by the rights of the caller or by the question
+	Clusters      []string // to which it is restricted by the rights of the caller
 	Partial       bool
 	PartialReason string
 	Continue      string
@@ -158,6 +159,9 @@ func (a *answer) notices(asked bool) (lines []string) {
 	}
 	if len(a.Namespaces) > 0 && !asked {
 		lines = append(lines, "only what you may list is shown: namespaces "+atMost(a.Namespaces))
+	}
+	if len(a.Clusters) > 0 {
+		lines = append(lines, "only what you may list is shown: clusters "+atMost(a.Clusters))
 	}
 	var gaps []string
 	for _, gap := range a.Gaps {

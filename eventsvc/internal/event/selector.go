@@ -7,12 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"tidings.example/eventsvc/internal/policy/pattern"
 )
 
 // Selector is a conjunction of requirements on fields and labels.
 type Selector struct {
 	Fields []FieldRequirement
 	Labels []labels.Requirement
+	// Clusters are those that [ClusterLabel] may name; the name is empty where there is no such label. Nil: any.
+	Clusters pattern.List
 	// Dropped requires that the server believes the event when it reports what a rule dropped: see [Attributes.WithGap].
 	Dropped bool
 }
@@ -62,6 +66,9 @@ func (s *Selector) Matches(namespace, name string, a Attributes) bool {
 		if !s.Labels[i].Matches(a) {
 			return false
 		}
+	}
+	if s.Clusters != nil && !s.Clusters.Match(a.Get(ClusterLabel)) {
+		return false
 	}
 	if s.Dropped {
 		g, _ := a.Gap()

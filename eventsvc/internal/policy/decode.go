@@ -100,6 +100,14 @@ func (r *reader) text(n *yaml.Node, field string) string {
 	return n.Value
 }
 
+// cluster reads a pattern of clusters, which may be empty.
+func (r *reader) cluster(n *yaml.Node, field string) string {
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" && n.Value == "" {
+		return ""
+	}
+	return r.text(n, field)
+}
+
 func (r *reader) boolean(n *yaml.Node, field string) bool {
 	var b bool
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" || n.Decode(&b) != nil {
@@ -120,14 +128,15 @@ func (r *reader) role(n *yaml.Node) role {
 }
 
 func (r *reader) rule(n *yaml.Node) rule {
-	out := rule{line: n.Line}
+	out := rule{line: n.Line, clusters: pattern.Everything}
 	r.fields(n, "rules", fields{
 		"verbs": func(n *yaml.Node) {
 			for _, v := range list(r, n, "rules.verbs", r.verb) {
 				out.verbs |= v
 			}
 		},
-		"namespaces": func(n *yaml.Node) { out.in = r.patterns(n, "rules.namespaces") },
+		"namespaces": func(n *yaml.Node) { out.in = r.namespaces(n, "rules.namespaces") },
+		"clusters":   func(n *yaml.Node) { out.clusters = r.clusters(n, "rules.clusters") },
 	})
 	r.required(n, "rules.verbs", out.verbs != 0)
 	r.required(n, "rules.namespaces", len(out.in) > 0)
@@ -143,10 +152,11 @@ func (r *reader) verb(n *yaml.Node) Verb {
 }
 
 func (r *reader) binding(n *yaml.Node) binding {
-	out := binding{line: n.Line}
+	out := binding{line: n.Line, in: pattern.Everything, clusters: pattern.Everything}
 	r.fields(n, "bindings", fields{
 		"role":       func(n *yaml.Node) { out.role = r.text(n, "bindings.role") },
-		"namespaces": func(n *yaml.Node) { out.within = r.patterns(n, "bindings.namespaces") },
+		"namespaces": func(n *yaml.Node) { out.in = r.namespaces(n, "bindings.namespaces") },
+		"clusters":   func(n *yaml.Node) { out.clusters = r.clusters(n, "bindings.clusters") },
 		"subjects":   func(n *yaml.Node) { out.subjects = list(r, n, "bindings.subjects", r.subject) },
 	})
 	r.required(n, "bindings.role", out.role != "")
@@ -176,10 +186,19 @@ func (r *reader) subject(n *yaml.Node) subject {
 	return out
 }
 
-func (r *reader) patterns(n *yaml.Node, field string) pattern.Namespaces {
+func (r *reader) namespaces(n *yaml.Node, field string) pattern.List {
+	return r.patterns(n, field, r.text, pattern.Check)
+}
+
+func (r *reader) clusters(n *yaml.Node, field string) pattern.List {
+	return r.patterns(n, field, r.cluster, pattern.CheckCluster)
+}
+
+// patterns reads a list of patterns, which must not be empty.
+func (r *reader) patterns(n *yaml.Node, field string, read func(*yaml.Node, string) string, check func(string) error) pattern.List {
 	out := list(r, n, field, func(n *yaml.Node) string {
-		text := r.text(n, field)
-		if err := pattern.Check(text); err != nil {
+		text := read(n, field)
+		if err := check(text); err != nil {
 			r.fail(n, field, "%v", err)
 		}
 		return text

@@ -38,7 +38,7 @@ func TestPolicyPage(t *testing.T) {
 		text, rest, _ := strings.Cut(example, "```")
 		p := parse(t, text)
 		yes, no := 0, 0
-		for _, row := range regexp.MustCompile(`(?m)^\| (\S*=.*?) \| (\w+) \| (\S+) \| (yes|no) \|$`).FindAllStringSubmatch(rest, -1) {
+		for _, row := range regexp.MustCompile(`(?m)^\| (\S*=.*?) \| (\w+) \| (\S+) \|(?: (\S+) \|)? (yes|no) \|$`).FindAllStringSubmatch(rest, -1) {
 			verb, err := policy.ParseVerb(row[2])
 			if err != nil {
 				t.Fatal(err)
@@ -47,10 +47,14 @@ func TestPolicyPage(t *testing.T) {
 			if namespace == "*" {
 				namespace = policy.AllNamespaces
 			}
-			if d := p.Decide(described(row[1]), verb, namespace); d.Allowed != (row[4] == "yes") {
+			var cluster *string
+			if row[4] != "" {
+				cluster = new(strings.Trim(row[4], `"`))
+			}
+			if d := p.Decide(described(row[1]), verb, namespace).Of(cluster); d.Allowed != (row[5] == "yes") {
 				t.Errorf("%s\n%s: %+v", text, row[0], d)
 			}
-			if row[4] == "yes" {
+			if row[5] == "yes" {
 				yes++
 			} else {
 				no++

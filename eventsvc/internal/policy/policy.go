@@ -1,5 +1,5 @@
 // Package policy decides who may do what: which callers may use which verbs on
-// the events of which namespaces.
+// the events of which namespaces, and of which clusters.
 //
 // A policy file ([Parse]) resembles Kubernetes' RBAC. A role is a list of rules, a rule allows
 // verbs in namespaces, and bindings give roles to callers. No rule denies anything: a
@@ -16,13 +16,14 @@
 //	      - clientID: build-server
 //	  - role: events:read          # built in
 //	    namespaces: [team-a-*]     # limits the role to these
+//	    clusters: [eu-*]           # and to events of these
 //	    subjects:
 //	      - claim: groups
 //	        value: team-a
 //
 // The pattern "*" matches every namespace, and only it allows requests across all
 // namespaces. "ci-*" matches every namespace with that prefix, but allows no requests
-// across them. A subject matches tokens of the first issuer only, unless it names an
+// across them. Rules and bindings that name no clusters are for events of all of them. A subject matches tokens of the first issuer only, unless it names an
 // issuer, because different issuers may give the same client id to different clients.
 package policy
 
@@ -47,8 +48,19 @@ const AllNamespaces = ""
 // Decision says whether a request is allowed.
 type Decision struct {
 	Allowed bool
-	// Rule is the rule that allows the request, or the reason of a refusal.
+	// Clusters are those whose events it is allowed for; the name of those without one is empty. They are sorted, and
+	// none if the request is refused.
+	Clusters pattern.List
+	// Rule has the rules that allow the request, or the reason of a refusal.
 	Rule string
+}
+
+// Of narrows a decision to the events of one cluster; nil: it stays as it is.
+func (d Decision) Of(cluster *string) Decision {
+	if cluster == nil || !d.Allowed || d.Clusters.Match(*cluster) {
+		return d
+	}
+	return Decision{Rule: fmt.Sprintf("no rule allows this for events of the cluster %q, only these do for others: %s", *cluster, d.Rule)}
 }
 
 // Policy is an immutable set of rules. It is safe for concurrent use.
@@ -72,15 +84,13 @@ type table struct {
 
 // grant is one rule of a role as one binding gives it.
 type grant struct {
-	name   string // of the rule and the binding, for explanations
-	verbs  Verb
-	in     pattern.Namespaces
-	within pattern.Namespaces // the binding's own limit; nil: none
+	name     string // of the rule and the binding, for explanations
+	verbs    Verb
+	in       pattern.List // namespaces
+	clusters pattern.List
 }
 
-func (g *grant) allows(v Verb, namespace string) bool {
-	return g.verbs&v == v && g.in.Match(namespace) && (g.within == nil || g.within.Match(namespace))
-}
+func (g *grant) allows(v Verb, namespace string) bool { return g.verbs&v == v && g.in.Match(namespace) }
 
 // AllowAll returns the policy that is in force without a file: every authenticated caller
 // may do everything.
@@ -90,18 +100,27 @@ func AllowAll() *Policy { return &Policy{open: true} }
 const openRule = "there is no policy file: every authenticated caller may do everything"
 
 // Decide reports whether a caller may use a verb on the events of a namespace, or of
-// [AllNamespaces]. It costs a few map lookups, and allocates nothing if it allows the
-// request.
-func (p *Policy) Decide(c *bearer.Caller, v Verb, namespace string) Decision {
+// [AllNamespaces], and of which clusters. It costs a few map lookups, and allocates nothing
+// if one rule allows the request.
+func (p *Policy) Decide(c *bearer.Caller, v Verb, namespace string) (d Decision) {
 	if p.open {
-		return Decision{Allowed: true, Rule: openRule}
+		return Decision{Allowed: true, Clusters: pattern.Everything, Rule: openRule}
 	}
 	for g := range p.grants(c) {
-		if g.allows(v, namespace) {
-			return Decision{Allowed: true, Rule: g.name}
+		switch {
+		case !g.allows(v, namespace):
+		case g.clusters.All():
+			return Decision{Allowed: true, Clusters: g.clusters, Rule: g.name}
+		case !d.Allowed:
+			d = Decision{Allowed: true, Clusters: g.clusters, Rule: g.name}
+		case !d.Clusters.CoversAll(g.clusters):
+			d.Clusters, d.Rule = pattern.Join(d.Clusters, g.clusters), d.Rule+"; "+g.name
 		}
 	}
-	return Decision{Rule: p.missing(v, namespace)}
+	if !d.Allowed {
+		d.Rule = p.missing(v, namespace)
+	}
+	return d
 }
 
 // Scope returns the scope that would allow a verb everywhere, or "" if the policy gives
@@ -159,31 +178,23 @@ func (p *Policy) grants(c *bearer.Caller) func(yield func(*grant) bool) {
 	}
 }
 
-// Rule is a set of verbs that a caller may use in some namespaces.
+// Rule is a set of verbs that a caller may use in some namespaces, on events of some clusters.
 type Rule struct {
 	Verbs      Verb
-	Namespaces []string
+	Namespaces pattern.List
+	Clusters   pattern.List
 	Name       string
 }
 
 // Rules returns everything that a caller may do, for self subject reviews. If a binding
-// limits a rule, its namespaces are the intersection of both.
+// limits a rule, its namespaces and clusters are those of both.
 func (p *Policy) Rules(c *bearer.Caller) []Rule {
 	if p.open {
-		return []Rule{{Verbs: all, Namespaces: []string{"*"}, Name: openRule}}
+		return []Rule{{Verbs: all, Namespaces: pattern.Everything, Clusters: pattern.Everything, Name: openRule}}
 	}
 	var rules []Rule
 	for g := range p.grants(c) {
-		in := g.in
-		if g.within != nil {
-			in = pattern.Intersect(g.in, g.within)
-		}
-		if len(in) > 0 {
-			rules = append(rules, Rule{Verbs: g.verbs, Namespaces: in, Name: g.name})
-		}
+		rules = append(rules, Rule{Verbs: g.verbs, Namespaces: g.in, Clusters: g.clusters, Name: g.name})
 	}
 	return rules
 }
-
-// Covers reports whether a rule applies to a namespace, or to [AllNamespaces].
-func (r Rule) Covers(namespace string) bool { return pattern.Namespaces(r.Namespaces).Match(namespace) }

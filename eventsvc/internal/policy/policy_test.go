@@ -153,6 +153,66 @@ func TestExplanations(t *testing.T) {
 	}
 }
 
+const clustered = `
+roles:
+  - name: mirror
+    rules:
+      - verbs: [get, create, update]
+        namespaces: ["*"]
+      - verbs: [list]
+        namespaces: [shop]
+        clusters: [eu-1, ""]
+bindings:
+  - role: mirror
+    clusters: [eu-*]
+    subjects: [{clientID: mirror-eu}]
+  - role: mirror
+    clusters: [us]
+    subjects: [{clientID: mirror-us}]
+  - role: events:read
+    clusters: [us]
+    subjects: [{clientID: both}]
+  - role: events:read
+    namespaces: [shop]
+    clusters: [ap]
+    subjects: [{clientID: both}]
+`
+
+// TestClusters: a rule is for events of the clusters that it and its binding name; several rules add up.
+func TestClusters(t *testing.T) {
+	t.Parallel()
+	p := parse(t, clustered)
+	for _, c := range []struct {
+		client, verb, namespace string
+		want                    []string // nil: refused
+		rule                    string
+	}{
+		{"mirror-eu", "create", "", []string{"eu-*"}, `role "mirror", bound in line 11, rule 1, for events of the clusters ["eu-*"]`},
+		{"mirror-eu", "list", "shop", []string{"eu-1"}, `role "mirror", bound in line 11, rule 2, for events of the clusters ["eu-1"]`},
+		{"mirror-us", "update", "x", []string{"us"}, `role "mirror", bound in line 14, rule 1, for events of the clusters ["us"]`},
+		{"mirror-us", "list", "shop", nil, ""}, // eu-1 and us have nothing in common
+		{"both", "get", "", []string{"us"}, ""},
+		{"both", "get", "shop", []string{"ap", "us"}, `role "events:read", bound in line 17, for events of the clusters ["us"]; role "events:read", bound in line 20, for events of the clusters ["ap"]`},
+	} {
+		v, err := policy.ParseVerb(c.verb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := p.Decide(&bearer.Caller{Issuer: first, ClientID: c.client}, v, c.namespace)
+		if d.Allowed != (c.want != nil) || !slices.Equal(d.Clusters, c.want) || c.rule != "" && d.Rule != c.rule {
+			t.Errorf("%s, %s in %q: %+v", c.client, c.verb, c.namespace, d)
+		}
+	}
+	both := &bearer.Caller{Issuer: first, ClientID: "both", Scopes: []string{"events:read"}}
+	if d := p.Decide(both, policy.Get, "shop"); !d.Clusters.All() || d.Rule != `the token's scope "events:read"` {
+		t.Errorf("a rule without clusters adds nothing: %+v", d)
+	}
+	const wanted = `no rule allows this for events of the cluster "eu-1", only these do for others: role "events:read", bound in line 17, for events of the clusters ["us"]`
+	if d := p.Decide(&bearer.Caller{Issuer: first, ClientID: "both"}, policy.Get, "").Of(new("eu-1")); d.Allowed || d.Rule != wanted {
+		t.Errorf("%+v", d)
+	}
+}
+
 // TestRules: what reviews list is exactly what is decided, for random policies.
 func TestRules(t *testing.T) {
 	t.Parallel()
@@ -161,13 +221,16 @@ func TestRules(t *testing.T) {
 	patterns := func() string {
 		return pick(`["*"]`, `[a]`, `[a-*]`, `[a-b-*, c]`, `[a-b]`, `[c, "*"]`, `[a*]`)
 	}
+	clusters := func() string {
+		return pick("", "", `, clusters: ["*"]`, `, clusters: [a]`, `, clusters: [""]`, `, clusters: [a-*, ""]`, `, clusters: [a-b, c]`, `, clusters: [a*]`)
+	}
 	for range 300 {
 		var text strings.Builder
 		text.WriteString("builtinScopes: " + pick("true", "false") + "\nroles:\n")
 		for _, name := range []string{"r", "s"} {
 			text.WriteString("- name: " + name + "\n  rules:\n")
 			for range 1 + random.IntN(2) {
-				text.WriteString("  - {verbs: [" + pick("get", "list, get", "create", "'*'") + "], namespaces: " + patterns() + "}\n")
+				text.WriteString("  - {verbs: [" + pick("get", "list, get", "create", "'*'") + "], namespaces: " + patterns() + clusters() + "}\n")
 			}
 		}
 		text.WriteString("bindings:\n")
@@ -176,18 +239,25 @@ func TestRules(t *testing.T) {
 			if random.IntN(2) == 0 {
 				text.WriteString(", namespaces: " + patterns())
 			}
-			text.WriteString("}\n")
+			text.WriteString(clusters() + "}\n")
 		}
 		p := parse(t, text.String())
 		me := &bearer.Caller{Issuer: first, ClientID: "me", Scopes: []string{"x", "events:write"}[:random.IntN(3)]}
 		for _, namespace := range []string{"", "a", "a-", "a-b", "a-b-c", "c", "d"} {
 			for v := policy.Get; v != 0; v <<= 1 {
-				listed := false
-				for _, r := range p.Rules(me) {
-					listed = listed || r.Verbs&v != 0 && r.Covers(namespace)
+				d, any := p.Decide(me, v, namespace), false
+				for _, cluster := range []string{"", "a", "a-", "a-b", "a-b-c", "c", "d"} {
+					listed := false
+					for _, r := range p.Rules(me) {
+						listed = listed || r.Verbs&v != 0 && r.Namespaces.Match(namespace) && r.Clusters.Match(cluster)
+					}
+					if decided := d.Clusters.Match(cluster); decided != listed || decided != d.Of(&cluster).Allowed {
+						t.Fatalf("%s in %q of %q: decided %v, listed %v by\n%s", v, namespace, cluster, decided, listed, text.String())
+					}
+					any = any || listed
 				}
-				if decided := p.Decide(me, v, namespace).Allowed; decided != listed {
-					t.Fatalf("%s in %q: decided %v, listed %v by\n%s", v, namespace, decided, listed, text.String())
+				if d.Allowed != any || d.Of(nil).Allowed != any {
+					t.Fatalf("%s in %q: decided %+v by\n%s", v, namespace, d, text.String())
 				}
 			}
 		}
@@ -244,16 +314,18 @@ func TestBadFiles(t *testing.T) {
 }
 
 func TestDecideAllocatesNothing(t *testing.T) {
-	p := parse(t, example)
+	p, limited := parse(t, example), parse(t, clustered)
 	callers := []*bearer.Caller{
 		{Issuer: first, ClientID: "build-server"},
 		{Issuer: first, ClientID: "y", Scopes: []string{"openid", "team-a"}},
 		{Issuer: second, ClientID: "x", Claims: map[string][]string{"groups": {"builders"}}},
+		{Issuer: first, ClientID: "mirror-eu"},
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		p.Decide(callers[0], policy.Create, "ci-1")
 		p.Decide(callers[1], policy.List, "team-a-1")
 		p.Decide(callers[2], policy.Create, "ci-1")
+		limited.Decide(callers[3], policy.Create, "ci-1").Clusters.Match("eu-1")
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -274,6 +346,7 @@ func BenchmarkDecide(b *testing.B) {
 // policy.
 func FuzzPolicy(f *testing.F) {
 	f.Add([]byte(example))
+	f.Add([]byte(clustered))
 	files, _ := filepath.Glob("testdata/bad/*.yaml")
 	for _, name := range files {
 		data, err := os.ReadFile(name)
@@ -282,6 +355,7 @@ func FuzzPolicy(f *testing.F) {
 		}
 		f.Add(data)
 	}
+	ordinary := &bearer.Caller{Issuer: first, ClientID: "mirror-eu", Scopes: []string{"a", "b", "team-a"}}
 	stranger := &bearer.Caller{Issuer: "https://evil.example", ClientID: "build-server", Scopes: []string{"events:admin"}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := policy.Parse(data, options)
@@ -294,6 +368,9 @@ func FuzzPolicy(f *testing.F) {
 		for v := policy.Get; v != 0; v <<= 1 {
 			if p.Decide(stranger, v, "a").Allowed || p.Decide(stranger, v, "").Allowed {
 				t.Errorf("a caller of an unknown issuer may %s", v)
+			}
+			if d := p.Decide(ordinary, v, "shop"); d.Allowed != (len(d.Clusters) > 0) || !slices.IsSorted(d.Clusters) {
+				t.Errorf("%s: %+v", v, d)
 			}
 		}
 	})
@@ -310,11 +387,19 @@ func TestUnreachable(t *testing.T) {
 		role + "bindings: [{role: r, namespaces: [team-a, shop], subjects: [{scope: a}]}]": nil,
 		role + "bindings: [{role: r, namespaces: ['*'], subjects: [{scope: a}]}]":          nil,
 		role + "bindings: [{role: r, namespaces: [team-a], subjects: [{scope: a}]}]": {
-			`line 1: roles.rules: rule 2 of role "r" allows nothing: no binding gives the role in any of its namespaces`,
+			`line 1: roles.rules: rule 2 of role "r" allows nothing: no binding gives the role in any of its namespaces and clusters`,
 		},
 		role + "bindings:\n- {role: r, namespaces: [team-a], subjects: [{scope: a}]}\n- {role: r, namespaces: [shop], subjects: [{scope: b}]}": nil,
 		role + "bindings: [{role: r, namespaces: [mail, teams], subjects: [{scope: a}]}]": {
-			`line 2: bindings.namespaces: the binding allows nothing: no rule of role "r" is for any of these namespaces`,
+			`line 2: bindings: the binding allows nothing: no rule of role "r" is for any of its namespaces and clusters`,
+		},
+		"roles: [{name: r, rules: [{verbs: [get], namespaces: ['*'], clusters: [eu-*, '']}]}]\n" +
+			"bindings:\n- {role: r, clusters: [us], subjects: [{scope: a}]}\n- {role: r, clusters: [eu-1], subjects: [{scope: b}]}": {
+			`line 3: bindings: the binding allows nothing: no rule of role "r" is for any of its namespaces and clusters`,
+		},
+		"roles: [{name: r, rules: [{verbs: [get], namespaces: ['*'], clusters: [a]}, {verbs: [get], namespaces: ['*']}, {verbs: [get], namespaces: [x], clusters: [b]}]}]\n" +
+			"bindings: [{role: r, subjects: [{scope: a}]}]": {
+			`line 1: roles.rules: rule 3 of role "r" can never decide: rule 2 before it allows all of it`,
 		},
 		"bindings: [{role: 'events:read', namespaces: [a], subjects: [{scope: a}]}]": nil,
 		"roles: [{name: r, rules: [{verbs: [get, list], namespaces: [team-*]}, {verbs: [get], namespaces: [team-a, team-b-*]}, {verbs: [get], namespaces: ['*']}]}]\n" +

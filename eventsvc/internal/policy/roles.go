@@ -41,15 +41,17 @@ type role struct {
 }
 
 type rule struct {
-	line  int
-	verbs Verb
-	in    pattern.Namespaces
+	line     int
+	verbs    Verb
+	in       pattern.List // namespaces
+	clusters pattern.List
 }
 
 type binding struct {
 	line     int
 	role     string
-	within   pattern.Namespaces
+	in       pattern.List // namespaces to which it limits the role
+	clusters pattern.List // likewise
 	subjects []subject
 }
 
@@ -78,11 +80,11 @@ func Parse(data []byte, o Options) (*Policy, error) {
 
 // builtin returns the roles that every policy has.
 func builtin() []role {
-	everywhere := pattern.Namespaces{"*"}
+	everywhere := func(v Verb) []rule { return []rule{{verbs: v, in: pattern.Everything, clusters: pattern.Everything}} }
 	return []role{
-		{name: RoleRead, rules: []rule{{verbs: reading, in: everywhere}}},
-		{name: RoleWrite, rules: []rule{{verbs: writing, in: everywhere}}},
-		{name: RoleAdmin, rules: []rule{{verbs: all, in: everywhere}}},
+		{name: RoleRead, rules: everywhere(reading)},
+		{name: RoleWrite, rules: everywhere(writing)},
+		{name: RoleAdmin, rules: everywhere(all)},
 	}
 }
 
@@ -104,7 +106,7 @@ func (f *file) compile(o Options) (*Policy, error) {
 	}
 	if t := p.issuers[o.Default]; t != nil && f.builtinScopes {
 		for _, r := range builtin() {
-			t.scopes[r.name] = grants(r, fmt.Sprintf("the token's scope %q", r.name), nil)
+			t.scopes[r.name] = grants(r, fmt.Sprintf("the token's scope %q", r.name), binding{in: pattern.Everything, clusters: pattern.Everything})
 		}
 	}
 	for _, b := range f.bindings {
@@ -114,7 +116,7 @@ func (f *file) compile(o Options) (*Policy, error) {
 				b.role, RoleRead, RoleWrite, RoleAdmin))
 			continue
 		}
-		given := grants(r, fmt.Sprintf("role %q, bound in line %d", r.name, b.line), b.within)
+		given := grants(r, fmt.Sprintf("role %q, bound in line %d", r.name, b.line), b)
 		for _, s := range b.subjects {
 			errs = append(errs, p.bind(s, given, o))
 		}
@@ -136,12 +138,12 @@ func (f *file) unreachable(roles map[string]role) (texts []string) {
 		bound[b.role] = true
 		reaches := map[int]bool{}
 		for i, rule := range roles[b.role].rules {
-			if b.within == nil || len(pattern.Intersect(rule.in, b.within)) > 0 {
+			if in, clusters := b.limit(rule); len(in) > 0 && len(clusters) > 0 {
 				reaches[i] = true
 			}
 		}
 		if len(reaches) == 0 {
-			warn(b.line, "bindings.namespaces", "the binding allows nothing: no rule of role %q is for any of these namespaces", b.role)
+			warn(b.line, "bindings", "the binding allows nothing: no rule of role %q is for any of its namespaces and clusters", b.role)
 			continue
 		}
 		if reached[b.role] == nil {
@@ -160,7 +162,7 @@ func (f *file) unreachable(roles map[string]role) (texts []string) {
 			case wider >= 0:
 				warn(own.line, "roles.rules", "rule %d of role %q can never decide: rule %d before it allows all of it", i+1, r.name, wider+1)
 			case len(reached[r.name]) > 0 && !reached[r.name][i]:
-				warn(own.line, "roles.rules", "rule %d of role %q allows nothing: no binding gives the role in any of its namespaces", i+1, r.name)
+				warn(own.line, "roles.rules", "rule %d of role %q allows nothing: no binding gives the role in any of its namespaces and clusters", i+1, r.name)
 			}
 		}
 	}
@@ -169,16 +171,27 @@ func (f *file) unreachable(roles map[string]role) (texts []string) {
 
 // includes reports whether a rule allows everything that another one allows.
 func (r rule) includes(other rule) bool {
-	return r.verbs&other.verbs == other.verbs && r.in.CoversAll(other.in)
+	return r.verbs&other.verbs == other.verbs && r.in.CoversAll(other.in) && r.clusters.CoversAll(other.clusters)
 }
 
-// grants returns the rules of a role, limited to the namespaces of a binding.
-func grants(r role, name string, within pattern.Namespaces) []*grant {
+// limit returns the namespaces and clusters of a rule that are those of the binding too.
+func (b binding) limit(r rule) (in, clusters pattern.List) {
+	return pattern.Intersect(r.in, b.in), pattern.Join(pattern.Intersect(r.clusters, b.clusters), nil)
+}
+
+// grants returns the rules of a role that allow something within the limits of a binding.
+func grants(r role, name string, b binding) []*grant {
 	var list []*grant
 	for i, rule := range r.rules {
-		g := &grant{name: name, verbs: rule.verbs, in: rule.in, within: within}
+		g := &grant{name: name, verbs: rule.verbs}
+		if g.in, g.clusters = b.limit(rule); len(g.in) == 0 || len(g.clusters) == 0 {
+			continue
+		}
 		if len(r.rules) > 1 {
 			g.name = fmt.Sprintf("%s, rule %d", name, i+1)
+		}
+		if !g.clusters.All() {
+			g.name += fmt.Sprintf(", for events of the clusters %q", []string(g.clusters))
 		}
 		list = append(list, g)
 	}

@@ -214,6 +214,7 @@ func (w *scan) versions(ctx context.Context, e *observed) error {
 		switch {
 		case v.Revision >= e.last.Revision:
 			return false
+		case !w.query.Allows(v.Namespace, v.Attributes.Get(event.ClusterLabel)): // it was of another cluster then
 		case gone:
 			var origin string
 			if origin, failed = w.source.Origin(v); origin == e.origin {

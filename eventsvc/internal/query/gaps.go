@@ -21,7 +21,7 @@ const maxDrops = 4096
 const dropHour = time.Hour
 
 // FindGaps fills in the gaps that overlap the range, as far as they are reported in
-// namespaces that the caller may look at. It looks at the newest reports that the server
+// namespaces, and about clusters, that the caller may look at. It looks at the newest reports that the server
 // believes.
 func (s *Snapshot) FindGaps(ctx context.Context) error {
 	var reported []store.Gap
@@ -38,7 +38,7 @@ func (s *Snapshot) FindGaps(ctx context.Context) error {
 	}
 	found := map[event.Gap]bool{}
 	for _, g := range reported {
-		if g.Revision <= s.Head.Revision && s.query.Allows(g.Namespace) && g.From.Before(s.To) && g.To.After(s.From) {
+		if g.Revision <= s.Head.Revision && s.query.Allows(g.Namespace, g.Cluster) && g.From.Before(s.To) && g.To.After(s.From) {
 			found[g.Gap] = true
 		}
 	}
@@ -59,7 +59,7 @@ func (s *Snapshot) FindDropped(ctx context.Context) error {
 	looked, more := 0, false
 	q := store.TimeQuery{
 		Range:    store.Range{From: s.From.Add(-dropHour), To: s.To.Add(dropHour)}, // a report was last observed within its hour
-		Wanted:   func(d event.Dimensions) bool { return s.query.Allows(d.Namespace) },
+		Wanted:   func(d event.Dimensions) bool { return s.query.Allows(d.Namespace, d.Cluster) },
 		Selector: &event.Selector{Dropped: true, Fields: []event.FieldRequirement{{Field: event.Reason, Value: event.DroppedReason}}},
 	}
 	err := s.reading(func() error {

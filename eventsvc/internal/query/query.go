@@ -39,8 +39,9 @@ type Query struct {
 	// beginning of history.
 	From, To time.Time
 	Revision uint64 // the state that is looked at; 0: the newest
-	// Allows reports which namespaces the caller may look at.
-	Allows func(namespace string) bool
+	// Allows reports whether the caller may look at the events of a cluster in a namespace. The cluster is empty for those
+	// without one.
+	Allows func(namespace, cluster string) bool
 	Terms  Terms
 	Text   *Text // in the note; nil: any
 }
@@ -128,7 +129,7 @@ func (s *Snapshot) reading(read func() error) error {
 
 // wanted reports whether a query is about events with these dimensions.
 func (s *Snapshot) wanted(d event.Dimensions) bool {
-	return s.query.Allows(d.Namespace) && s.query.Terms.wanted(d)
+	return s.query.Allows(d.Namespace, d.Cluster) && s.query.Terms.wanted(d)
 }
 
 // begin returns the first second that can have observations.

@@ -75,7 +75,7 @@ func everything(t testing.TB, text string) query.Query {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return query.Query{From: noon, To: noon.Add(time.Hour), Allows: func(string) bool { return true }, Text: parsed}
+	return query.Query{From: noon, To: noon.Add(time.Hour), Allows: func(string, string) bool { return true }, Text: parsed}
 }
 
 // TestLimits: an answer that had to stop early is not whole, and says why.
@@ -218,7 +218,7 @@ func TestFindGaps(t *testing.T) {
 	}{"few": {few, ""}, "many": {many, "only the newest 256 reports of gaps were looked at, there are more"}} {
 		source.Timeline = reports{source.Timeline, c.gaps}
 		q := everything(t, "")
-		q.Allows = func(namespace string) bool { return namespace == "shop" }
+		q.Allows = func(namespace, _ string) bool { return namespace == "shop" }
 		shot, err := source.Snapshot(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)

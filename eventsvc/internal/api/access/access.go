@@ -5,8 +5,9 @@
 // [Guard.Allow] wraps the handler of a verb: the policy allows the request, the audit
 // log can be written if it is a write, and the request has a seat of fair queueing
 // while it computes. A new route is wrapped by it, or by [Guard.Seated] if every
-// caller may use it. [Store] is the store that handlers use: it takes and yields the
-// seat, so that no handler can forget to.
+// caller may use it. The handler gets a [Grant]: the policy may allow the events of some
+// clusters only, and it must not tell of others. [Store] is the store that handlers use: it
+// takes and yields the seat, so that no handler can forget to.
 //
 // # Errors
 //

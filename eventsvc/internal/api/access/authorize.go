@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/api/httpio"
-	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
@@ -24,22 +23,23 @@ var Namespaces = schema.GroupResource{Resource: "namespaces"}
 // them. That is decided before anything is looked up, so that a refusal tells
 // nothing. A write is refused, too, while the audit log cannot be written, if that is the
 // setting. The handler runs with a seat, see [Guard.Seated].
-func (g *Guard) Allow(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
-	return g.allow(v, func(c echo.Context) error { return g.Authorize(c, of, v) }, next)
+func (g *Guard) Allow(of schema.GroupResource, v policy.Verb, next Handler) echo.HandlerFunc {
+	return g.allow(v, func(c echo.Context) (Grant, error) { return g.Authorize(c, of, v) }, next)
 }
 
 // AllowSome is Allow for requests that name their namespaces in their body: the caller needs the right in some namespace, and the
 // handler asks about each.
 func (g *Guard) AllowSome(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
-	return g.allow(v, func(c echo.Context) error {
+	return g.allow(v, func(c echo.Context) (Grant, error) {
 		_, err := g.Readable(c, of, v, nil)
-		return err
-	}, next)
+		return Grant{}, err
+	}, func(c echo.Context, _ Grant) error { return next(c) })
 }
 
-func (g *Guard) allow(v policy.Verb, authorize, next echo.HandlerFunc) echo.HandlerFunc {
+func (g *Guard) allow(v policy.Verb, authorize func(echo.Context) (Grant, error), next Handler) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := authorize(c); err != nil {
+		may, err := authorize(c)
+		if err != nil {
 			return err
 		}
 		if levelOf(v) == flow.Writes {
@@ -54,38 +54,15 @@ func (g *Guard) allow(v policy.Verb, authorize, next echo.HandlerFunc) echo.Hand
 			return err
 		}
 		defer seat.Release()
-		return next(c)
+		return next(c, may)
 	}
 }
 
-// Authorize returns an error unless the caller may use the verb of its request on
-// what the path names.
-func (g *Guard) Authorize(c echo.Context, of schema.GroupResource, v policy.Verb) error {
+// Authorize returns what the caller may do with the verb of its request on what the path
+// names, or an error if that is nothing.
+func (g *Guard) Authorize(c echo.Context, of schema.GroupResource, v policy.Verb) (Grant, error) {
 	httpserver.SetVerb(c.Request().Context(), v.String())
-	return g.decide(c, of, v)
-}
-
-// decide returns an error unless the caller may use a verb on what the path names.
-func (g *Guard) decide(c echo.Context, of schema.GroupResource, v policy.Verb) error {
-	ctx := c.Request().Context()
-	caller, ok := bearer.FromContext(ctx)
-	if !ok {
-		return apierrors.NewUnauthorized("Unauthorized")
-	}
-	namespace, name := c.Param("namespace"), c.Param("name")
-	d := g.Policy().Decide(caller, v, namespace)
-	audit.Decided(ctx, audit.Decision{
-		Verb: v.String(), Group: of.Group, Resource: of.Resource, Namespace: namespace, Name: name, Allowed: d.Allowed, Rule: d.Rule,
-	})
-	if d.Allowed {
-		return nil
-	}
-	if of == Namespaces {
-		name = namespace
-	} else if name == "" {
-		name = httpio.NameSelected(httpio.QueryOf(c.Request()))
-	}
-	return g.forbidden(caller, of, v, namespace, name, d.Rule)
+	return g.Grant(c, of, v, c.Param("namespace"), c.Param("name"))
 }
 
 // forbidden is the 403 for a caller that lacks a right, and the scope that would give it.

@@ -14,7 +14,6 @@ import (
 
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/policy"
-	"tidings.example/shared/bearer"
 )
 
 // Rate bounds how many events are created.
@@ -120,28 +119,20 @@ func (g *Guard) createIn(c echo.Context, namespace string) error {
 	return g.rates.take(g.now(), Client(c.Request()), namespace)
 }
 
-// CreateIn decides about one of several new events of a request: whether the caller may create it in its namespace, and whether
+// CreateIn decides about one of several new events of a request: what the caller may create in its namespace, and whether
 // it is one too many.
-func (g *Guard) CreateIn(c echo.Context, of schema.GroupResource, namespace string) error {
-	caller, ok := bearer.FromContext(c.Request().Context())
-	if !ok {
-		return apierrors.NewUnauthorized("Unauthorized")
+func (g *Guard) CreateIn(c echo.Context, of schema.GroupResource, namespace, name string) (Grant, error) {
+	may, err := g.Grant(c, of, policy.Create, namespace, name)
+	if err != nil {
+		return Grant{}, err
 	}
-	if d := g.Policy().Decide(caller, policy.Create, namespace); !d.Allowed {
-		return g.forbidden(caller, of, policy.Create, namespace, "", d.Rule)
-	}
-	return g.createIn(c, namespace)
+	return may, g.createIn(c, namespace)
 }
 
-// MayCreate is for writes that may turn out to create: it reports whether they are
-// allowed to, and are not too many. It counts once, however often it is called.
-func (g *Guard) MayCreate(c echo.Context, of schema.GroupResource) func() error {
-	return sync.OnceValue(func() error {
-		if err := g.decide(c, of, policy.Create); err != nil {
-			return err
-		}
-		return g.Create(c)
-	})
+// MayCreate is for writes that may turn out to create: it returns what they are allowed
+// to create, or an error if that is nothing or too many. It counts once, however often it is called.
+func (g *Guard) MayCreate(c echo.Context, of schema.GroupResource) func() (Grant, error) {
+	return sync.OnceValues(func() (Grant, error) { return g.CreateIn(c, of, c.Param("namespace"), c.Param("name")) })
 }
 
 // gauge is the metric of how many buckets there are.

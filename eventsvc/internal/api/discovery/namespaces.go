@@ -23,7 +23,7 @@ import (
 )
 
 // Namespaces serves namespaces, which are not stored: there are the well-known ones, those
-// named in the settings, and those that hold events. That is enough for clients that list
+// named in the settings, and those that hold events which the caller may see. That is enough for clients that list
 // namespaces before they ask for anything else.
 //
 // Namespaces are read from the store at a revision, so that their pages show one moment and
@@ -53,13 +53,13 @@ func (n *Namespaces) Route(e *echo.Echo, guard *access.Guard) {
 	e.GET("/api/v1/namespaces/:namespace", guard.Allow(access.Namespaces, policy.Get, n.get))
 }
 
-// Exists returns a 404 for a namespace that was not there at a revision, and nil for
-// one that was. Revision 0 is the newest.
-func (n *Namespaces) Exists(ctx context.Context, namespace string, revision uint64) error {
+// Exists returns a 404 for a namespace that was not there at a revision for a request, and nil
+// for one that was. Revision 0 is the newest.
+func (n *Namespaces) Exists(ctx context.Context, may access.Grant, namespace string, revision uint64) error {
 	if slices.Contains(n.permanent, namespace) {
 		return nil
 	}
-	_, found, _, err := n.first(ctx, store.Query{Namespace: namespace, Revision: revision, Limit: 1})
+	_, found, _, err := n.first(ctx, store.Query{Namespace: namespace, Revision: revision, Limit: 1, Selector: may.Narrow(nil)})
 	if err != nil {
 		return err
 	}
@@ -71,12 +71,12 @@ func (n *Namespaces) Exists(ctx context.Context, namespace string, revision uint
 
 // at returns the namespaces of a revision, and the revision. It reads one event of each
 // namespace, however many there are.
-func (n *Namespaces) at(ctx context.Context, revision uint64) (map[string]bool, uint64, error) {
+func (n *Namespaces) at(ctx context.Context, may access.Grant, revision uint64) (map[string]bool, uint64, error) {
 	names := map[string]bool{}
 	for _, name := range n.permanent {
 		names[name] = true
 	}
-	q := store.Query{Revision: revision, Limit: 1}
+	q := store.Query{Revision: revision, Limit: 1, Selector: may.Narrow(nil)}
 	for {
 		name, found, at, err := n.first(ctx, q)
 		if err != nil {
@@ -109,13 +109,13 @@ func (n *Namespaces) first(ctx context.Context, q store.Query) (namespace string
 }
 
 // get answers with one namespace.
-func (n *Namespaces) get(c echo.Context) error {
+func (n *Namespaces) get(c echo.Context, may access.Grant) error {
 	f, err := codec.Negotiate(c.Request(), codec.ScopeObject)
 	if err != nil {
 		return err
 	}
 	name := c.Param("namespace")
-	if err := n.Exists(c.Request().Context(), name, 0); err != nil {
+	if err := n.Exists(c.Request().Context(), may, name, 0); err != nil {
 		return err
 	}
 	return n.io.Object(c, http.StatusOK, f, object(f, newNamespace(name, 1), true))
@@ -125,19 +125,19 @@ func (n *Namespaces) get(c echo.Context) error {
 const tokenNamespace = "namespaces"
 
 // list answers with namespaces, page by page if need be, or watches them.
-func (n *Namespaces) list(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func(), err error) {
+func (n *Namespaces) list(c echo.Context, may access.Grant, o metav1.ListOptions, f codec.Format) (follow func(), err error) {
 	match, err := n.selector(o)
 	if err != nil {
 		return nil, err
 	}
 	if o.Watch {
-		return n.watch(c, o, f, match)
+		return n.watch(c, may, o, f, match)
 	}
 	start, err := httpio.ParseStart(tokenNamespace, o, n.store.Revision())
 	if err != nil {
 		return nil, err
 	}
-	all, revision, err := n.at(c.Request().Context(), start.Revision)
+	all, revision, err := n.at(c.Request().Context(), may, start.Revision)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/discovery"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -30,7 +31,7 @@ func (deletions) List(_ context.Context, q store.Query, visit func(*store.View) 
 func TestEmptyPages(t *testing.T) {
 	t.Parallel()
 	n := discovery.NewNamespaces(deletions{}, nil, nil, nil, 1, nil)
-	if err := n.Exists(t.Context(), "shop", 0); err != nil {
+	if err := n.Exists(t.Context(), access.Grant{}, "shop", 0); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/codec"
@@ -22,6 +23,7 @@ import (
 // begin and cease to hold some.
 type source struct {
 	*Namespaces
+	may    access.Grant
 	format codec.Format
 	match  func(name string) bool
 	known  map[string]bool // the namespaces now; nil: not looked up yet
@@ -29,13 +31,14 @@ type source struct {
 }
 
 // watch streams the changes of namespaces.
-func (n *Namespaces) watch(c echo.Context, o metav1.ListOptions, f codec.Format, match func(string) bool) (follow func(), err error) {
-	return n.streams.Open(c, o, store.WatchQuery{}, f, n.codec.NewFrames(f, event.CoreV1), &source{Namespaces: n, format: f, match: match})
+func (n *Namespaces) watch(c echo.Context, may access.Grant, o metav1.ListOptions, f codec.Format, match func(string) bool) (follow func(), err error) {
+	q := store.WatchQuery{Selector: may.Narrow(nil)}
+	return n.streams.Open(c, may, o, q, f, n.codec.NewFrames(f, event.CoreV1), &source{Namespaces: n, may: may, format: f, match: match})
 }
 
 // Begin implements [stream.Source].
 func (n *source) Begin(ctx context.Context) (revision uint64, err error) {
-	n.known, revision, err = n.at(ctx, 0)
+	n.known, revision, err = n.at(ctx, n.may, 0)
 	return revision, err
 }
 
@@ -53,7 +56,7 @@ func (n *source) Initial(_ context.Context, s *stream.Stream) error {
 // namespace or leave none in it.
 func (n *source) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery) (err error) {
 	if n.known == nil {
-		if n.known, _, err = n.at(ctx, s.Revision); err != nil {
+		if n.known, _, err = n.at(ctx, n.may, s.Revision); err != nil {
 			return err
 		}
 	}
@@ -65,7 +68,7 @@ func (n *source) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery
 		n.known[name] = true
 		return n.send(s, watch.Added, newNamespace(name, d.Revision))
 	}
-	if err = n.Exists(ctx, name, d.Revision); !apierrors.IsNotFound(err) {
+	if err = n.Exists(ctx, n.may, name, d.Revision); !apierrors.IsNotFound(err) {
 		return err
 	}
 	delete(n.known, name)

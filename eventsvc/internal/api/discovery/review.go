@@ -4,17 +4,20 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/request"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
 )
@@ -123,7 +126,23 @@ func (s *reviewer) decide(caller *bearer.Caller, spec authorizationv1.SelfSubjec
 		return false, unknown
 	}
 	d := s.guard.Policy().Decide(caller, verb, namespace)
+	for _, cluster := range clusters(a) {
+		d = d.Of(&cluster)
+	}
 	return d.Allowed, d.Rule
+}
+
+// clusters returns the clusters to which the selector of a review limits the question; none: it asks for any of them.
+func clusters(a *authorizationv1.ResourceAttributes) []string {
+	if a.LabelSelector == nil {
+		return nil
+	}
+	for _, r := range a.LabelSelector.Requirements {
+		if r.Key == event.ClusterLabel && r.Operator == metav1.LabelSelectorOpIn {
+			return r.Values
+		}
+	}
+	return nil
 }
 
 // serves reports whether a resource is served and has the verb.
@@ -145,8 +164,20 @@ func (s *reviewer) whatCanI(c echo.Context) error {
 	r := &authorizationv1.SelfSubjectRulesReview{}
 	return s.review(c, r, authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectRulesReview"), func(caller *bearer.Caller) {
 		r.Status.ResourceRules = s.resourceRules(caller, r.Spec.Namespace)
+		r.Status.EvaluationError = limits(s.guard.Policy().Rules(caller), r.Spec.Namespace)
 		r.Status.NonResourceRules = []authorizationv1.NonResourceRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"*"}}}
 	})
+}
+
+// limits names the rules for a namespace that are for events of some clusters only, which the form of the answer cannot say.
+func limits(rules []policy.Rule, namespace string) string {
+	var names []string
+	for _, rule := range rules {
+		if rule.Namespaces.Match(namespace) && !rule.Clusters.All() {
+			names = append(names, rule.Name)
+		}
+	}
+	return strings.Join(names, "; ")
 }
 
 // resourceRules are what the caller may do with each resource in a namespace.
@@ -154,7 +185,7 @@ func (s *reviewer) resourceRules(caller *bearer.Caller, namespace string) []auth
 	held := s.guard.Policy().Rules(caller)
 	in := func(namespace string) (allowed policy.Verb) {
 		for _, rule := range held {
-			if rule.Covers(namespace) {
+			if rule.Namespaces.Match(namespace) {
 				allowed |= rule.Verbs
 			}
 		}

@@ -27,20 +27,21 @@ type Arrivals struct {
 func NewArrivals(now func() time.Time) *Arrivals {
 	return &Arrivals{now: now, clusters: map[string]prometheus.Gauge{}, last: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "eventsvc_cluster_last_event_timestamp_seconds",
-		Help: "When an event with the label " + event.ClusterLabel + " was last written here by a client that may create in every namespace, since the start; clusters beyond the first 100 as other.",
+		Help: "When an event with the label " + event.ClusterLabel + " was last written here by a client that may create events of it in every namespace, since the start; clusters beyond the first 100 as other.",
 	}, []string{"cluster"})}
 }
 
 // Collector returns the metric.
 func (a *Arrivals) Collector() prometheus.Collector { return a.last }
 
-// note notes that a version was stored. It counts only if its writer may create in every namespace, as a mirror may: others
-// could use up the series, or make a cluster seem alive that has fallen silent.
+// note notes that a version was stored. It counts only if its writer may create events of the cluster in every namespace, as a
+// mirror may: others could use up the series, or make a cluster seem alive that has fallen silent.
 func (a *Arrivals) note(w writer, stored *store.Record) {
-	cluster := strings.ToValidUTF8(stored.Attributes.Get(event.ClusterLabel), "\uFFFD")
-	if !w.everywhere || cluster == "" {
+	cluster := stored.Attributes.Get(event.ClusterLabel)
+	if cluster == "" || !w.everywhere.Match(cluster) {
 		return
 	}
+	cluster = strings.ToValidUTF8(cluster, "\uFFFD")
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	gauge, known := a.clusters[cluster]

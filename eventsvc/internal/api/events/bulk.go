@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/event"
@@ -68,6 +69,7 @@ type line struct {
 
 	key       store.Key
 	draft     store.Draft
+	writer    writer
 	generated bool
 	copied    copied
 }
@@ -124,7 +126,7 @@ func (r *Resource) bulk(c echo.Context) error {
 		}
 	}
 	// 3. The event of each line: what is checked before the store.
-	b := &bulk{Resource: r, c: c, ctx: ctx, writer: r.writer(c, true), options: options, lines: make([]line, len(texts))}
+	b := &bulk{Resource: r, c: c, ctx: ctx, writer: r.writer(c, access.Grant{}, true), options: options, lines: make([]line, len(texts))}
 	for i, text := range texts {
 		if err := b.read(i, text); err != nil {
 			return err
@@ -165,7 +167,7 @@ type bulk struct {
 	*Resource
 	c       echo.Context
 	ctx     context.Context
-	writer  writer
+	writer  writer // but for what it may do, which depends on the line
 	options httpio.WriteOptions
 	lines   []line
 }
@@ -202,11 +204,12 @@ func (b *bulk) decodeLine(text []byte) (*eventsv1.Event, error) {
 
 // prepareLine checks an event as create does, and makes its draft.
 func (b *bulk) prepareLine(l *line, ev *eventsv1.Event) error {
-	if err := b.Guard.CreateIn(b.c, b.groupResource, ev.Namespace); err != nil {
+	may, err := b.Guard.CreateIn(b.c, b.groupResource, ev.Namespace, ev.Name)
+	if err != nil {
 		return err
 	}
 	in := &call[httpio.WriteOptions]{ctx: b.ctx, key: store.Key{Namespace: ev.Namespace}, options: b.options}
-	if err := b.prepareNew(in, ev, true); err != nil {
+	if err := b.prepareNew(in, may, ev, true); err != nil {
 		return err
 	}
 	if l.generated = ev.Name == ""; l.generated {
@@ -215,8 +218,9 @@ func (b *bulk) prepareLine(l *line, ev *eventsv1.Event) error {
 		}
 	}
 	l.Name, l.key.Name, l.copied = ev.Name, ev.Name, copiedOf(ev)
-	draft, err := b.draft(b.ctx, b.writer, ev, nil, nil)
-	l.draft = draft
+	l.writer = b.writer
+	l.writer.may = may
+	l.draft, err = b.draft(b.ctx, l.writer, ev, nil, nil)
 	return err
 }
 
@@ -289,6 +293,9 @@ func (b *bulk) decide(l *line, current *store.Record) (store.Decision, error) {
 	if l.generated {
 		return store.Decision{}, apierrors.NewGenerateNameConflict(b.groupResource, l.Name, 1)
 	}
+	if !l.writer.may.Sees(current.Attributes) {
+		return store.Decision{}, b.taken(l.Name, nil)
+	}
 	live, err := b.Codec.Event(current.View())
 	if err != nil || copiedOf(live).shows(l.copied) {
 		return store.Decision{}, err
@@ -306,7 +313,7 @@ func (b *bulk) stored(l *line, o *store.Outcome) error {
 	if o.Op == store.Put {
 		l.Code = http.StatusCreated
 		if !b.options.DryRun {
-			b.Arrivals.note(b.writer, &o.Record)
+			b.Arrivals.note(l.writer, &o.Record)
 		}
 	}
 	l.ResourceVersion = httpio.FormatVersion(o.Record.Revision)

@@ -9,6 +9,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -19,7 +20,7 @@ import (
 const nameAttempts = 8
 
 // create stores a new event.
-func (r *Resource) create(c echo.Context) error {
+func (r *Resource) create(c echo.Context, may access.Grant) error {
 	// 1. The create rates, before the body costs anything.
 	if err := r.Guard.Create(c); err != nil {
 		return err
@@ -39,11 +40,11 @@ func (r *Resource) create(c echo.Context) error {
 		return errOtherNamespace()
 	}
 	// 4. Managed fields, defaults, rules.
-	if err := r.prepareNew(in, ev, true); err != nil {
+	if err := r.prepareNew(in, may, ev, true); err != nil {
 		return err
 	}
 	// 5. The store.
-	rec, err := r.insert(in.ctx, r.writer(c, true), ev, in.options.DryRun)
+	rec, err := r.insert(in.ctx, r.writer(c, may, true), ev, in.options.DryRun)
 	if err != nil {
 		return err
 	}
@@ -68,14 +69,14 @@ func errOtherNamespace() error {
 
 // prepareNew makes an event that a client sent fit to be stored: by POST, or by PUT
 // or apply where there was none. It records who set which fields if track is set.
-func (r *Resource) prepareNew(in *call[httpio.WriteOptions], ev *eventsv1.Event, track bool) error {
+func (r *Resource) prepareNew(in *call[httpio.WriteOptions], may access.Grant, ev *eventsv1.Event, track bool) error {
 	tooLarge := event.CheckSize(ev, nil, r.Rules)
 	if track && tooLarge == nil { // it costs much for labels and annotations without a limit
 		if err := r.Codec.Decoder.Fields.Update(r.view, nil, ev, in.options.Manager); err != nil {
 			return err
 		}
 	}
-	if err := r.Admit(in.ctx, in.key.Namespace); err != nil {
+	if err := r.Admit(in.ctx, may, in.key.Namespace); err != nil {
 		return err
 	}
 	if err := event.PrepareForCreate(ev, in.key.Namespace, r.Now()); err != nil {
@@ -91,7 +92,7 @@ func (r *Resource) prepareNew(in *call[httpio.WriteOptions], ev *eventsv1.Event,
 	if errs := event.ValidateCreate(r.view, ev, r.Rules); len(errs) > 0 {
 		return event.Invalid(ev.Name, errs)
 	}
-	return nil
+	return may.MayStore(ev.Name, ev.Labels[event.ClusterLabel])
 }
 
 // insert stores a prepared event, under a made-up name if it has none.
@@ -114,19 +115,21 @@ func (r *Resource) insert(ctx context.Context, w writer, ev *eventsv1.Event, dry
 		case !errors.Is(err, store.ErrExists):
 			return rec, err
 		case !generated:
-			return rec, r.errTaken(ctx, key)
+			return rec, r.errTaken(ctx, w.may, key)
 		case attempt == nameAttempts:
 			return rec, apierrors.NewGenerateNameConflict(r.groupResource, ev.Name, 1)
 		}
 	}
 }
 
-// errTaken is the 409 for a name that is taken.
-func (r *Resource) errTaken(ctx context.Context, key store.Key) error {
+// errTaken is the 409 for a name that is taken. It says nothing more of an event that the caller must not know.
+func (r *Resource) errTaken(ctx context.Context, may access.Grant, key store.Key) error {
 	var live *eventsv1.Event
 	// If it was deleted since, or cannot be read, the name was taken all the same.
 	_ = r.Store.Get(ctx, key, func(v *store.View) (err error) {
-		live, err = r.Codec.Event(v)
+		if may.Sees(v.Attributes) {
+			live, err = r.Codec.Event(v)
+		}
 		return err
 	})
 	return r.taken(key.Name, live)

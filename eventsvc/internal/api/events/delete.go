@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -21,7 +22,7 @@ import (
 
 // delete removes one event. One that has finalizers is only marked; the write that
 // takes the last of them away removes it.
-func (r *Resource) delete(c echo.Context) error {
+func (r *Resource) delete(c echo.Context, may access.Grant) error {
 	// 1. Format, body, options, deadline.
 	in, err := begin(r, c, codec.ScopeObject, httpio.ParseDelete(r.Codec.Decoder))
 	if err != nil {
@@ -29,7 +30,7 @@ func (r *Resource) delete(c echo.Context) error {
 	}
 	defer in.end()
 	// 2. The store.
-	result, uid, err := r.remove(in.ctx, in.key, in.options, func(value []byte) error { return answerable(in.ctx, value) })
+	result, uid, err := r.remove(in.ctx, may, in.key, in.options, func(value []byte) error { return answerable(in.ctx, value) })
 	if err != nil {
 		return r.named(err, in.key.Name)
 	}
@@ -51,10 +52,10 @@ func (r *Resource) delete(c echo.Context) error {
 
 // remove deletes or marks one event. It calls shown with the value of one that stays, whose
 // error refuses the removal.
-func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOptions, shown func(value []byte) error) (store.Result, types.UID, error) {
+func (r *Resource) remove(ctx context.Context, may access.Grant, key store.Key, o *metav1.DeleteOptions, shown func(value []byte) error) (store.Result, types.UID, error) {
 	var uid types.UID
 	result, err := target(r.Store, len(o.DryRun) > 0).Update(ctx, key, store.Any, func(current *store.Record) (store.Decision, error) {
-		if current == nil {
+		if current == nil || !may.Sees(current.Attributes) {
 			return store.Decision{}, store.ErrNotFound
 		}
 		live, err := r.Codec.Event(current.View())
@@ -73,7 +74,7 @@ func (r *Resource) remove(ctx context.Context, key store.Key, o *metav1.DeleteOp
 		}
 		now, grace := metav1.NewTime(r.Now()).Rfc3339Copy(), int64(0)
 		live.DeletionTimestamp, live.DeletionGracePeriodSeconds = &now, &grace
-		draft, err := r.draft(ctx, writer{}, live, live, current)
+		draft, err := r.draft(ctx, writer{may: may}, live, live, current)
 		if err != nil {
 			return store.Decision{}, err
 		}

@@ -24,7 +24,7 @@ import (
 // deleteCollection deletes everything in a namespace that the options select. It
 // answers with a Status that has their number, or with the list of them as it was before
 // if the client asks for a Table or for metadata.
-func (r *Resource) deleteCollection(c echo.Context) error {
+func (r *Resource) deleteCollection(c echo.Context, may access.Grant) error {
 	// 1. Format, body, options, deadline.
 	in, err := begin(r, c, codec.ScopeList, r.collectionOptions)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Resource) deleteCollection(c echo.Context) error {
 		}
 	}
 	// 2. What is selected, at which version.
-	sel, err := r.selection(c, o)
+	sel, err := r.selection(c, may, o)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (r *Resource) deleteCollection(c echo.Context) error {
 	}
 	before := *p
 	// 3. The store, page by page.
-	gone := &removal{r: r, pages: p, options: in.options.delete}
+	gone := &removal{r: r, may: may, pages: p, options: in.options.delete}
 	page, err := gone.read(ctx)
 	if err != nil {
 		return err
@@ -99,6 +99,7 @@ func (r *Resource) collectionOptions(req *http.Request, q url.Values, body []byt
 // removal deletes a collection page by page.
 type removal struct {
 	r       *Resource
+	may     access.Grant
 	pages   *pages
 	options *metav1.DeleteOptions
 	first   uint64 // revision of the first page: what was written later stays
@@ -175,7 +176,7 @@ func (r *removal) remove(ctx context.Context, page *removable) (int, error) {
 		return n, err
 	}
 	for _, key := range append(page.others, changed...) {
-		switch _, _, err := r.r.remove(ctx, key, r.options, func([]byte) error { return nil }); {
+		switch _, _, err := r.r.remove(ctx, r.may, key, r.options, func([]byte) error { return nil }); {
 		case err == nil:
 			n++
 		case !errors.Is(err, store.ErrNotFound):

@@ -6,23 +6,29 @@ import (
 	"github.com/labstack/echo/v4"
 	eventsv1 "k8s.io/api/events/v1"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
+	"tidings.example/eventsvc/internal/policy/pattern"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
 )
 
 // A writer says what is believed of a write.
 type writer struct {
-	everywhere bool // may create events in every namespace, and so report what nobody watched
-	whole      bool // has sent the whole event, and not a change of one
+	may        access.Grant
+	everywhere pattern.List // clusters of which it may create events in every namespace, and so report what nobody watched
+	whole      bool         // has sent the whole event, and not a change of one
 }
 
 // writer returns the writer of a request.
-func (r *Resource) writer(c echo.Context, whole bool) writer {
-	caller, ok := bearer.FromContext(c.Request().Context())
-	return writer{ok && r.Guard.Policy().Decide(caller, policy.Create, policy.AllNamespaces).Allowed, whole}
+func (r *Resource) writer(c echo.Context, may access.Grant, whole bool) writer {
+	w := writer{may: may, whole: whole}
+	if caller, ok := bearer.FromContext(c.Request().Context()); ok {
+		w.everywhere = r.Guard.Policy().Decide(caller, policy.Create, policy.AllNamespaces).Clusters
+	}
+	return w
 }
 
 // believes reports whether a version that reports a gap is marked. The mark belongs to what the event says of the gap: a
@@ -35,12 +41,16 @@ func (w writer) believes(gap event.Gap, live *eventsv1.Event, current *store.Rec
 			return marked
 		}
 	}
-	return w.everywhere
+	return w.everywhere.Match(gap.Cluster)
 }
 
 // draft makes the stored form of the next version of an event, of which live is the current one, nil if there is none. It
 // marks a report of a gap that is believed. What was counted of a mirror's copy before it was deleted is not counted again.
+// An event of a cluster that the writer may not write is a 403.
 func (r *Resource) draft(ctx context.Context, w writer, next, live *eventsv1.Event, current *store.Record) (store.Draft, error) {
+	if err := w.may.MayStore(next.Name, next.Labels[event.ClusterLabel]); err != nil {
+		return store.Draft{}, err
+	}
 	d, err := r.Codec.Draft(next)
 	if err != nil {
 		return d, err

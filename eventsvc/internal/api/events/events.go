@@ -60,7 +60,7 @@ type Config struct {
 	Bulk     *prometheus.CounterVec // see [NewBulkCounter]
 	MaxTerms int                    // of both selectors
 	// Admit returns an error if no events may be created in a namespace.
-	Admit func(ctx context.Context, namespace string) error
+	Admit func(ctx context.Context, may access.Grant, namespace string) error
 	Now   func() time.Time
 }
 
@@ -79,7 +79,7 @@ func newResource(c Config, v event.View) *Resource {
 // Route serves the events of a view below a path such as /api/v1.
 func Route(e *echo.Echo, c Config, v event.View, path string) {
 	r := newResource(c, v)
-	may := func(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
+	may := func(v policy.Verb, next access.Handler) echo.HandlerFunc {
 		return c.Guard.Allow(r.groupResource, v, next)
 	}
 	all, one := path+"/namespaces/:namespace/events", path+"/namespaces/:namespace/events/:name"

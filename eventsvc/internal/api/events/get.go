@@ -7,13 +7,14 @@ import (
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
 )
 
 // get answers with one event.
-func (r *Resource) get(c echo.Context) error {
+func (r *Resource) get(c echo.Context, may access.Grant) error {
 	// 1. Format, options, deadline.
 	in, err := begin(r, c, codec.ScopeObject, r.getOptions)
 	if err != nil {
@@ -23,6 +24,9 @@ func (r *Resource) get(c echo.Context) error {
 	// 2. The answer, made from the event while the store lends it.
 	return r.IO.Append(c, http.StatusOK, in.format, func(b []byte) (answer []byte, err error) {
 		err = r.Store.Get(in.ctx, in.key, func(v *store.View) (err error) {
+			if !may.Sees(v.Attributes) {
+				return store.ErrNotFound
+			}
 			answer, err = r.Codec.AppendObject(b, in.format, r.view, v)
 			return err
 		})

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -17,14 +18,14 @@ import (
 )
 
 // list answers with the events of a namespace or of all, or watches them.
-func (r *Resource) list(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func(), err error) {
+func (r *Resource) list(c echo.Context, may access.Grant, o metav1.ListOptions, f codec.Format) (follow func(), err error) {
 	// 1. What is selected.
-	sel, err := r.selection(c, o)
+	sel, err := r.selection(c, may, o)
 	if err != nil {
 		return nil, err
 	}
 	if o.Watch {
-		return r.watch(c, o, sel, f)
+		return r.watch(c, may, o, sel, f)
 	}
 	// 2. The deadline.
 	ctx, cancel, err := httpio.Deadline(c.Request().Context(), httpio.QueryOf(c.Request()), httpio.ListLimit(o))
@@ -45,8 +46,8 @@ func (r *Resource) list(c echo.Context, o metav1.ListOptions, f codec.Format) (f
 	return nil, r.writeList(ctx, c, f, p)
 }
 
-// selection reads the selectors and narrows them to the path.
-func (r *Resource) selection(c echo.Context, o metav1.ListOptions) (event.Selection, error) {
+// selection reads the selectors and narrows them to the path, and to the clusters that the request may see.
+func (r *Resource) selection(c echo.Context, may access.Grant, o metav1.ListOptions) (event.Selection, error) {
 	if err := event.CheckTerms(o.FieldSelector, o.LabelSelector, r.MaxTerms); err != nil {
 		return event.Selection{}, err
 	}
@@ -67,6 +68,7 @@ func (r *Resource) selection(c echo.Context, o metav1.ListOptions) (event.Select
 		}
 		sel.Name = name
 	}
+	sel.Selector = may.Narrow(sel.Selector)
 	return sel, nil
 }
 

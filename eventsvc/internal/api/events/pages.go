@@ -18,12 +18,14 @@ var errMoved = errors.New("the list has to begin again")
 
 // pages is a range of events that is read page by page at one version.
 type pages struct {
-	store store.Store
-	query store.Query // of the page to come
-	left  int         // items still wanted; -1: all
-	token bool        // the list goes on from a continue token
-	page  store.Page  // the newest page that was read; its Revision is that of the list
-	done  bool
+	store   store.Store
+	query   store.Query // of the page to come
+	left    int         // items still wanted; -1: all
+	limited bool        // to the events of some clusters: nothing may tell of others
+	shown   store.Key   // the last event that was shown, or the one behind which the list begins
+	token   bool        // the list goes on from a continue token
+	page    store.Page  // the newest page that was read; its Revision is that of the list
+	done    bool
 }
 
 // newPages begins a list: which version it shows, and where it begins.
@@ -35,12 +37,12 @@ func newPages(s store.Store, o metav1.ListOptions, sel event.Selection) (*pages,
 	if err != nil {
 		return nil, err
 	}
-	p := &pages{store: s, left: -1, token: start.Continued, query: store.Query{
+	p := &pages{store: s, left: -1, limited: sel.Selector != nil && sel.Selector.Clusters != nil, token: start.Continued, shown: start.After, query: store.Query{
 		Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector, Revision: start.Revision, After: start.After, Behind: start.Remaining,
 	}}
 	if o.Limit > 0 {
 		p.left = int(min(o.Limit, 1<<30))
-		p.query.Count = o.FieldSelector == "" && o.LabelSelector == ""
+		p.query.Count = o.FieldSelector == "" && o.LabelSelector == "" && !p.limited
 	}
 	return p, nil
 }
@@ -64,10 +66,14 @@ func (p *pages) show(ctx context.Context, visit func(*store.View) bool) error {
 	q.Limit = max(p.left, 0)
 	page, err := p.store.List(ctx, q, func(v *store.View) bool {
 		n++
+		p.shown = v.Key
 		return visit(v)
 	})
 	if err != nil {
 		return p.expired(err)
+	}
+	if p.limited && p.left > 0 && n == p.left { // whether there is more, and where, may be what the caller must not know
+		page.Last, page.More = p.shown, true
 	}
 	p.page = page
 	p.query.Revision, p.query.After, p.query.Behind = page.Revision, page.Last, page.Remaining
@@ -96,7 +102,7 @@ func (p *pages) expired(err error) error {
 		"retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - " +
 		"objects that were created, modified, or deleted between the time the first chunk was returned and now may " +
 		"show up in the list.")
-	st.ErrStatus.Continue = httpio.EncodeContinue(p.query.Namespace, -1, p.query.After, 0)
+	st.ErrStatus.Continue = httpio.EncodeContinue(p.query.Namespace, -1, p.shown, 0)
 	return st
 }
 

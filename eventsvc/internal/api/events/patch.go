@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -20,7 +21,7 @@ import (
 
 // patch changes an event by a JSON, merge, strategic merge or apply patch. Only apply
 // creates an event that is not there.
-func (r *Resource) patch(c echo.Context) error {
+func (r *Resource) patch(c echo.Context, may access.Grant) error {
 	// 1. The type of the patch, which decides on the rules of the options.
 	kind, err := patchType(c)
 	if err != nil {
@@ -40,17 +41,17 @@ func (r *Resource) patch(c echo.Context) error {
 	// 3. The next version, and the store.
 	mayCreate := r.Guard.MayCreate(c, r.groupResource)
 	var warnings []string // of the attempt that counts
-	rec, code, err := r.write(in.ctx, r.writer(c, false), in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+	rec, code, err := r.write(in.ctx, r.writer(c, may, false), in.key, in.options.DryRun, func(live *eventsv1.Event) (next *eventsv1.Event, err error) {
+		as := may
 		if live == nil {
 			if kind != types.ApplyYAMLPatchType {
 				return nil, store.ErrNotFound
 			}
-			if err := mayCreate(); err != nil {
+			if as, err = mayCreate(); err != nil {
 				return nil, err
 			}
 		}
-		var next *eventsv1.Event
-		next, warnings, err = r.patched(kind, live, in)
+		next, warnings, err = r.patched(kind, as, live, in)
 		return next, err
 	})
 	httpio.Warn(c, warnings)
@@ -63,7 +64,7 @@ func (r *Resource) patch(c echo.Context) error {
 
 // patched returns the event that a patch makes of the stored one, fit to be stored,
 // and warnings.
-func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[httpio.WriteOptions]) (next *eventsv1.Event, warnings []string, err error) {
+func (r *Resource) patched(kind types.PatchType, may access.Grant, live *eventsv1.Event, in *call[httpio.WriteOptions]) (next *eventsv1.Event, warnings []string, err error) {
 	o := in.options
 	if kind == types.ApplyYAMLPatchType {
 		next, warnings, err = r.Codec.Decoder.Apply(r.view, live, in.body, o.Manager, o.Force, o.Validation)
@@ -80,7 +81,7 @@ func (r *Resource) patched(kind types.PatchType, live *eventsv1.Event, in *call[
 	if live == nil && next.UID != "" {
 		return nil, warnings, otherUID(r.groupResource, in.key.Name, next, nil)
 	}
-	return next, warnings, r.prepare(in, live, next, kind != types.ApplyYAMLPatchType) // which has tracked the fields
+	return next, warnings, r.prepare(in, may, live, next, kind != types.ApplyYAMLPatchType) // which has tracked the fields
 }
 
 // patchType reads the type of a patch from the Content-Type header.

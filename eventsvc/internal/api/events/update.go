@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/fields"
@@ -21,7 +22,7 @@ import (
 )
 
 // update replaces an event, or creates it where there is none.
-func (r *Resource) update(c echo.Context) error {
+func (r *Resource) update(c echo.Context, may access.Grant) error {
 	// 1. Format, body, options, deadline.
 	in, err := begin(r, c, codec.ScopeObject, httpio.ParseWrite(httpio.UpdateOptions, ""))
 	if err != nil {
@@ -38,17 +39,19 @@ func (r *Resource) update(c echo.Context) error {
 	}
 	// 3. The next version, and the store.
 	mayCreate := r.Guard.MayCreate(c, r.groupResource)
-	rec, code, err := r.write(in.ctx, r.writer(c, true), in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+	rec, code, err := r.write(in.ctx, r.writer(c, may, true), in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+		as := may
 		switch {
 		case sent.UID != "" && (live == nil || live.UID != sent.UID):
 			return nil, otherUID(r.groupResource, in.key.Name, sent, live)
 		case live == nil:
-			if err := mayCreate(); err != nil {
+			var err error
+			if as, err = mayCreate(); err != nil {
 				return nil, err
 			}
 		}
 		next := sent.DeepCopy() // another attempt needs it as it was sent
-		return next, r.prepare(in, live, next, true)
+		return next, r.prepare(in, as, live, next, true)
 	})
 	if err != nil {
 		return err
@@ -82,12 +85,12 @@ func otherUID(of schema.GroupResource, name string, sent, live *eventsv1.Event) 
 }
 
 // prepare makes what a client sent fit to follow the stored event, or to be stored where
-// there is none. It records who set which fields if track is set.
-func (r *Resource) prepare(in *call[httpio.WriteOptions], live, next *eventsv1.Event, track bool) error {
+// there is none, for which it may create one. It records who set which fields if track is set.
+func (r *Resource) prepare(in *call[httpio.WriteOptions], may access.Grant, live, next *eventsv1.Event, track bool) error {
 	next.Namespace = in.key.Namespace
 	if live == nil {
 		next.ResourceVersion = "" // there is nothing that it could be a version of
-		return r.prepareNew(in, next, track)
+		return r.prepareNew(in, may, next, track)
 	}
 	if err := prepareNext(r.groupResource, next, live); err != nil {
 		return err
@@ -152,9 +155,10 @@ func (r *Resource) write(ctx context.Context, w writer, key store.Key, dryRun bo
 func (r *Resource) decide(
 	ctx context.Context, w writer, key store.Key, current *store.Record, make change,
 ) (d store.Decision, last *store.Record, err error) {
-	// 1. The stored event.
+	// 1. The stored event. One of another cluster is not there for the writer, and yet no other can be stored in its place.
 	var live *eventsv1.Event
-	if current != nil {
+	hidden := current != nil && !w.may.Sees(current.Attributes)
+	if current != nil && !hidden {
 		if live, err = r.Codec.Event(current.View()); err != nil {
 			return d, nil, err
 		}
@@ -172,6 +176,8 @@ func (r *Resource) decide(
 	// 3. What to store.
 	draft, err := r.draft(ctx, w, next, live, current)
 	switch {
+	case err == nil && hidden:
+		return d, nil, store.ErrNotFound
 	case err != nil || live == nil:
 	case fields.Same(next, live) && sameMark(draft.Attributes, current.Attributes):
 		return store.Decision{Op: store.Keep}, nil, nil

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/stream"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -15,9 +16,9 @@ import (
 
 // watch streams the changes of a selection. What it returns is as of
 // [stream.Streams.Open].
-func (r *Resource) watch(c echo.Context, o metav1.ListOptions, sel event.Selection, f codec.Format) (follow func(), err error) {
+func (r *Resource) watch(c echo.Context, may access.Grant, o metav1.ListOptions, sel event.Selection, f codec.Format) (follow func(), err error) {
 	q := store.WatchQuery{Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector}
-	return r.Streams.Open(c, o, q, f, r.Codec.NewFrames(f, r.view), &source{store: r.Store, sel: sel})
+	return r.Streams.Open(c, may, o, q, f, r.Codec.NewFrames(f, r.view), &source{store: r.Store, sel: sel})
 }
 
 // source is a [stream.Source] of the events of a selection.

@@ -95,7 +95,7 @@ type request struct {
 
 // allows reports whether the request may see a stream.
 func (r *request) allows(d event.Dimensions) bool {
-	return (r.cluster == "" || r.cluster == d.Cluster) && r.readable.Allows(d.Namespace)
+	return (r.cluster == "" || r.cluster == d.Cluster) && r.readable.Allows(d.Namespace, d.Cluster)
 }
 
 // grow takes room for n bytes more that the request keeps until it is answered, if they do

@@ -214,7 +214,7 @@ func (t *tailing) lines(changes []store.Delivery) ([]byte, error) {
 		}
 		v := change.Object.View()
 		occurrence, ok := v.Attributes.Occurrence()
-		if change.Type == store.Removed || ok && occurrence.New == 0 || !rights.Decide(t.caller, policy.Watch, v.Namespace).Allowed {
+		if change.Type == store.Removed || ok && occurrence.New == 0 || !rights.Decide(t.caller, policy.Watch, v.Namespace).Clusters.Match(v.Attributes.Get(event.ClusterLabel)) {
 			continue
 		}
 		if wanted, err := t.known.wants(event.DimensionsOf(v.Namespace, v.Attributes)); err != nil {

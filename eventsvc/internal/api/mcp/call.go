@@ -194,6 +194,9 @@ func (c *call) covers(t *queries.Table) string {
 	default:
 		fmt.Fprintf(&b, "you may list: %s; ", some(t.Namespaces, 20))
 	}
+	if len(t.Clusters) > 0 {
+		fmt.Fprintf(&b, "clusters: %s; ", some(t.Clusters, 20))
+	}
 	if age := c.Response().Header().Get("Age"); age != "" {
 		fmt.Fprintf(&b, "as it was %s s ago; ", age)
 	}

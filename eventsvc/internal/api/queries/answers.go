@@ -25,6 +25,7 @@ type head struct {
 	Gaps          []gap    `json:"gaps"`
 	Dropped       []drop   `json:"dropped,omitempty"`
 	Namespaces    []string `json:"namespaces,omitempty"` // to which the answer is restricted
+	Clusters      []string `json:"clusters,omitempty"`   // likewise
 	Partial       bool     `json:"partial"`
 	PartialReason string   `json:"partialReason,omitempty"`
 	Permalink     string   `json:"permalink"`
@@ -72,7 +73,7 @@ func (r *request) head() head {
 	h := r.shot.Head
 	out := head{
 		Range: interval{stamp(h.From), stamp(h.To)}, Revision: strconv.FormatUint(h.Revision, 10),
-		HistoryFrom: stamp(h.Begin.Truncate(time.Second)), Gaps: []gap{}, Namespaces: r.readable.Namespaces(),
+		HistoryFrom: stamp(h.Begin.Truncate(time.Second)), Gaps: []gap{}, Namespaces: r.readable.Namespaces(), Clusters: r.readable.Clusters(),
 		Partial: len(h.Partial) > 0, PartialReason: h.Describe(), Permalink: r.permalink(),
 	}
 	for _, g := range h.Gaps {

@@ -95,11 +95,11 @@ func schemas() schema {
 	head := func(more schema, optional ...string) schema {
 		all := schema{
 			"range": ref("range"), "revision": text, "historyFrom": at, "gaps": list(ref("gap")), "dropped": list(ref("drop")),
-			"namespaces": list(text),
-			"partial":    yes, "partialReason": text, "permalink": text,
+			"namespaces": list(text), "clusters": list(text),
+			"partial": yes, "partialReason": text, "permalink": text,
 		}
 		maps.Copy(all, more)
-		return members(all, append(optional, "dropped", "namespaces", "partialReason")...)
+		return members(all, append(optional, "dropped", "namespaces", "clusters", "partialReason")...)
 	}
 	kinds := []changes.Kind{changes.New, changes.More, changes.Less, changes.Failing}
 	counted := schema{"type": "string", "enum": []string{ofOccurrences, ofEvents}}

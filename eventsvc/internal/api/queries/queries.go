@@ -5,7 +5,7 @@
 // [Route] serves a GET for each path of [endpoints], with the parameters that the table of
 // parameters has for it; [OpenAPI] describes them from the same table. An answer is JSON,
 // or CSV for clients that prefer it. It says what it covers: the range, the revision, the
-// beginning of history, gaps of mirrors, the namespaces if the caller sees only some, and
+// beginning of history, gaps of mirrors, the namespaces and clusters if the caller sees only some, and
 // whether and why it is not whole. In CSV, Warning headers say why it is not whole
 // (RFC 7234, as kube-apiserver uses them) and a Link header has the next page (RFC 8288).
 //

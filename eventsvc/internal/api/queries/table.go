@@ -16,6 +16,7 @@ import (
 type Table struct {
 	query.Head
 	Namespaces []string // to which it is restricted; nil: to none
+	Clusters   []string // likewise
 	Columns    []string
 	Rows       [][]string
 	Next       string               // the continue of the next page; empty: there is none
@@ -60,7 +61,7 @@ func (s *Service) table(c echo.Context, p *endpoint, given url.Values) (*Table, 
 		return nil, p.wrong(err)
 	}
 	rows, err := a.rows()
-	return &Table{r.shot.Head, readable.Namespaces(), a.columns, rows, a.next, a.behind}, err
+	return &Table{r.shot.Head, readable.Namespaces(), readable.Clusters(), a.columns, rows, a.next, a.behind}, err
 }
 
 // ParseTime reads a time in the forms of the parameters from and to. Parameter is named by the error.

@@ -53,7 +53,7 @@ type Stream struct {
 // when nothing was written, and otherwise follow, which writes the rest until the
 // stream ends. The handler calls follow when it holds nothing else: a watch waits
 // nearly all the time, and thousands wait on stacks as large as what they hold.
-func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery, f codec.Format, frames *codec.Frames, source Source) (follow func(), err error) {
+func (t *Streams) Open(c echo.Context, may access.Grant, o metav1.ListOptions, q store.WatchQuery, f codec.Format, frames *codec.Frames, source Source) (follow func(), err error) {
 	room := t.Guard.Room(access.Client(c.Request()))
 	s := &Stream{
 		room: room, Frames: frames, streams: t, source: source, bookmarks: o.AllowWatchBookmarks,
@@ -69,7 +69,7 @@ func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery,
 	if err != nil {
 		return nil, err
 	}
-	if err := s.admit(c, o); err != nil {
+	if err := s.admit(c, may, o); err != nil {
 		return nil, err
 	}
 	ctx := s.ctx
@@ -111,14 +111,14 @@ func (t *Streams) Open(c echo.Context, o metav1.ListOptions, q store.WatchQuery,
 
 // admit counts a watch in. Its context ends when the watch has to: after a time, some
 // time after its token, when it is no longer allowed, or with the request.
-func (s *Stream) admit(c echo.Context, o metav1.ListOptions) error {
+func (s *Stream) admit(c echo.Context, may access.Grant, o metav1.ListOptions) error {
 	req := c.Request()
 	caller, ok := bearer.FromContext(req.Context())
 	if !ok {
 		return apierrors.NewUnauthorized("Unauthorized")
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), s.streams.limit(caller, httpio.WatchTime(o)))
-	w := &watch{caller: caller, namespace: c.Param("namespace"), end: cancel}
+	w := &watch{caller: caller, namespace: c.Param("namespace"), may: may, end: cancel}
 	done, err := s.streams.add(access.Client(req), w)
 	if err != nil {
 		cancel()

@@ -9,7 +9,7 @@
 //
 // A watch outlives the decision on its request, so it is decided on again: when the
 // policy changes, and every second for the key that signed its token. A watch that is
-// no longer allowed ends as any watch ends, cleanly and after a bookmark; the
+// no longer allowed, or is for other clusters now, ends as any watch ends, cleanly and after a bookmark; the
 // client's next request is told why.
 //
 // # Errors
@@ -79,7 +79,8 @@ type Streams struct {
 type watch struct {
 	caller    *bearer.Caller
 	namespace string
-	allowed   func() bool // nil: the policy decides on the namespace
+	may       access.Grant // as it was when the watch began
+	allowed   func() bool  // nil: the policy decides on the namespace
 	tail      bool
 	end       context.CancelFunc
 }
@@ -102,7 +103,7 @@ func (s *Streams) Collectors() []prometheus.Collector {
 
 // Lister lists or watches what a request selects. It answers with a list, or begins a
 // watch and returns what goes on with it, see [Streams.Open].
-type Lister func(c echo.Context, o metav1.ListOptions, f codec.Format) (follow func(), err error)
+type Lister func(c echo.Context, may access.Grant, o metav1.ListOptions, f codec.Format) (follow func(), err error)
 
 // ListOrWatch serves lists and watches of a resource. Errors surface in
 // kube-apiserver's order: authorization, answer format, options.
@@ -115,7 +116,8 @@ func (s *Streams) ListOrWatch(of schema.GroupResource, forceWatch bool, next Lis
 			verb, scope = policy.Watch, codec.ScopeWatch
 		}
 		// 2. Authorization.
-		if err := s.Guard.Authorize(c, of, verb); err != nil {
+		may, err := s.Guard.Authorize(c, of, verb)
+		if err != nil {
 			return err
 		}
 		// 3. The format of the answer.
@@ -129,7 +131,7 @@ func (s *Streams) ListOrWatch(of schema.GroupResource, forceWatch bool, next Lis
 		// 4. The list, or the beginning of the watch, with a seat.
 		var follow func()
 		err = s.Guard.Seated(verb, func(c echo.Context) (err error) {
-			follow, err = next(c, o, f)
+			follow, err = next(c, may, o, f)
 			return err
 		})(c)
 		if follow == nil {
@@ -228,7 +230,7 @@ func (s *Streams) allowed(w *watch) bool {
 	if w.allowed != nil {
 		return w.allowed()
 	}
-	return s.Guard.Policy().Decide(w.caller, policy.Watch, w.namespace).Allowed
+	return w.may.Holds(s.Guard.Policy().Decide(w.caller, policy.Watch, w.namespace))
 }
 
 // PolicyChanged ends the watches that are no longer allowed.

@@ -1,5 +1,5 @@
-// Package pattern has the patterns of namespaces, as policies and rules of what to keep write them: a name, the beginning of
-// names and a star, or a star.
+// Package pattern has the patterns of namespaces and of clusters, as policies and rules of what to keep write them: a name, the
+// beginning of names and a star, or a star.
 package pattern
 
 import (
@@ -10,27 +10,43 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Namespaces are patterns. They are safe for concurrent use.
-type Namespaces []string
+// List is a list of patterns. An empty one matches nothing. It is safe for concurrent use.
+type List []string
 
-// Match reports whether a pattern matches a namespace. The empty namespace stands for a request across all of them: only the
-// pattern "*" matches it.
-func (n Namespaces) Match(namespace string) bool {
-	for _, pattern := range n {
+// Everything matches every name.
+var Everything = List{"*"}
+
+// Match reports whether a pattern matches a name. A beginning and a star does not match the empty name, which stands for a
+// request across all namespaces, or for events without a cluster.
+func (l List) Match(name string) bool {
+	for _, pattern := range l {
 		prefix, open := strings.CutSuffix(pattern, "*")
 		switch {
-		case pattern == namespace, pattern == "*":
+		case pattern == name, pattern == "*":
 			return true
-		case open && namespace != "" && strings.HasPrefix(namespace, prefix):
+		case open && name != "" && strings.HasPrefix(name, prefix):
 			return true
 		}
 	}
 	return false
 }
 
+// All reports whether the patterns match every name.
+func (l List) All() bool { return slices.Contains(l, "*") }
+
+// Join returns patterns for the names that one of the lists matches, in an order of their own.
+func Join(a, b List) List {
+	if a.All() || b.All() {
+		return Everything
+	}
+	both := slices.Concat(a, b)
+	slices.Sort(both)
+	return slices.Compact(both)
+}
+
 // Covers reports whether one of the patterns matches everything that a pattern does.
-func (n Namespaces) Covers(pattern string) bool {
-	for _, wider := range n {
+func (l List) Covers(pattern string) bool {
+	for _, wider := range l {
 		prefix, open := strings.CutSuffix(wider, "*")
 		if wider == pattern || open && strings.HasPrefix(pattern, prefix) {
 			return true
@@ -40,14 +56,14 @@ func (n Namespaces) Covers(pattern string) bool {
 }
 
 // CoversAll reports whether the patterns match everything that others do.
-func (n Namespaces) CoversAll(others Namespaces) bool {
-	return !slices.ContainsFunc(others, func(pattern string) bool { return !n.Covers(pattern) })
+func (l List) CoversAll(others List) bool {
+	return !slices.ContainsFunc(others, func(pattern string) bool { return !l.Covers(pattern) })
 }
 
-// Intersect returns patterns for the namespaces that both lists match. If two patterns overlap, one covers the other.
-func Intersect(a, b Namespaces) Namespaces {
-	var both Namespaces
-	add := func(pattern string, other Namespaces) {
+// Intersect returns patterns for the names that both lists match. If two patterns overlap, one covers the other.
+func Intersect(a, b List) List {
+	var both List
+	add := func(pattern string, other List) {
 		if other.Covers(pattern) && !slices.Contains(both, pattern) {
 			both = append(both, pattern)
 		}
@@ -59,6 +75,18 @@ func Intersect(a, b Namespaces) Namespaces {
 		add(pattern, a)
 	}
 	return both
+}
+
+// CheckCluster returns an error if a pattern can match no cluster. The empty pattern matches events without a cluster.
+func CheckCluster(pattern string) error {
+	prefix, open := strings.CutSuffix(pattern, "*")
+	if open {
+		prefix += "x" // a name that has this prefix
+	}
+	if strings.Contains(prefix, "*") || len(validation.IsValidLabelValue(prefix)) > 0 {
+		return fmt.Errorf("no cluster can match %q: write the name of a cluster, its beginning and a star (eu-*), or \"\" for events without the label of clusters", pattern)
+	}
+	return nil
 }
 
 // Check returns an error if a pattern can match no namespace.

@@ -32,9 +32,10 @@ type Query struct {
 	At time.Time
 	// Window is the length of time before At that is to be explained; 0 is [DefaultWindow].
 	Window time.Duration
-	// Allows reports whether the caller may list a namespace, and has asked for it.
-	// Everything in the answer is computed from these namespaces alone.
-	Allows func(namespace string) bool
+	// Allows reports whether the caller may list the events of a cluster in a namespace, and
+	// has asked for that. Everything in the answer is computed from these events alone. The
+	// cluster is empty for those without one.
+	Allows func(namespace, cluster string) bool
 	// Cluster restricts the answer to events of this cluster; empty: any.
 	Cluster string
 	// Object restricts the answer to changes that an object takes part in.
@@ -131,7 +132,7 @@ func (q *Query) complete() error {
 	q.Window, q.Limit = cmp.Or(q.Window, DefaultWindow), cmp.Or(q.Limit, DefaultRows)
 	switch o := q.Object; {
 	case q.Allows == nil:
-		return errors.New("query: changes without a set of namespaces")
+		return errors.New("query: changes without a set of events")
 	case q.At.IsZero():
 		return &query.ParameterError{Parameter: "at", Problem: "is required, as RFC 3339 time or as -6h"}
 	case q.Window < MinWindow || q.Window > MaxWindow || q.Window%time.Second != 0:
@@ -146,7 +147,7 @@ func (q *Query) complete() error {
 
 // wanted reports whether a question is about events with these dimensions.
 func (q *Query) wanted(d event.Dimensions) bool {
-	return q.Allows(d.Namespace) && (q.Cluster == "" || q.Cluster == d.Cluster)
+	return q.Allows(d.Namespace, d.Cluster) && (q.Cluster == "" || q.Cluster == d.Cluster)
 }
 
 // comparison is the work on one question.

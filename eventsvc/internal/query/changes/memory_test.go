@@ -246,10 +246,10 @@ func (m *memory) view(i int) *store.View {
 	}
 }
 
-func everywhere(string) bool { return true }
+func everywhere(string, string) bool { return true }
 
-func only(namespace string) func(string) bool {
-	return func(n string) bool { return n == namespace }
+func only(namespace string) func(namespace, cluster string) bool {
+	return func(n, _ string) bool { return n == namespace }
 }
 
 // noon is the time at which small timelines are asked.

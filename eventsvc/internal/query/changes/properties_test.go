@@ -217,7 +217,7 @@ func TestObject(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		object changes.Object
-		allows func(string) bool
+		allows func(namespace, cluster string) bool
 		want   string
 	}{
 		{"by kind, namespace and name", changes.Object{Kind: "Pod", Namespace: "shop", Name: "web-0"}, everywhere, "BackOff"},
@@ -436,7 +436,7 @@ func TestHiddenNamespacesHaveNoInfluence(t *testing.T) {
 		})
 		seen.written = minutesTime(48 * 60)
 		all.written = seen.written // the one thing that all may know
-		allows := func(n string) bool { return n != "secret" }
+		allows := func(n, _ string) bool { return n != "secret" }
 		want := forget(rank(t, seen, changes.Query{At: noon, Allows: allows}))
 		got := forget(rank(t, all, changes.Query{At: noon, Allows: allows}))
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -98,7 +98,7 @@ func (h *history) findPostings(ctx context.Context, v index.View, log *seglog.Re
 
 // named returns the key that a selector asks for, if it asks for nothing else.
 func named(s *event.Selector) (key store.Key, ok bool) {
-	if s == nil || len(s.Fields) != 2 || len(s.Labels) > 0 {
+	if s == nil || len(s.Fields) != 2 || len(s.Labels) > 0 || s.Clusters != nil {
 		return key, false
 	}
 	for _, f := range s.Fields {

@@ -4,12 +4,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.etcd.io/bbolt"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy/pattern"
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
@@ -86,10 +88,24 @@ func alternatives(s *event.Selector) (all [][]Term) {
 			all = append(all, ts)
 		}
 	}
+	if ts, ok := clusterTerms(s.Clusters); ok {
+		all = append(all, ts)
+	}
 	if s.Dropped {
 		all = append(all, []Term{drops})
 	}
 	return all
+}
+
+// clusterTerms returns the terms of clusters, unless some are named by a pattern or by no label.
+func clusterTerms(clusters pattern.List) (ts []Term, ok bool) {
+	for _, name := range clusters {
+		if name == "" || strings.HasSuffix(name, "*") {
+			return nil, false
+		}
+		ts = append(ts, labelTerm([]byte(event.ClusterLabel), []byte(name)))
+	}
+	return ts, len(ts) > 0
 }
 
 // postings are the revisions that have each Term, for a memtable. The committer

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/policy/pattern"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -72,6 +73,7 @@ func Cases(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engi
 		{"ListVisit", testListVisit},
 		{"ListAtRevision", testListAtRevision},
 		{"ListSelector", testListSelector},
+		{"Clusters", testClusters},
 		{"WatchTypes", testWatchTypes},
 		{"WatchSelector", testWatchSelector},
 		{"WatchFromThePast", testWatchPast},
@@ -500,6 +502,38 @@ func testListSelector(t *testing.T, s store.Store) {
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%q %q: %s", tt.reason, tt.labels, diff)
+		}
+	}
+}
+
+// testClusters: a selector of clusters finds by names, by beginnings, and events without one.
+func testClusters(t *testing.T, s store.Store) {
+	all := map[string][]string{}
+	for i := range 40 {
+		cluster, name := []string{"", "a", "b", "eu-1", "eu-2"}[i%5], fmt.Sprintf("%02d", i)
+		d := draft("v", "Killing", "web")
+		if cluster != "" {
+			d.Attributes = event.NewAttributes([event.NumFields]string{event.Reason: "Killing"}, map[string]string{event.ClusterLabel: cluster})
+		}
+		mustCreate(t, s, key("a", name), d)
+		all[cluster] = append(all[cluster], name)
+	}
+	for _, clusters := range []pattern.List{{"a"}, {"a", "b"}, {"eu-*"}, {""}, {"", "eu-1"}, {"*"}, {}, {"none"}} {
+		var want []string
+		for cluster, names := range all {
+			if clusters.Match(cluster) {
+				want = append(want, names...)
+			}
+		}
+		slices.Sort(want)
+		for _, limit := range []int{0, 1, 3} { // with a limit, pages of one list and of another must not be mixed up
+			var got []string
+			for _, r := range list(t, s, store.Query{Limit: limit, Selector: &event.Selector{Clusters: clusters}}) {
+				got = append(got, r.Name)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%q, limit %d: %s", []string(clusters), limit, diff)
+			}
 		}
 	}
 }

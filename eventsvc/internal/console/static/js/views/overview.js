@@ -82,9 +82,9 @@ export class Overview {
   #history() {
     const from = Date.parse(this.histogram.answer.data?.historyFrom ?? "");
     if (Number.isNaN(from)) return null;
-    const { namespaces } = this.histogram.answer.data ?? /** @type {any} */ ({});
+    const { namespaces, clusters } = this.histogram.answer.data ?? /** @type {any} */ ({});
     return h("p", { class: "history" }, "History goes back to ", h("a", { href: this.app.href({ from: rfc3339(from), to: "now", revision: "" }), title: absolute(from) }, short(from)), `, ${relative(from)}.`,
-      namespaces && ` You see the namespaces ${namespaces.join(", ")}.`);
+      namespaces && ` You see the namespaces ${namespaces.join(", ")}.`, clusters && ` You see the clusters ${clusters.map((/** @type {string} */ c) => c || "(none)").join(", ")}.`);
   }
 
   leave() {
