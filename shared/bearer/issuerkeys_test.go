@@ -61,8 +61,8 @@ func TestKeySource(t *testing.T) {
 		"plain HTTP":                {"x", bearer.KeySource{JWKSURL: "http://issuer.example/jwks"}, "plain HTTP to another machine"},
 		"authorities and HTTP":      {"x", bearer.KeySource{JWKSURL: "http://127.0.0.1/jwks", CAFile: good}, "caFile has no effect"},
 		"a token over HTTP":         {"x", bearer.KeySource{JWKSURL: "http://127.0.0.1/jwks", TokenFile: good}, "bearerTokenFile would be sent"},
-		"no such authorities":       {"x", bearer.KeySource{JWKSURL: "https://issuer.example", CAFile: good + "x"}, "caFile: open"},
-		"authorities without PEM":   {"x", bearer.KeySource{JWKSURL: "https://issuer.example", CAFile: good}, "no PEM certificate"},
+		"no such authorities":       {"x", bearer.KeySource{JWKSURL: "https://issuer.example", CAFile: good + "x"}, "caFile: stat"},
+		"authorities without PEM":   {"x", bearer.KeySource{JWKSURL: "https://issuer.example", CAFile: good}, "no certificate in PEM"},
 		"an algorithm with secrets": {"x", bearer.KeySource{JWKSFile: good, Algorithms: []string{"HS256"}}, `algorithms: the algorithm "HS256"`},
 	} {
 		_, err := issuerKeys(t, tc.issuer, tc.source)

@@ -2,8 +2,6 @@ package bearer
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +9,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+
+	"tidings.example/shared/trustfile"
 )
 
 // KeySource says where the public keys of an issuer are, and which signatures are accepted. Its zero value stands for the
@@ -18,7 +18,7 @@ import (
 type KeySource struct {
 	JWKSURL    string   `yaml:"jwksURL"`         // of the JWK set
 	JWKSFile   string   `yaml:"jwksFile"`        // with the JWK set; read again when it changes
-	CAFile     string   `yaml:"caFile"`          // PEM certificates to trust; empty: the system's
+	CAFile     string   `yaml:"caFile"`          // PEM certificates to trust, followed; empty: the system's
 	TokenFile  string   `yaml:"bearerTokenFile"` // with the token to fetch the keys with; read for each fetch
 	Algorithms []string `yaml:"algorithms"`      // accepted signature algorithms; empty: RS256
 }
@@ -53,22 +53,19 @@ func (s *KeySource) check(issuer string) error {
 }
 
 // client returns the client that fetches the keys; nil stands for the default one. It trusts the certificates of CAFile
-// instead of the system's, and sends the token.
+// instead of the system's, as they are now, and sends the token.
 func (s *KeySource) client() (*http.Client, error) {
 	if s.CAFile == "" && s.TokenFile == "" {
 		return nil, nil
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	like := http.DefaultTransport.(*http.Transport).Clone()
+	var transport http.RoundTripper = like
 	if s.CAFile != "" {
-		pem, err := os.ReadFile(s.CAFile)
+		trusting, err := trustfile.New(like, s.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("caFile: %w", err)
 		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("caFile: %s has no PEM certificate", s.CAFile)
-		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+		transport = trusting
 	}
 	if s.TokenFile == "" {
 		return &http.Client{Transport: transport}, nil

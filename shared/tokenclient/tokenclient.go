@@ -6,19 +6,18 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"tidings.example/shared/printable"
+	"tidings.example/shared/trustfile"
 )
 
 // Request is how a client authenticates: by a secret, or by an assertion (RFC 7523 section 2.2).
@@ -74,20 +73,16 @@ func HTTP(config *tls.Config) *http.Client {
 	}
 }
 
-// Trusting returns the client of [HTTP] for the certificate authorities, PEM, in a file; empty: those that the system trusts.
+// Trusting returns the client of [HTTP] for the certificate authorities, PEM, in a file, which is followed; empty: those that the
+// system trusts.
 func Trusting(caFile string) (*http.Client, error) {
+	client := HTTP(nil)
 	if caFile == "" {
-		return HTTP(nil), nil
+		return client, nil
 	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM", caFile)
-	}
-	return HTTP(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}), nil
+	trusting, err := trustfile.New(client.Transport.(*http.Transport), caFile)
+	client.Transport = trusting
+	return client, err
 }
 
 // maxAnswer is the largest answer in bytes.

@@ -16,12 +16,15 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/shared/trustfile"
 )
 
 // Config describes a server and how to authenticate to it.
 type Config struct {
 	Server    string      // base URL
 	TLS       *tls.Config // nil: trust the system's authorities
+	CAFile    string      // of authorities in PEM that are trusted instead, as they are now; "": those of TLS
 	Tokens    *Tokens     // nil: send no token
 	Namespace string      // of the kubeconfig's context; may be empty
 	UserAgent string
@@ -52,8 +55,14 @@ func New(c Config) (*Client, error) {
 		return nil, fmt.Errorf("%q is no http(s) URL of a server", c.Server)
 	}
 	base.Path = strings.TrimSuffix(base.Path, "/")
+	sender := newHTTP(c.TLS)
+	if c.CAFile != "" {
+		if sender.Transport, err = trustfile.New(sender.Transport.(*http.Transport), c.CAFile); err != nil {
+			return nil, err
+		}
+	}
 	return &Client{
-		base: base.String(), server: base.Redacted(), http: newHTTP(c.TLS), tokens: c.Tokens, agent: c.UserAgent,
+		base: base.String(), server: base.Redacted(), http: sender, tokens: c.Tokens, agent: c.UserAgent,
 	}, nil
 }
 

@@ -114,6 +114,9 @@ func (k kubeconfig) config(name, dir string) (config Config, err error) {
 	}
 	user, _ := find(k.Users, selected.Context.User) // a context need not name one
 	config = Config{Server: cluster.Cluster.Server, Namespace: selected.Context.Namespace}
+	if file := cluster.Cluster.CertificateAuthority; file != "" && len(cluster.Cluster.CertificateAuthorityData) == 0 {
+		config.CAFile = relative(dir, file)
+	}
 	if config.TLS, err = cluster.Cluster.tls(dir); err == nil {
 		err = user.User.certificate(config.TLS, dir)
 	}
@@ -229,6 +232,7 @@ func InCluster() (Config, bool, error) {
 	if host == "" || port == "" {
 		return Config{}, false, nil
 	}
-	trusted, err := TrustFile(serviceAccount + "ca.crt")
-	return Config{Server: "https://" + net.JoinHostPort(host, port), Tokens: FileToken(serviceAccount + "token"), TLS: trusted}, true, err
+	authority := serviceAccount + "ca.crt"
+	trusted, err := TrustFile(authority)
+	return Config{Server: "https://" + net.JoinHostPort(host, port), Tokens: FileToken(serviceAccount + "token"), TLS: trusted, CAFile: authority}, true, err
 }

@@ -3,7 +3,6 @@ package ctl
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"os"
 	"strings"
@@ -124,7 +123,7 @@ func (c *Connection) given() []string {
 
 // config returns the settings of a client of --server.
 func (c *Connection) config() (client.Config, error) {
-	config := client.Config{Server: cmp.Or(c.Server, "http://127.0.0.1:8080")}
+	config := client.Config{Server: cmp.Or(c.Server, "http://127.0.0.1:8080"), CAFile: c.CAFile}
 	if !bearer.IsURL(config.Server) {
 		return config, cli.Usagef("--server %q is no http(s) URL, such as http://127.0.0.1:8080", config.Server)
 	}
@@ -134,12 +133,12 @@ func (c *Connection) config() (client.Config, error) {
 			return config, cli.Usagef("--ca-file: %w", err)
 		}
 	}
-	config.Tokens, err = c.tokens(config.TLS)
+	config.Tokens, err = c.tokens()
 	return config, err
 }
 
 // tokens returns the source of tokens, or nil if there is none.
-func (c *Connection) tokens(config *tls.Config) (*client.Tokens, error) {
+func (c *Connection) tokens() (*client.Tokens, error) {
 	var sources []string
 	for _, name := range c.given() {
 		if strings.HasPrefix(name, "token") {
@@ -160,11 +159,11 @@ func (c *Connection) tokens(config *tls.Config) (*client.Tokens, error) {
 		}
 		return client.CommandToken(nil, words[0], words[1:]...), nil
 	}
-	return c.fetchedToken(config)
+	return c.fetchedToken()
 }
 
 // fetchedToken returns the source that asks a token endpoint, or nil if none is set.
-func (c *Connection) fetchedToken(config *tls.Config) (*client.Tokens, error) {
+func (c *Connection) fetchedToken() (*client.Tokens, error) {
 	switch {
 	case c.ClientSecretFile != "" && c.AssertionFile != "":
 		return nil, cli.Usagef("--client-secret-file and --assertion-file exclude each other: set one of them")
@@ -179,7 +178,10 @@ func (c *Connection) fetchedToken(config *tls.Config) (*client.Tokens, error) {
 	case !bearer.IsURL(c.TokenURL):
 		return nil, cli.Usagef("--token-url %q is no http(s) URL, such as http://127.0.0.1:9000/oauth2/token", c.TokenURL)
 	}
-	sender := tokenclient.HTTP(config)
+	sender, err := tokenclient.Trusting(c.CAFile)
+	if err != nil {
+		return nil, cli.Usagef("--ca-file: %w", err)
+	}
 	sender.Timeout = fetchTimeout
 	return client.FetchedToken(func(ctx context.Context) (string, time.Time, error) {
 		request, err := c.request()

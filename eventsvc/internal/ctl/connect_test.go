@@ -33,7 +33,7 @@ func TestAssertionIsReadAgain(t *testing.T) {
 	t.Cleanup(endpoint.Close)
 	file := filepath.Join(t.TempDir(), "token")
 	source := func(c Connection) *client.Tokens {
-		tokens, err := c.tokens(nil)
+		tokens, err := c.tokens()
 		if err != nil {
 			t.Fatal(err)
 		}
