@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -491,72 +494,160 @@ func TestManyPods(t *testing.T) {
 	}
 }
 
-// TestPromises kills the mirror while events are made, changed and deleted about pods that come and go. Each event has one copy
-// in its last state, none has more, and there is no gap. The copies have the owner of their pod, but for a few whose pod a busy
-// machine did not show in time.
+// recorder records what pods come to, and what became of that, while programs around it are killed.
+type recorder struct {
+	t        *testing.T
+	c        *cluster
+	all      map[types.UID]string // versions by uid
+	pods     []*corev1.Pod
+	dropped  int64 // changes that the rule drops
+	progress atomic.Int64
+}
+
+// insist calls a request until the API server answers, which may be killed meanwhile.
+func insist[T any](r *recorder, do func() (T, error)) T {
+	for {
+		made, err := do()
+		if err == nil {
+			return made
+		}
+		if _, answered := err.(apierrors.APIStatus); answered && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTooManyRequests(err) && !apierrors.IsInternalError(err) {
+			r.t.Error(err)
+			return made
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// event records an event of a name, once although the answer may be lost.
+func (r *recorder) event(about metav1.ObjectMeta, reason string) *corev1.Event {
+	ev, events := newEvent("Pod", "v1", about, reason), r.c.admin.CoreV1().Events("shop")
+	return insist(r, func() (*corev1.Event, error) {
+		made, err := events.Create(r.t.Context(), ev, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return events.Get(r.t.Context(), ev.Name, metav1.GetOptions{})
+		}
+		return made, err
+	})
+}
+
+// round records the events of one more pod.
+func (r *recorder) round(owner []metav1.OwnerReference) {
+	ctx, n := r.t.Context(), r.progress.Load()
+	pods, events := r.c.admin.CoreV1().Pods("shop"), r.c.admin.CoreV1().Events("shop")
+	p := insist(r, func() (*corev1.Pod, error) {
+		name := fmt.Sprint("log-", n)
+		made, err := pods.Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, OwnerReferences: owner}, Spec: podSpec}, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return pods.Get(ctx, name, metav1.GetOptions{})
+		}
+		return made, err
+	})
+	for _, reason := range []string{"Scheduled", "Pulled", "Noise", "Started"} {
+		ev := r.event(p.ObjectMeta, reason)
+		switch reason {
+		case "Noise":
+			r.dropped++
+			continue
+		case "Pulled":
+			ev.Count = 2
+			ev = insist(r, func() (*corev1.Event, error) {
+				made, err := events.Update(ctx, ev, metav1.UpdateOptions{})
+				if apierrors.IsConflict(err) { // the answer was lost
+					return events.Get(ctx, ev.Name, metav1.GetOptions{})
+				}
+				return made, err
+			})
+		}
+		r.all[ev.UID] = ev.ResourceVersion
+		if n%3 == 0 && reason == "Scheduled" {
+			_ = events.Delete(ctx, ev.Name, metav1.DeleteOptions{})
+		}
+	}
+	r.pods = append(r.pods, p)
+	r.progress.Add(1)
+}
+
+// rulesFile has a rule that drops one reason of what tests record, and one that fits nothing.
+func (c *cluster) rulesFile() string {
+	return c.file("rules.yaml", "- {name: never, where: \"reason=Never,kind in (Pod,Job)\", drop: true}\n- {name: noise, where: \"type=Normal,reason=Noise\", namespaces: [\"sh*\"], drop: true}\n")
+}
+
+// TestPromises kills the mirror, the API server and the history server in turn, while events are made, changed and deleted about
+// pods that come and go, with enrichment and rules. Each event has one copy in its last state, none has more, what the rule
+// drops is counted once, and there is no gap. No version of a copy is behind a newer one. The copies
+// have the owner of their pod, but for a few whose pod a busy machine did not show in time.
 func TestPromises(t *testing.T) {
 	c := startCluster(t)
 	c.grant(nil)
 	c.namespace("shop", nil)
 	h := startHistory(t, c)
-	m := startMirror(t, c, c.url, h)
+	m := startMirror(t, c, c.url, h, "--rules-file="+c.rulesFile())
 	owner := controlledBy("DaemonSet", "apps/v1", metav1.ObjectMeta{Name: "log", UID: "d"})
+	r := &recorder{t: t, c: c, all: map[types.UID]string{}}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var progress atomic.Int64
-	all := map[types.UID]string{} // versions by uid
-	var pods []*corev1.Pod
 	var writer sync.WaitGroup
 	writer.Go(func() {
-		for ; ctx.Err() == nil; progress.Add(1) {
-			p := c.pod("shop", fmt.Sprint("log-", progress.Load()), nil, owner)
-			for _, reason := range []string{"Scheduled", "Pulled", "Started"} {
-				ev := c.event("Pod", "v1", p.ObjectMeta, reason)
-				if reason == "Pulled" {
-					ev.Count = 2
-					ev, _ = c.admin.CoreV1().Events("shop").Update(t.Context(), ev, metav1.UpdateOptions{})
-				}
-				all[ev.UID] = ev.ResourceVersion
-				if progress.Load()%3 == 0 && reason == "Scheduled" {
-					_ = c.admin.CoreV1().Events("shop").Delete(t.Context(), ev.Name, metav1.DeleteOptions{})
-				}
-			}
-			pods = append(pods, p)
+		for ctx.Err() == nil {
+			r.round(owner)
 		}
 	})
-	for range 5 {
-		before := progress.Load()
-		eventually(t, "something is written", func() bool { return progress.Load() > before+10 })
-		m.kill()
-		m.start()
+	defer writer.Wait()
+	defer stop()
+	for n := range 6 {
+		before := r.progress.Load()
+		eventually(t, "something is written", func() bool { return r.progress.Load() > before+10 })
+		switch n % 3 {
+		case 0:
+			m.kill()
+			m.start()
+		case 1:
+			h.server = h.server.again(t)
+			h.ready()
+		case 2:
+			c.server = c.server.again(t)
+			c.ready()
+		}
 		m.current()
 	}
 	stop()
 	writer.Wait()
 	now := int64(0)
-	for _, p := range pods {
+	for _, p := range r.pods {
 		if err := c.admin.CoreV1().Pods("shop").Delete(t.Context(), p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 			t.Error(err)
 		}
 		ev := c.event("Pod", "v1", p.ObjectMeta, "Killing")
-		all[ev.UID] = ev.ResourceVersion
+		r.all[ev.UID] = ev.ResourceVersion
 	}
 	var copies []corev1.Event
 	eventually(t, "every event has its copy", func() bool {
 		copies = h.events(url.Values{"fieldSelector": {"metadata.namespace=shop"}})
 		n := 0
 		for _, ev := range copies {
-			if all[types.UID(ev.Annotations["mirror.tidings.example/uid"])] == ev.Annotations["mirror.tidings.example/resource-version"] {
+			if r.all[types.UID(ev.Annotations["mirror.tidings.example/uid"])] == ev.Annotations["mirror.tidings.example/resource-version"] {
 				n++
 			}
 		}
-		return n == len(all)
+		return n == len(r.all)
 	})
-	if len(copies) != len(all) {
-		t.Errorf("%d copies of %d events", len(copies), len(all))
+	if len(copies) != len(r.all) {
+		t.Errorf("%d copies of %d events", len(copies), len(r.all))
 	}
+	h.inOrder(len(r.all))
 	if gaps := h.events(url.Values{"fieldSelector": {"reason=MirrorGap"}}); len(gaps) > 0 {
 		t.Errorf("gaps: %v", gaps)
+	}
+	_ = m.cmd.Process.Signal(syscall.SIGTERM) // it reports what it has counted
+	_ = m.cmd.Wait()
+	counted := int64(0)
+	for _, ev := range h.events(url.Values{"fieldSelector": {"reason=EventsDropped"}}) {
+		n, _ := strconv.ParseInt(ev.Annotations["mirror.tidings.example/dropped-count"], 10, 64)
+		counted += n
+	}
+	if counted != r.dropped {
+		t.Errorf("%d changes are counted as dropped, %d were", counted, r.dropped)
 	}
 	bare := 0
 	for _, ev := range copies {
@@ -564,13 +655,60 @@ func TestPromises(t *testing.T) {
 			bare++
 		}
 	}
-	t.Logf("%d events of %d pods; %d copies have no owner", len(all), len(pods), bare)
-	if bare > len(all)/20 {
-		t.Errorf("%d of %d copies have no owner", bare, len(all))
+	t.Logf("%d events of %d pods, %d dropped; %d copies have no owner", len(r.all), len(r.pods), r.dropped, bare)
+	if bare > len(r.all)/20 {
+		t.Errorf("%d of %d copies have no owner", bare, len(r.all))
 	}
 }
 
-// TestBacklog copies events that were there before the mirror, each with the owner of its pod, and says how fast that was.
+// version is one version of a copy.
+type version struct {
+	Revision string
+	Event    struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+	}
+}
+
+func (v version) number() uint64 {
+	n, _ := strconv.ParseUint(v.Revision, 10, 64)
+	return n
+}
+
+// inOrder reads the history of every copy: its versions rise.
+func (h *history) inOrder(events int) {
+	h.t.Helper()
+	var found struct{ Items []version }
+	last, versions := map[string]uint64{}, 0
+	for _, p := range h.pods() {
+		found.Items = nil
+		h.get("/query/v1/object", url.Values{"kind": {"Pod"}, "name": {p}, "namespace": {"shop"}, "limit": {"1000"}}, &found)
+		slices.SortStableFunc(found.Items, func(a, b version) int { return cmp.Compare(a.number(), b.number()) })
+		for _, item := range found.Items {
+			of := item.Event.Metadata
+			copied, _ := strconv.ParseUint(of.Annotations["mirror.tidings.example/resource-version"], 10, 64)
+			if copied < last[of.Name] {
+				h.t.Errorf("%s has version %d behind %d", of.Name, copied, last[of.Name])
+			}
+			last[of.Name] = copied
+			versions++
+		}
+	}
+	if len(last) != events {
+		h.t.Errorf("%d events have a history of %d versions, want %d", len(last), versions, events)
+	}
+}
+
+// pods returns the names of the pods that copies are about.
+func (h *history) pods() []string {
+	h.t.Helper()
+	names := map[string]bool{}
+	for _, ev := range h.events(url.Values{"fieldSelector": {"metadata.namespace=shop"}}) {
+		names[ev.InvolvedObject.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// TestBacklog copies events that were there before the mirror, with enrichment and rules, and says how fast that was.
 func TestBacklog(t *testing.T) {
 	const n, pods = 20_000, 500
 	c := startCluster(t)
@@ -595,7 +733,7 @@ func TestBacklog(t *testing.T) {
 	}
 	work.Wait()
 	h := startHistory(t, c)
-	m := launchMirror(t, c, c.url, h, "--parallel=32")
+	m := launchMirror(t, c, c.url, h, "--rules-file="+c.rulesFile())
 	created := func() float64 {
 		v, _ := strconv.ParseFloat(m.metric(`eventsvc_mirror_events_total{namespace="*",result="created"}`), 64)
 		return v

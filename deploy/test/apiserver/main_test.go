@@ -67,6 +67,7 @@ type cluster struct {
 	url    string
 	admin  *kubernetes.Clientset // of the group system:masters
 	config *rest.Config
+	server *process
 }
 
 // eventually waits until something is so. What waits for work of unknown length asks for progress instead.
@@ -103,7 +104,7 @@ func startCluster(t *testing.T) *cluster {
 	tokens := c.file("tokens.csv", "admin-token,admin,1,system:masters\n")
 	port := freePort(t)
 	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
-	start(t, exec.Command(filepath.Join(bin, "kube-apiserver"),
+	c.server = start(t, exec.Command(filepath.Join(bin, "kube-apiserver"),
 		"--etcd-servers="+store, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+c.dir,
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+accounts, "--service-account-signing-key-file="+accounts,
@@ -112,19 +113,29 @@ func startCluster(t *testing.T) *cluster {
 		Host: c.url, BearerToken: "admin-token", QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(c.dir, "apiserver.crt")},
 	}
+	c.ready()
+	return c
+}
+
+// ready waits until the API server is.
+func (c *cluster) ready() {
+	c.t.Helper()
 	deadline := time.Now().Add(2 * time.Minute) // on a busy machine
 	for {
-		if c.admin, err = kubernetes.NewForConfig(c.config); err == nil {
-			if _, err = c.admin.RESTClient().Get().AbsPath("/readyz").DoRaw(t.Context()); err == nil {
-				break
+		admin, err := kubernetes.NewForConfig(c.config)
+		if err == nil {
+			if _, err = admin.RESTClient().Get().AbsPath("/readyz").DoRaw(c.t.Context()); err == nil {
+				if c.admin == nil {
+					c.admin = admin
+				}
+				return
 			}
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("kube-apiserver is not ready: %v", err)
+			c.t.Fatalf("kube-apiserver is not ready: %v", err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	return c
 }
 
 func startEtcd(t *testing.T) string {
@@ -192,6 +203,13 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 		}
 	})
 	return p
+}
+
+// again kills the program and starts it anew.
+func (p *process) again(t *testing.T) *process {
+	t.Helper()
+	p.kill()
+	return start(t, exec.Command(p.cmd.Path, p.cmd.Args[1:]...))
 }
 
 func (p *process) kill() {
@@ -262,6 +280,7 @@ func (c *cluster) grant(change func(*rbacv1.ClusterRole)) {
 type history struct {
 	t          *testing.T
 	url, token string
+	server     *process
 }
 
 const audience = "eventsvc"
@@ -271,9 +290,16 @@ func startHistory(t *testing.T, c *cluster) *history {
 	issuers := c.file("issuers.yaml", fmt.Sprintf("- {issuer: \"https://kubernetes.default.svc\", audiences: [%s], jwksURL: %q, caFile: %q, bearerTokenFile: %q}\n",
 		audience, c.url+"/openid/v1/jwks", filepath.Join(c.dir, "apiserver.crt"), c.file("jwks-token", "admin-token")))
 	h := &history{t: t, url: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), token: c.token(audience)}
-	start(t, exec.Command(filepath.Join(bin, "eventsvc"), "serve", "--issuers-file="+issuers, "--data-dir="+t.TempDir(),
+	h.server = start(t, exec.Command(filepath.Join(bin, "eventsvc"), "serve", "--issuers-file="+issuers, "--data-dir="+t.TempDir(),
 		"--listen-http="+strings.TrimPrefix(h.url, "http://"), "--listen-admin=", "--log-level=warn"))
-	eventually(t, "eventsvc is ready", func() bool {
+	h.ready()
+	return h
+}
+
+// ready waits until the server is.
+func (h *history) ready() {
+	h.t.Helper()
+	eventually(h.t, "eventsvc is ready", func() bool {
 		resp, err := http.Get(h.url + "/readyz")
 		if err != nil {
 			return false
@@ -281,7 +307,6 @@ func startHistory(t *testing.T, c *cluster) *history {
 		_ = resp.Body.Close()
 		return resp.StatusCode == http.StatusOK
 	})
-	return h
 }
 
 // get decodes an answer of the history server.

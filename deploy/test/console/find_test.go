@@ -256,3 +256,30 @@ func allowClipboard(b *tab) {
 		})
 	}
 }
+
+// TestOwner: the controller at the top of an object, as a mirror labels it, is a column and a facet, and selects.
+func TestOwner(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	for name, owner := range map[string]string{"a": "web", "b": "web", "c": "db"} {
+		ev := event("default", name)
+		ev.Labels = map[string]string{"tidings.example/owner-kind": "Deployment", "tidings.example/owner-name": owner}
+		s.create(t, ev)
+	}
+	s.create(t, event("default", "none"))
+	b := openTab(t, s)
+	b.open("/console/#/events?from=-1h")
+	b.signIn(admin)
+	b.waitText(".count", "4 events")
+	b.waitText(`[data-facet="owner:Deployment/web"] .n`, "2")
+	b.waitText(`[data-facet="owner:Deployment/db"] .n`, "1")
+	b.click(`[title="Columns"]`)
+	b.waitText(".columns label", "Owner")
+	b.clickText(".columns label", "Owner")
+	b.waitText("[role=columnheader]", "Owner")
+	b.waitText("main [data-row]", "Deployment/web")
+	b.key("Escape")
+	b.click(`[data-facet="owner:Deployment/web"]`)
+	b.waitText(".count", "2 events")
+	b.waitText(".chip", "Deployment/web")
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/console"
+	"tidings.example/eventsvc/internal/event"
 )
 
 var config = console.Config{
@@ -326,6 +327,25 @@ func TestSources(t *testing.T) {
 		}
 		if strings.Contains(content, "Storage") && regexp.MustCompile(`(?i)token|secret`).MatchString(content) && path.Ext(name) == ".js" {
 			t.Errorf("%s writes to the browser's storage and knows of tokens", name)
+		}
+	}
+}
+
+// TestDimensions: the search box and the facets have the dimensions of the server, in its order, and a field for each.
+func TestDimensions(t *testing.T) {
+	t.Parallel()
+	grammar := sources(t)["js/lib/grammar.js"]
+	list := regexp.MustCompile(`(?m)^export const dimensions = (\[.*\]);$`).FindStringSubmatch(grammar)
+	var dimensions []string
+	if list == nil || json.Unmarshal([]byte(list[1]), &dimensions) != nil {
+		t.Fatal("grammar.js has no list of dimensions")
+	}
+	if diff := cmp.Diff(event.DimensionNames, dimensions); diff != "" {
+		t.Errorf("(-server +console)\n%s", diff)
+	}
+	for _, d := range dimensions {
+		if !strings.Contains(grammar, "  "+d+`: { api: "`+d+`", `) {
+			t.Errorf("%s is no field of the search box", d)
 		}
 	}
 }
