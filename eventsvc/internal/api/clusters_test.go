@@ -159,10 +159,7 @@ func (m *readModel) sees(verb, namespace string, within bool) []string {
 // shows compares the marks in a text with those that are expected.
 func (m *readModel) shows(what, text string, want []string) {
 	m.t.Helper()
-	got := []string{}
-	for _, mark := range marks.FindAllString(text, -1) {
-		got = append(got, mark)
-	}
+	got := marks.FindAllString(text, -1)
 	slices.Sort(got)
 	if got = slices.Compact(got); !slices.Equal(got, want) {
 		m.t.Fatalf("%s by %s with %+v shows %v, want %v: %s", what, m.client, m.rights, got, want, text)
@@ -315,6 +312,11 @@ func (m *readModel) questions() {
 	}
 	if !slices.ContainsFunc(m.rights, func(r right) bool { return strings.Contains(r.verbs, "list") || r.verbs == "*" }) {
 		return
+	}
+	for _, mark := range marks.FindAllString(string(m.get(queryPath("changes", "at", "2026-03-04T13:00:01Z", "limit", "100")).must(200).body), -1) {
+		if !slices.Contains(want, mark) { // not all that happened is a change
+			m.t.Fatalf("changes by %s with %+v show %s", m.client, m.rights, mark)
+		}
 	}
 	h := m.get(queryPath("histogram", "by", "cluster")).must(200)
 	if total := h.at("total").(float64); int(total) != len(want) {

@@ -243,6 +243,23 @@ func TestClusterRefusals(t *testing.T) {
 	w.as("root", "GET", eventsPath+"/x", "").must(200)
 }
 
+// TestClusterNamespaces: where events can be created only in namespaces that are there, those of another cluster are not.
+func TestClusterNamespaces(t *testing.T) {
+	t.Parallel()
+	w, _ := newPolicyWorld(t, clusterPolicy, func(c *api.Config) { c.Namespaces = []string{"shop"} })
+	w.as("root", "POST", "/apis/events.k8s.io/v1/namespaces/shop/events", marked{"shop", "x", "a", "mark1x"}.body()).must(201)
+	w.config.Namespaces = []string{"mail"}
+	var err error
+	if w.server, err = api.New(w.config); err != nil {
+		t.Fatal(err)
+	}
+	path := "/apis/events.k8s.io/v1/namespaces/shop/events"
+	w.as("a", "POST", path, marked{"shop", "y", "a", "mark2x"}.body()).must(201)
+	got := w.as("b", "POST", path, marked{"shop", "z", "b", "mark3x"}.body()).must(404)
+	absent := w.as("b", "POST", strings.Replace(path, "shop", "none", 1), marked{"none", "z", "b", "mark3x"}.body()).must(404)
+	equal(t, string(got.body), strings.ReplaceAll(string(absent.body), "none", "shop"))
+}
+
 // TestClusterPages: a page that is full says that there may be more, whether what is behind it may be seen or not.
 func TestClusterPages(t *testing.T) {
 	t.Parallel()

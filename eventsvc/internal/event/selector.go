@@ -1,22 +1,22 @@
 package event
 
 import (
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-
-	"tidings.example/eventsvc/internal/policy/pattern"
 )
 
 // Selector is a conjunction of requirements on fields and labels.
 type Selector struct {
 	Fields []FieldRequirement
 	Labels []labels.Requirement
-	// Clusters are those that [ClusterLabel] may name; the name is empty where there is no such label. Nil: any.
-	Clusters pattern.List
+	// Clusters are patterns of [MatchPattern] for what [ClusterLabel] may say, which is nothing where there is no such label.
+	// Nil: anything.
+	Clusters []string
 	// Dropped requires that the server believes the event when it reports what a rule dropped: see [Attributes.WithGap].
 	Dropped bool
 }
@@ -67,7 +67,7 @@ func (s *Selector) Matches(namespace, name string, a Attributes) bool {
 			return false
 		}
 	}
-	if s.Clusters != nil && !s.Clusters.Match(a.Get(ClusterLabel)) {
+	if s.Clusters != nil && !s.matchesCluster(a.Get(ClusterLabel)) {
 		return false
 	}
 	if s.Dropped {
@@ -75,6 +75,10 @@ func (s *Selector) Matches(namespace, name string, a Attributes) bool {
 		return g.Rule != ""
 	}
 	return true
+}
+
+func (s *Selector) matchesCluster(name string) bool {
+	return slices.ContainsFunc(s.Clusters, func(pattern string) bool { return MatchPattern(pattern, name) })
 }
 
 func (r *FieldRequirement) matches(namespace, name string, a Attributes) bool {

@@ -11,8 +11,12 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// maxGaps is how many reports of gaps an answer looks at, which takes a millisecond or two.
-const maxGaps = 256
+// maxGaps is how many reports of gaps an answer looks at, which takes a millisecond or two. It looks at more, up to
+// maxHiddenGaps, if some of them are not for the caller: of a hub with many clusters, the newest may all be of others.
+const (
+	maxGaps       = 256
+	maxHiddenGaps = 16 * maxGaps
+)
 
 // maxDrops is how many reports of what rules dropped an answer looks at: one for each rule and hour.
 const maxDrops = 4096
@@ -24,21 +28,30 @@ const dropHour = time.Hour
 // namespaces, and about clusters, that the caller may look at. It looks at the newest reports that the server
 // believes.
 func (s *Snapshot) FindGaps(ctx context.Context) error {
-	var reported []store.Gap
-	var more bool
-	err := s.reading(func() (err error) {
-		reported, more, err = s.source.Timeline.Gaps(ctx, s.held, maxGaps)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	if more {
-		s.Partly("only the newest %d reports of gaps were looked at, there are more", maxGaps)
+	var seen []store.Gap
+	for most, more := maxGaps, true; more; most *= 4 {
+		var reported []store.Gap
+		err := s.reading(func() (err error) {
+			reported, more, err = s.source.Timeline.Gaps(ctx, s.held, most)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		seen = seen[:0]
+		for _, g := range reported {
+			if s.query.Allows(g.Namespace, g.Cluster) {
+				seen = append(seen, g)
+			}
+		}
+		if more && (len(seen) == len(reported) || len(seen) >= maxGaps || most == maxHiddenGaps) {
+			s.Partly("only the newest %d reports of gaps were looked at, there are more", most)
+			break
+		}
 	}
 	found := map[event.Gap]bool{}
-	for _, g := range reported {
-		if g.Revision <= s.Head.Revision && s.query.Allows(g.Namespace, g.Cluster) && g.From.Before(s.To) && g.To.After(s.From) {
+	for _, g := range seen {
+		if g.Revision <= s.Head.Revision && g.From.Before(s.To) && g.To.After(s.From) {
 			found[g.Gap] = true
 		}
 	}

@@ -194,8 +194,8 @@ func (r reports) Gaps(_ context.Context, _ uint64, most int) ([]store.Gap, bool,
 	return r.gaps[:min(len(r.gaps), most)], len(r.gaps) > most, nil
 }
 
-// TestFindGaps: an answer has each gap of its range once, of the state that it shows. It looks at 256 reports, and
-// says if there are more.
+// TestFindGaps: an answer has each gap of its range once, of the state that it shows. It looks at 256 reports, or at more if
+// some are not for the caller, and says if there are more.
 func TestFindGaps(t *testing.T) {
 	t.Parallel()
 	source := newSource(t, 1)
@@ -211,11 +211,22 @@ func TestFindGaps(t *testing.T) {
 		of(gap(30, 31, "a"), "hidden", 1), of(gap(32, 33, "a"), "shop", source.Revision()+1),
 	}
 	want := []event.Gap{gap(-5, 1, "a"), gap(10, 20, "a"), gap(10, 20, "b"), gap(59, 70, "a")}
-	many := slices.Concat(few, slices.Repeat([]store.Gap{of(gap(10, 20, "a"), "shop", 1)}, 256))
+	own := slices.DeleteFunc(slices.Clone(few), func(g store.Gap) bool { return g.Namespace == "hidden" })
+	repeat := func(namespace string, n int) []store.Gap {
+		return slices.Repeat([]store.Gap{of(gap(10, 20, "a"), namespace, 1)}, n)
+	}
 	for name, c := range map[string]struct {
 		gaps   []store.Gap
+		want   []event.Gap
 		reason string
-	}{"few": {few, ""}, "many": {many, "only the newest 256 reports of gaps were looked at, there are more"}} {
+	}{
+		"few":          {few, want, ""},
+		"many":         {slices.Concat(own, repeat("shop", 256)), want, "only the newest 256 reports of gaps were looked at, there are more"},
+		"with hidden":  {slices.Concat(few, repeat("shop", 256)), want, ""},
+		"many of both": {slices.Concat(few, repeat("shop", 5000)), want, "only the newest 1024 reports of gaps were looked at, there are more"},
+		"behind":       {slices.Concat(repeat("hidden", 4000), few), want, ""},
+		"far behind":   {slices.Concat(repeat("hidden", 5000), few), nil, "only the newest 4096 reports of gaps were looked at, there are more"},
+	} {
 		source.Timeline = reports{source.Timeline, c.gaps}
 		q := everything(t, "")
 		q.Allows = func(namespace, _ string) bool { return namespace == "shop" }
@@ -223,7 +234,7 @@ func TestFindGaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := shot.FindGaps(t.Context()); err != nil || !slices.Equal(shot.Gaps, want) || shot.Describe() != c.reason {
+		if err := shot.FindGaps(t.Context()); err != nil || !slices.Equal(shot.Gaps, c.want) || shot.Describe() != c.reason {
 			t.Errorf("%s: %v, %q, %v", name, shot.Gaps, shot.Describe(), err)
 		}
 	}

@@ -150,18 +150,27 @@ func (r *Resource) write(ctx context.Context, w writer, key store.Key, dryRun bo
 	}
 }
 
+// live decodes the stored event, if there is one. It is hidden if it is of a cluster that the writer must not know.
+func (r *Resource) live(w writer, current *store.Record) (live *eventsv1.Event, hidden bool, err error) {
+	switch {
+	case current == nil:
+		return nil, false, nil
+	case !w.may.Sees(current.Attributes):
+		return nil, true, nil
+	}
+	live, err = r.Codec.Event(current.View())
+	return live, false, err
+}
+
 // decide makes the next version, checks it against the current one, and stores it unless
 // that changes nothing. If it deletes the event, it returns the version to show.
 func (r *Resource) decide(
 	ctx context.Context, w writer, key store.Key, current *store.Record, make change,
 ) (d store.Decision, last *store.Record, err error) {
 	// 1. The stored event. One of another cluster is not there for the writer, and yet no other can be stored in its place.
-	var live *eventsv1.Event
-	hidden := current != nil && !w.may.Sees(current.Attributes)
-	if current != nil && !hidden {
-		if live, err = r.Codec.Event(current.View()); err != nil {
-			return d, nil, err
-		}
+	live, hidden, err := r.live(w, current)
+	if err != nil {
+		return d, nil, err
 	}
 	// 2. The next version, checked against it.
 	next, err := make(live)

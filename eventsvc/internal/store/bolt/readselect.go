@@ -27,7 +27,7 @@ func queryText(q *store.Query, revision uint64) string {
 	for i := range q.Selector.Labels {
 		fmt.Fprintf(&b, " %s", &q.Selector.Labels[i])
 	}
-	fmt.Fprintf(&b, " %q", []string(q.Selector.Clusters))
+	fmt.Fprintf(&b, " %q", q.Selector.Clusters)
 	return b.String()
 }
 

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/policy/pattern"
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
@@ -98,7 +97,7 @@ func alternatives(s *event.Selector) (all [][]Term) {
 }
 
 // clusterTerms returns the terms of clusters, unless some are named by a pattern or by no label.
-func clusterTerms(clusters pattern.List) (ts []Term, ok bool) {
+func clusterTerms(clusters []string) (ts []Term, ok bool) {
 	for _, name := range clusters {
 		if name == "" || strings.HasSuffix(name, "*") {
 			return nil, false
