@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (c *cluster) install(into string, all []runtime.Object, trial bool) {
 		}
 		u := &unstructured.Unstructured{Object: plain}
 		kind := u.GroupVersionKind()
-		if !scheme.Scheme.Recognizes(kind) {
+		if !scheme.Scheme.Recognizes(kind) && kind.Kind != "APIService" {
 			continue // of an operator that is not here
 		}
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
@@ -132,7 +133,7 @@ func (c *cluster) install(into string, all []runtime.Object, trial bool) {
 		}
 		to := dynamic.ResourceInterface(objects.Resource(mapping.Resource))
 		if mapping.Scope.Name() == "namespace" {
-			to = objects.Resource(mapping.Resource).Namespace(into)
+			to = objects.Resource(mapping.Resource).Namespace(cmp.Or(u.GetNamespace(), into))
 		}
 		options := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
 		if trial && kind.Kind != "ServiceAccount" {

@@ -2,6 +2,7 @@ package chart_test
 
 import (
 	"bytes"
+	"encoding/base64"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,6 +17,11 @@ import (
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -78,8 +84,8 @@ func objects(t *testing.T, values map[string]any) []runtime.Object {
 	return all
 }
 
-// foreign are the kinds of others' operators that the chart can make.
-var foreign = []string{"cert-manager.io/v1 Certificate", "monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PrometheusRule"}
+// foreign are the kinds that client-go does not know: of others' operators, and of the aggregation layer.
+var foreign = []string{"cert-manager.io/v1 Certificate", "monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PrometheusRule", "apiregistration.k8s.io/v1 APIService"}
 
 func decode(t *testing.T, name, document string) []runtime.Object {
 	t.Helper()
@@ -237,6 +243,10 @@ func TestSchemaRefuses(t *testing.T) {
 		"rules: [{name: a, drop: true, reason: Killing}]":           "/rules/0",
 		"monitoring: {enabled: 'yes'}":                              "/monitoring/enabled",
 		"tokensvc: {enabled: true, publicURL: 'https://a.example'}": "tokensvc has no clients",
+		"aggregated: {enabled: true, tls: {caBundle: x}}":           "/eventsvc/groupDomain",
+		"{aggregated: {enabled: true}, eventsvc: {groupDomain: a}}": "/aggregated/tls",
+		"aggregated: {advertise: [get, delete]}":                    "/aggregated/advertise",
+		"aggregated: {replicas: 0}":                                 "/aggregated/replicas",
 	} {
 		var values map[string]any
 		if err := yaml.Unmarshal([]byte(text), &values); err != nil {
@@ -322,13 +332,78 @@ func TestRestricted(t *testing.T) {
 					t.Errorf("%s: %s: %s has no memory limit, or writes to its image", name, meta.Name, c.Name)
 				}
 			}
-			if meta.Name != "eventsvc-mirror" && (spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken) {
+			if meta.Name != "eventsvc-mirror" && meta.Name != "eventsvc-aggregate" && (spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken) {
 				t.Errorf("%s: %s: a token for the API server is mounted", name, meta.Name)
 			}
 		}
 		if pods < 2 {
 			t.Errorf("%s: %d pods", name, pods)
 		}
+	}
+}
+
+// TestAggregated: the aggregated API is off by default. On, it is what no cluster is harmed by: behind the cluster's own groups, one
+// pod at least, on different nodes, reached although eventsvc is away, and taken out by one command.
+func TestAggregated(t *testing.T) {
+	t.Parallel()
+	for _, object := range objects(t, nil) {
+		if object.GetObjectKind().GroupVersionKind().Kind == "APIService" {
+			t.Error("the default registers an API")
+		}
+	}
+	values := valueSets(t)["aggregated"]
+	all := objects(t, values)
+	var registered *unstructured.Unstructured
+	for _, object := range all {
+		if u, ok := object.(*unstructured.Unstructured); ok && u.GetKind() == "APIService" {
+			registered = u
+		}
+	}
+	want := map[string]any{
+		"group": "events.example.com", "version": "v1", "groupPriorityMinimum": int64(100), "versionPriority": int64(100),
+		"service":  map[string]any{"name": "eventsvc-aggregate", "namespace": "tidings", "port": int64(443)},
+		"caBundle": base64.StdEncoding.EncodeToString([]byte("-----BEGIN CERTIFICATE-----\n")),
+	}
+	raw, _ := yaml.Marshal(registered.Object["spec"])
+	wanted, _ := yaml.Marshal(want)
+	if string(raw) != string(wanted) || registered.GetName() != "v1.events.example.com" {
+		t.Errorf("%s, want\n%s", raw, wanted)
+	}
+	pods := find[*appsv1.Deployment](t, all, "eventsvc-aggregate").Spec
+	if *pods.Replicas != 2 || pods.Strategy.RollingUpdate.MaxUnavailable.IntValue() != 0 || pods.Template.Spec.Affinity.PodAntiAffinity == nil {
+		t.Errorf("%+v", pods)
+	}
+	if budget := find[*policyv1.PodDisruptionBudget](t, all, "eventsvc-aggregate").Spec; budget.MinAvailable.IntValue() != 1 {
+		t.Errorf("%+v", budget)
+	}
+	service := find[*corev1.Service](t, all, "eventsvc-aggregate").Spec
+	if !service.PublishNotReadyAddresses || service.Ports[0].TargetPort.String() != "https" || pods.Template.Spec.Containers[0].Ports[0].ContainerPort != 10250 {
+		t.Errorf("%+v", service)
+	}
+	if rule := find[*networkingv1.NetworkPolicy](t, all, "eventsvc-aggregate").Spec.Ingress[0]; len(rule.From) > 0 {
+		t.Errorf("the control plane is shut out: %+v", rule)
+	}
+	files, err := render(t, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"kubectl get history -n NAMESPACE", "kubectl delete apiservice v1.events.example.com"} {
+		if notes := files["tidings/templates/NOTES.txt"]; !strings.Contains(notes, "\n  "+text+"\n") {
+			t.Errorf("the notes lack %q:\n%s", text, notes)
+		}
+	}
+	for set, aggregated := range map[string]bool{"aggregated": true, "aggregated-cert-manager": false} {
+		labels := find[*rbacv1.ClusterRole](t, objects(t, valueSets(t)[set]), "tidings-history-view").Labels
+		if got := labels["rbac.authorization.k8s.io/aggregate-to-view"] == "true"; got != aggregated {
+			t.Errorf("%s: %v", set, labels)
+		}
+	}
+	if text := files["tidings/templates/aggregate.yaml"]; strings.Contains(text, "insecureSkipTLSVerify") || strings.Contains(text, "inject-ca-from") {
+		t.Error(text)
+	}
+	files, err = render(t, valueSets(t)["aggregated-cert-manager"])
+	if text := files["tidings/templates/aggregate.yaml"]; err != nil || !strings.Contains(text, "cert-manager.io/inject-ca-from: tidings/eventsvc-aggregate") || strings.Contains(text, "caBundle") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }
 

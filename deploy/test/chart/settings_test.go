@@ -86,6 +86,11 @@ func TestSettings(t *testing.T) {
 			env := environment(t, t.TempDir(), all, copier, copier.Containers[0])
 			run(t, name, env, "this is no pod of a cluster", "eventsvc", copier.Containers[0].Args...)
 		}
+		if values["aggregated"] != nil {
+			proxied := &find[*appsv1.Deployment](t, all, "eventsvc-aggregate").Spec.Template.Spec
+			env := environment(t, t.TempDir(), all, proxied, proxied.Containers[0])
+			run(t, name, env, "/etc/eventsvc-aggregate/tls/tls.crt", "eventsvc", proxied.Containers[0].Args...) // the secret is not here
+		}
 		if values["tokensvc"] != nil {
 			issuer := &find[*appsv1.Deployment](t, all, "tokensvc").Spec.Template.Spec
 			run(t, name, environment(t, t.TempDir(), all, issuer, issuer.Containers[0]), "", "tokensvc", "config", "print")
