@@ -47,8 +47,10 @@ var Gaps = hashText(fnvBasis, []byte{0xfe})
 var drops = hashText(fnvBasis, []byte{0xfd})
 
 // hasTerm reports whether a field has terms. The resourceVersion of the object has none: nearly each event has one of its own,
-// which would be a third of all terms, and who asks for it names the object, too.
-func hasTerm(f event.Field) bool { return f < event.NumFields && f != event.RegardingResourceVersion }
+// which would be a third of all terms, and who asks for it names the object, too. The node has none, as no selector names it.
+func hasTerm(f event.Field) bool {
+	return f < event.NumFields && f != event.RegardingResourceVersion && f != event.Node
+}
 
 // eachTerm calls f with the terms of a version. Empty fields have none.
 func eachTerm(a event.Attributes, f func(Term)) {
