@@ -65,7 +65,7 @@ type serve struct {
 	RulesFile      string          `placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are those of the mirror."`
 	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"The same by namespace and type, behind the rules of the file: dev/*=24h, team-*/*=48h or */Warning=30d. * is any, also at the end of a name."`
 	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
-	MaxBytes       size            `placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB. When events take about half of it, the oldest are removed; the rest is for history and for files that are being rewritten. 0: 8GiB, or 80% of the free space if that is less."`
+	MaxBytes       size            `placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. Of it, 86% or more are for events, and the oldest are removed when they need more. History takes what events leave. 0: 8GiB, or 80% of the free space if that is less."`
 	MaxEvents      int64           `default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
 	CompressAfter  age             `default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 

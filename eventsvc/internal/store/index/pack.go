@@ -12,6 +12,18 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
+// The file is packed when so many keys are not sorted, or the terms of so many versions that are gone are in it, and for an
+// eighth of the events: until then, these take half as much as what is packed.
+const (
+	packLeast = 100_000
+	packShare = 8
+)
+
+// NeedsPack reports whether [Index.Pack] is worth its work, with so many events.
+func (x *Index) NeedsPack(events int64) bool {
+	return max(x.stale.Load(), x.loose.Load()) >= max(packLeast, events/packShare)
+}
+
 // packChunk is about how many keys, or terms, are packed in one transaction.
 const packChunk = 4096
 
