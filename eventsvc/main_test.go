@@ -467,7 +467,7 @@ func TestHealthcheck(t *testing.T) {
 
 func TestPrints(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]string{"version": "eventsvc ", "--help": "healthcheck", "serve --help": "EVENTSVC_DATA_DIR"} {
+	for args, want := range map[string]string{"version": "eventsvc ", "--help": "healthcheck", "serve --help": "--data-dir", "serve --help storage": "EVENTSVC_DATA_DIR"} {
 		var out bytes.Buffer
 		if err := run(t.Context(), strings.Fields(args), &out, os.Stderr, nil); cli.ExitCode(err) != 0 || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v\n%s", args, err, out.String())
