@@ -32,7 +32,7 @@ const synonyms = new Map(Object.entries({
 const stop = new Set("a an and are as at be by can do does for from how i if in is it my much many need not of on or our show that the this to was what when where which who why will with".split(" "));
 
 /** @param {string} text */
-export function words(text) {
+function words(text) {
   return text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((w) => w !== "");
 }
 
