@@ -75,8 +75,8 @@ func Parse(text string) (e *Expr, err error) {
 	switch {
 	case len(text) > MaxBytes:
 		p.failAt(MaxBytes, "the text is longer than %d bytes: shorten it", MaxBytes)
-	case !utf8.ValidString(text) || strings.ContainsRune(text, 0):
-		p.failAt(0, "the text is no UTF-8, or has a NUL")
+	case !utf8.ValidString(text):
+		p.failAt(0, "the text is no UTF-8")
 	}
 	if p.skip(); p.at == len(text) {
 		return nil, nil
