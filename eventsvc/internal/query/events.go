@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
-	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -41,33 +39,17 @@ func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 	return store.TimeQuery{
 		Range:       store.Range{From: s.begin(), To: s.To},
 		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(),
-		Match: s.match(ctx), Pieces: pieces(s.query.Terms.byText),
+		Match: s.match(ctx), Pieces: s.query.Text.pieces(),
 	}
 }
 
-// match returns a function that reports whether a text has the words that are asked for, nil if there are none.
+// match returns a function that reports whether a note has the text, nil if there is none.
 func (s *Snapshot) match(ctx context.Context) func([]byte) (bool, error) {
-	if s.text == nil {
+	if s.query.Text.empty() {
 		return nil
 	}
 	turns := flow.NewTurns(ctx)
-	return func(text []byte) (bool, error) { return s.text.matches(turns, text, &s.text.nothing), turns.Err() }
-}
-
-// wants reports whether an event that a page has come upon is one of the snapshot, and matches what only the whole of it can.
-func (s *Snapshot) wants(turns *flow.Turns, v *store.View, at store.Moment) (bool, error) {
-	if at.Revision > s.Head.Revision || s.mixed == nil {
-		return at.Revision <= s.Head.Revision, nil
-	}
-	note, err := s.source.Note(v)
-	if err != nil {
-		return false, err
-	}
-	d := event.DimensionsOf(v.Namespace, v.Attributes)
-	matches := s.mixed.matches(turns, event.AppendText(nil, note, v.Attributes), &search.Subject{
-		Namespace: v.Namespace, Name: v.Name, Dimensions: &d, Attributes: v.Attributes, Has: s.mixed.has,
-	})
-	return matches, turns.Err()
+	return func(note []byte) (bool, error) { return s.query.Text.Match(turns, note), turns.Err() }
 }
 
 // pages calls visit with events until it returns false or fails, page by page. After each
@@ -76,7 +58,6 @@ func (s *Snapshot) wants(turns *flow.Turns, v *store.View, at store.Moment) (boo
 func (s *Snapshot) pages(
 	ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) (bool, error), between func(Next) (bool, error),
 ) error {
-	turns := flow.NewTurns(ctx)
 	for {
 		var page store.TimePage
 		var failed error
@@ -85,8 +66,7 @@ func (s *Snapshot) pages(
 			q.Revision = s.held
 			page, err = s.source.Timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
 				q.After = at // what has been visited is not visited again
-				var wanted bool
-				if wanted, failed = s.wants(turns, v, at); wanted {
+				if at.Revision <= s.Head.Revision {
 					on, failed = visit(v, at)
 				}
 				return on && failed == nil

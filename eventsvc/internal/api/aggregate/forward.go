@@ -28,6 +28,7 @@ import (
 const (
 	maxQuery   = 8 << 10          // as the event server has it
 	pieceSize  = 32 << 10         // of an answer that is passed on
+	watchPiece = 4 << 10          // the same of a watch, which has it while it waits
 	watchSlack = 10 * time.Second // in which the event server ends a watch whose time is over
 )
 
@@ -195,13 +196,7 @@ func (s *Server) open(ctx context.Context, r *http.Request, q *question) (*http.
 	httpserver.PassTrace(r.Context(), header)
 	resp, err := s.Events.Open(ctx, client.Request{Path: q.path, Query: q.query, Header: header})
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		s.forwarded.WithLabelValues(forwardAway).Inc()
-		s.side.failed(err)
-		httpserver.Annotate(r.Context(), slog.String("refused", err.Error()))
-		return nil, retryAfter(apierrors.NewServiceUnavailable("the event server does not answer, please try again"), 5)
+		return nil, s.away(ctx, err)
 	}
 	code := resp.StatusCode
 	if code == http.StatusUnauthorized || code == http.StatusForbidden || code == http.StatusNotFound && q.verb != verbGet {
@@ -232,19 +227,28 @@ func (s *Server) once(ctx context.Context, c echo.Context, q *question) error {
 	return err
 }
 
-// ofCluster returns a 404 for an event of another cluster. The label never changes.
+// ofCluster returns an error unless an event is one of the cluster; a 404 for those of others. The label never changes.
 func (s *Server) ofCluster(ctx context.Context, q *question) error {
 	var object metav1.PartialObjectMetadata
 	err := s.Events.Metadata().Do(ctx, client.Request{Path: q.path}, &object)
-	switch code := client.Code(err); {
+	switch {
 	case err == nil && object.Labels[event.ClusterLabel] == s.Cluster:
 		return nil
-	case err == nil, code == http.StatusNotFound:
+	case err == nil, client.Code(err) == http.StatusNotFound:
 		return apierrors.NewNotFound(s.Codec.Group.Resource(event.EventsV1), q.spec.ResourceAttributes.Name)
-	case ctx.Err() != nil:
+	}
+	return s.away(ctx, err)
+}
+
+// away is the answer while the event server gives none.
+func (s *Server) away(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return nil // the request itself fails in the same way, and is answered and counted then
+	s.forwarded.WithLabelValues(forwardAway).Inc()
+	s.side.failed(err)
+	httpserver.Annotate(ctx, slog.String("refused", err.Error()))
+	return retryAfter(apierrors.NewServiceUnavailable("the event server does not answer, please try again"), 5)
 }
 
 // passed are the headers of an answer that reach the client.
@@ -266,7 +270,11 @@ func (s *Server) pass(c echo.Context, q *question, body io.Reader, saw func([]by
 	if c.Request().Method == http.MethodHead {
 		return true, nil
 	}
-	w, piece := c.Response().Writer, make([]byte, pieceSize)
+	size := pieceSize
+	if q.verb == verbWatch {
+		size = watchPiece
+	}
+	w, piece := c.Response().Writer, make([]byte, size)
 	for {
 		n, readErr := body.Read(piece)
 		if n > 0 {

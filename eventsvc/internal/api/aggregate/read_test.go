@@ -239,7 +239,12 @@ func TestEventServerFails(t *testing.T) {
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	got := make(chan *http.Request, 2)
+	var fails atomic.Bool
 	w := newWorld(t, func(w http.ResponseWriter, r *http.Request) {
+		if fails.Load() && strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
 		got <- r
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprintf(w, `{"kind":"Event","metadata":{"name":"e","labels":{"tidings.example/cluster":%q}}}`, map[bool]string{true: "here", false: "there"}[strings.HasSuffix(r.URL.Path, "/mine")])
@@ -258,6 +263,9 @@ func TestCluster(t *testing.T) {
 	if first, second := waittest.Within(t, got), waittest.Within(t, got); !strings.Contains(first.Header.Get("Accept"), "PartialObjectMetadata") || second.URL.Path != in+"mine" {
 		t.Error(first, second)
 	}
+	fails.Store(true)
+	w.get(in + "mine").must(503) // whose event it is, is not known
+	fails.Store(false)
 	if st := w.get(in + "theirs").must(404).status(); st.Reason != "NotFound" || strings.Contains(st.Message, "there") && !strings.Contains(st.Message, "theirs") {
 		t.Error(st)
 	}

@@ -34,6 +34,5 @@ func (db *DB) Room(context.Context) error {
 	if db.life.Closed() {
 		return store.ErrClosed
 	}
-	full, _ := db.usage.Full(0)
-	return full
+	return db.usage.Full()
 }

@@ -80,8 +80,9 @@ const (
 // retention there is a place in the log before which everything of that
 // retention is gone. Other rules than before make it begin again.
 func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
-	// A quarter of the room, because the rest is needed to rewrite files.
-	left := int(max(expiryBatch, min(expiryRound, m.Usage.DeletionRoom()/4/deletionBytes)))
+	free, _ := m.Usage.Free() // 0 after an error
+	// A quarter of what is free, because the rest is needed to rewrite files.
+	left := int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
 	by := m.Policy.rules()
 	if by != m.rules {
 		clear(m.expired)
@@ -121,7 +122,8 @@ func (m *Maintenance) expireOldest(ctx context.Context) error {
 		maxEvents = m.Policy.MaxEvents
 	}
 	for {
-		bytes, events := m.Usage.Excess(), m.Usage.Live().Events-maxEvents
+		live := m.Usage.Live()
+		bytes, events := live.Bytes-m.Usage.LiveLimit(), live.Events-maxEvents // too many
 		if bytes <= 0 && events <= 0 {
 			return nil
 		}

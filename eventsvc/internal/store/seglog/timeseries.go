@@ -1,7 +1,6 @@
 package seglog
 
 import (
-	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -10,12 +9,12 @@ import (
 )
 
 // dimensions is how many texts a series has.
-const dimensions = 8
+const dimensions = 7
 
 // appendSeries appends the texts of the series that a record belongs to, which are its
 // [event.DimensionsOf].
 func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
-	var kind, typ, reason, reporter, source, node []byte
+	var kind, typ, reason, reporter, source []byte
 	for f, text := range a.Fields() {
 		switch f {
 		case event.Type:
@@ -28,8 +27,6 @@ func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
 			reporter = text
 		case event.Source:
 			source = text
-		case event.Node:
-			node = text
 		}
 	}
 	if len(reporter) == 0 {
@@ -38,7 +35,7 @@ func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
 	for _, text := range [][]byte{namespace, typ, reason, kind, reporter} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
-	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get), cmp.Or(a.Get(event.NodeLabel), string(node))} {
+	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get)} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
 	return dst
@@ -66,7 +63,7 @@ func seriesTexts(key, value []byte) ([]byte, error) {
 // parseSeries returns the dimensions that appendSeries has encoded.
 func parseSeries(texts []byte) (d event.Dimensions, err error) {
 	rest := string(texts)
-	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster, &d.Owner, &d.Node} {
+	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster, &d.Owner} {
 		n, size := binary.Uvarint(texts[len(texts)-len(rest):])
 		if size <= 0 || n > uint64(len(rest)-size) {
 			return d, fmt.Errorf("series of a segment: %w", boltfile.ErrChecksum)
