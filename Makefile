@@ -37,7 +37,7 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run build manual test test-all race lint vuln cover fuzz bench robustness e2e cluster-faults conformance image up down install release site modules tidy verify
+.PHONY: help run build manual test test-all race lint vuln cover fuzz bench robustness e2e cluster-faults cluster-test conformance image up down install release site modules tidy verify
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -92,6 +92,9 @@ e2e: ## end to end: with binaries started here, then with docker compose
 
 cluster-faults: ## every fault of the profile cluster under load, and failovers that lose commits, as root (FAULTS=short: some)
 	@cd deploy/test && E2E_COMPOSE=1 $(TEST) -timeout 120m -v ./cluster $(if $(filter short,$(FAULTS)),,-faults=all -losses=$(or $(LOSSES),20) -waits=$(or $(WAITS),20))
+
+cluster-test: ## the mirror and the aggregated API beside a whole kube-apiserver (CLUSTER_FLAGS="-run TestAggregate -events=1000000")
+	@cd deploy/test/apiserver && $(TEST) -v . $(CLUSTER_FLAGS)
 
 robustness: ## the long forms of the store's tests (ROBUSTNESS_FLAGS="-compress -run TestFlippedBytes")
 	@cd eventsvc && $(GO) test -v -count=1 -timeout 6h -p 1 ./internal/store/bolt ./internal/store/postgres -long $(ROBUSTNESS_FLAGS)

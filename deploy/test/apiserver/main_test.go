@@ -1,4 +1,5 @@
-// Package apiserver_test runs eventsvc mirror against a real kube-apiserver, on an etcd in this process.
+// Package apiserver_test runs eventsvc mirror and eventsvc aggregate beside a real kube-apiserver, on an etcd in this process, with
+// controllers of kube-controller-manager.
 //
 // It has a module of its own, because the two have hundreds of dependencies. The first build takes about twenty minutes of one
 // core.
@@ -49,7 +50,7 @@ func run(m *testing.M) int {
 	defer func() { _ = os.RemoveAll(dir) }()
 	bin = dir
 	for _, build := range []*exec.Cmd{
-		exec.Command("go", "build", "-o", dir+"/", "k8s.io/kubernetes/cmd/kube-apiserver"),
+		exec.Command("go", "build", "-o", dir+"/", "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl"),
 		exec.Command("go", "build", "-C", "../../../eventsvc", "-o", dir+"/eventsvc", "."),
 	} {
 		if out, err := build.CombinedOutput(); err != nil {
@@ -94,21 +95,27 @@ func freePort(t *testing.T) int {
 // startCluster starts etcd and kube-apiserver.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := &cluster{t: t, dir: t.TempDir()}
+	return (&cluster{t: t, dir: t.TempDir()}).start()
+}
+
+// start starts both, with more flags of kube-apiserver.
+func (c *cluster) start(flags ...string) *cluster {
+	t := c.t
+	t.Helper()
 	store := startEtcd(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
 	accounts := c.file("accounts.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
-	tokens := c.file("tokens.csv", "admin-token,admin,1,system:masters\n")
+	tokens := c.file("tokens.csv", "admin-token,admin,1,system:masters\nanna-token,anna,2\nberta-token,berta,3\ncarl-token,carl,4\n")
 	port := freePort(t)
 	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
-	c.server = start(t, exec.Command(filepath.Join(bin, "kube-apiserver"),
+	c.server = start(t, exec.Command(filepath.Join(bin, "kube-apiserver"), append(flags,
 		"--etcd-servers="+store, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+c.dir,
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+accounts, "--service-account-signing-key-file="+accounts,
-		"--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none", "--v=0"))
+		"--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none", "--v=0")...))
 	c.config = &rest.Config{
 		Host: c.url, BearerToken: "admin-token", QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAFile: filepath.Join(c.dir, "apiserver.crt")},
@@ -223,6 +230,12 @@ const accountNamespace, account = "tidings", "eventsvc-mirror"
 // token returns a token of the mirror's service account.
 func (c *cluster) token(audience string) string {
 	c.t.Helper()
+	return c.tokenOf(account, audience)
+}
+
+// tokenOf returns a token of a service account.
+func (c *cluster) tokenOf(account, audience string) string {
+	c.t.Helper()
 	hour := int64(3600)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &hour}}
 	if audience != "" {
@@ -285,13 +298,13 @@ type history struct {
 
 const audience = "eventsvc"
 
-func startHistory(t *testing.T, c *cluster) *history {
+func startHistory(t *testing.T, c *cluster, args ...string) *history {
 	t.Helper()
 	issuers := c.file("issuers.yaml", fmt.Sprintf("- {issuer: \"https://kubernetes.default.svc\", audiences: [%s], jwksURL: %q, caFile: %q, bearerTokenFile: %q}\n",
 		audience, c.url+"/openid/v1/jwks", filepath.Join(c.dir, "apiserver.crt"), c.file("jwks-token", "admin-token")))
 	h := &history{t: t, url: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), token: c.token(audience)}
-	h.server = start(t, exec.Command(filepath.Join(bin, "eventsvc"), "serve", "--issuers-file="+issuers, "--data-dir="+t.TempDir(),
-		"--listen-http="+strings.TrimPrefix(h.url, "http://"), "--listen-admin=", "--log-level=warn"))
+	h.server = start(t, exec.Command(filepath.Join(bin, "eventsvc"), append([]string{"serve", "--issuers-file=" + issuers, "--data-dir=" + t.TempDir(),
+		"--listen-http=" + strings.TrimPrefix(h.url, "http://"), "--listen-admin=", "--log-level=warn"}, args...)...))
 	h.ready()
 	return h
 }

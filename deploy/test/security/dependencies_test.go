@@ -26,8 +26,8 @@ const programs = `
 
 The modules deploy/tools and deploy/test/logcli pin programs that are built as they are: the linters, and logcli of
 github.com/grafana/loki/v3 (AGPL-3.0), which a test runs against eventsvc. Nothing of them is linked into a service, a client
-or a test. deploy/test/apiserver pins kube-apiserver of k8s.io/kubernetes, which the mirror is tested with, and links etcd of go.etcd.io/etcd
-into that test (both Apache-2.0).
+or a test. deploy/test/apiserver pins kube-apiserver and kubectl of k8s.io/kubernetes, which the mirror and ` + "`eventsvc aggregate`" + ` are tested
+with. It links etcd of go.etcd.io/etcd, and controllers of k8s.io/kubernetes, into that test (all Apache-2.0).
 `
 
 // notUsed is the end of the document.
