@@ -283,6 +283,7 @@ func TestCanI(t *testing.T) {
 	path := writeFile(t, "policy.yaml", "bindings:\n- {role: 'events:read', namespaces: [team-*], subjects: [{clientID: app}, {claim: groups, value: b}]}\n")
 	cluster := writeFile(t, "issuers.yaml", "- {issuer: cluster, audiences: [eventsvc]}") // can be checked outside of it
 	viewer := writeFile(t, "viewer.yaml", "bindings:\n- {role: 'events:read', subjects: [{issuer: cluster, clientID: 'system:serviceaccount:shop:viewer'}]}\n")
+	clustered := writeFile(t, "clusters.yaml", "bindings:\n- {role: 'events:read', clusters: [east, ''], subjects: [{clientID: a}]}\n")
 	for _, c := range []struct {
 		args, want string
 		code       int
@@ -293,6 +294,10 @@ func TestCanI(t *testing.T) {
 		{"list -A --client-id=app --claims=groups --policy-file=" + path, "no: no rule of the policy allows this client to list across all namespaces", 1},
 		{"list -A --scope=events:read --claims=groups --policy-file=" + path, "yes: the token's scope \"events:read\"\n", 0},
 		{"get -n shop --client-id=system:serviceaccount:shop:viewer --token-issuer=cluster --issuer= --issuers-file=" + cluster + " --policy-file=" + viewer, "yes: role \"events:read\", bound in line 2\n", 0},
+		{"get -A --cluster=east --client-id=a --policy-file=" + clustered, "yes: role \"events:read\", bound in line 2, for events of the clusters [\"\" \"east\"]\n", 0},
+		{"get -A --cluster= --client-id=a --policy-file=" + clustered, "yes: ", 0},
+		{"get -A --cluster=west --client-id=a --policy-file=" + clustered, "no: no rule allows this for events of the cluster \"west\", only these do for others: role", 1},
+		{"get -A --client-id=a --policy-file=" + clustered, "yes: role \"events:read\", bound in line 2, for events of the clusters", 0},
 		{"lists", "", 2},
 		{"get --policy-file=/nowhere", "", 2},
 	} {

@@ -29,7 +29,7 @@ type canI struct {
 
 	Issuer      string   `default:"default" help:"The --issuer of the service; empty if it has only an issuers file."`
 	IssuersFile string   `placeholder:"FILE" help:"The other issuers that the service accepts."`
-	Claims      []string `placeholder:"NAME,..." help:"The claims that the service reads."`
+	Claims      []string `placeholder:"NAME" help:"The claims that the service reads."`
 }
 
 // options returns the options of a service with the same settings.

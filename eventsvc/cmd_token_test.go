@@ -12,7 +12,7 @@ import (
 const checkedPolicy = `
 roles:
   - name: reader
-    rules: [{verbs: [get, list], namespaces: [shop]}]
+    rules: [{verbs: [get, list], namespaces: [shop]}, {verbs: [create], namespaces: [mail], clusters: [east]}]
 bindings: [{role: reader, subjects: [{clientID: demo}]}]`
 
 // TestTokenCheck: the command names the rule that refuses a token, and what would be right. It never prints the token, and
@@ -46,6 +46,9 @@ func TestTokenCheck(t *testing.T) {
 		"accepted by policy": {token: good, args: []string{"--verb=list", "-n", "shop"}},
 		"policy":             {token: good, args: []string{"--verb=create", "-n", "shop"}, reason: "not allowed by the policy", details: []string{"create in shop"}},
 		"all namespaces":     {token: good, args: []string{"--verb=list", "-n", "*"}, reason: "not allowed by the policy", details: []string{"list in all namespaces"}},
+		"clusters":           {token: good, details: []string{`create in mail of clusters ["east"]`}},
+		"cluster":            {token: good, args: []string{"--verb=create", "-n", "mail", "--cluster=east"}},
+		"other cluster":      {token: good, args: []string{"--verb=create", "-n", "mail", "--cluster=west"}, reason: "not allowed by the policy", details: []string{`of the cluster "west"`}},
 		"slash":              {token: with("iss", `"`+i.URL+`/"`), reason: "other issuer", details: []string{`wanted: "` + i.URL + `"`, "a slash at the end counts"}},
 		"audience":           {token: with("aud", `"shop"`), reason: "other audience", details: []string{`aud "shop"`, `wanted: "eventsvc"`}},
 		"no audience":        {token: with("aud", ""), reason: "other audience"},

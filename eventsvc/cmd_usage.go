@@ -28,8 +28,8 @@ type usageC struct {
 // Help is the rest of the command's help.
 func (*usageC) Help() string {
 	return `Shows how many events there are, what they take, and how many a second were last written within the past hour: by namespace, by
-type and by reporter, the one that writes most first. The projected age is how old events get before --max-bytes removes
-them, if they go on to arrive as they have. It reads all events. What a rule would save are the events that it would drop, or
+type and by reporter, the one that writes most first. It says how old the oldest event is, and how old events get before
+--max-bytes removes them: if they go on to arrive as they have, and as in the past hour. It reads all events. What a rule would save are the events that it would drop, or
 those that are older than it keeps them.
 
   eventsvc usage
@@ -69,6 +69,9 @@ func (u *usageC) print(out io.Writer, b *usage.Breakdown) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(w, "%d events of %s and history of %s in files of %s, %.2f events/s\n",
 		b.Events, mebibytes(b.LiveBytes), mebibytes(b.HistoryBytes), mebibytes(b.FileBytes), b.PerSecond)
+	if b.Events > 0 {
+		fmt.Fprintf(w, "the oldest event is %s old\n", days(time.Duration(b.OldestAge*float64(time.Second))))
+	}
 	switch age := time.Duration(b.Projected * float64(time.Second)); {
 	case b.Stats.MaxBytes == 0:
 		fmt.Fprintln(w, "no limit of bytes is known, so no age is projected: give --max-bytes")
@@ -79,8 +82,11 @@ func (u *usageC) print(out io.Writer, b *usage.Breakdown) error {
 		if b.Stats.Compressed == 0 {
 			uncompressed = ", if nothing is going to be compressed"
 		}
-		fmt.Fprintf(w, "at the limit of %s: about %d events fit, and are removed when they are about %s old%s\n",
-			mebibytes(b.Stats.MaxBytes), b.Stats.Fits(), days(age), uncompressed)
+		atRate := ""
+		if b.PerSecond > 0 {
+			atRate = "; at the rate of the past hour, those of " + days(b.FitsFor())
+		}
+		fmt.Fprintf(w, "at the limit of %s: about %d events fit, those of %s%s%s\n", mebibytes(b.Stats.MaxBytes), b.Stats.Fits(), days(age), atRate, uncompressed)
 	}
 	for _, table := range []struct {
 		name  string

@@ -33,7 +33,7 @@ func TestUsage(t *testing.T) {
 	at := []string{"--data-dir=" + dir, "--listen-admin=" + strings.TrimPrefix(p.url("--listen-admin"), "http://")}
 	online := decoded[usage.Breakdown](t, command(t, 0, append([]string{"usage", "-o", "json"}, at...)...))
 	if text := command(t, 0, append([]string{"usage"}, at...)...); !strings.Contains(text, "REPORTER") || !strings.Contains(text, "9 events of") ||
-		!strings.Contains(text, "at the limit of 64.0 MiB") {
+		!strings.Contains(text, "at the limit of 64.0 MiB") || !strings.Contains(text, "the oldest event is ") {
 		t.Error(text)
 	}
 	rules := "--rules-file=" + writeFile(t, "rules.yaml", "- {name: noise, where: type=Normal, drop: true}\n- {name: rest, keep: 1h}\n")

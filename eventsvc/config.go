@@ -38,84 +38,102 @@ type settings struct {
 
 // serve holds the settings of the service.
 type serve struct {
-	ListenHTTP  string `default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Serve the API over HTTP here; empty: not at all."`
-	ListenHTTPS string `placeholder:"HOST:PORT" help:"Serve the API over HTTPS here; kubectl sends no token over plain HTTP."`
-	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Serve detailed probes, metrics and, for those who can read the data directory, backups here; empty: not at all."`
-	Profiles    bool   `help:"Serve profiles of the Go runtime below /debug/pprof/ of the admin listener."`
+	ListenHTTP  string `group:"listeners" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Serve the API over HTTP here; empty: not at all."`
+	ListenHTTPS string `group:"listeners" placeholder:"HOST:PORT" help:"Serve the API over HTTPS here; kubectl sends no token over plain HTTP."`
+	ListenAdmin string `group:"listeners" default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"Serve detailed probes, metrics and, for those who can read the data directory, backups here; empty: not at all."`
+	Profiles    bool   `group:"listeners" help:"Serve profiles of the Go runtime below /debug/pprof/ of the admin listener."`
 
-	service.Hosts
+	service.Hosts `group:"listeners"`
 
-	PublicURL      string   `name:"public-url" placeholder:"URL" help:"URL under which clients reach the API; they learn from it where to get tokens (RFC 9728). Default: http:// and --listen-http if that is a loopback address, otherwise they learn nothing."`
-	ResourceScopes []string `placeholder:"SCOPE,..." help:"Scopes that clients are told to ask for. Default: none, so they get those that they are registered for."`
+	PublicURL      string   `group:"listeners" name:"public-url" placeholder:"URL" help:"URL under which clients reach the API; they learn from it where to get tokens (RFC 9728). Default: http:// and --listen-http if that is a loopback address, otherwise they learn nothing."`
+	ResourceScopes []string `group:"listeners" placeholder:"SCOPE" help:"Scopes that clients are told to ask for. Default: none, so they get those that they are registered for."`
 
-	TLSCertFile    string    `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
-	TLSKeyFile     string    `name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
-	TLSSelfSigned  bool      `name:"tls-self-signed" help:"Make and keep a local certificate authority and a certificate under tls/ in the data directory."`
-	TLSHosts       []string  `name:"tls-hosts" default:"localhost,127.0.0.1,::1,eventsvc" placeholder:"NAME,..." help:"Names and addresses in the self-signed certificate."`
-	TLSCAConfigMap configMap `name:"tls-ca-configmap" placeholder:"NAMESPACE/NAME" help:"Write the authority of --tls-self-signed into this ConfigMap of the pod's cluster, which other pods mount, as ca.crt."`
+	TLSCertFile    string    `group:"tls" name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
+	TLSKeyFile     string    `group:"tls" name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
+	TLSSelfSigned  bool      `group:"tls" name:"tls-self-signed" help:"Make and keep a local certificate authority and a certificate under tls/ in the data directory."`
+	TLSHosts       []string  `group:"tls" name:"tls-hosts" default:"localhost,127.0.0.1,::1,eventsvc" placeholder:"NAME" help:"Names and addresses in the self-signed certificate."`
+	TLSCAConfigMap configMap `group:"tls" name:"tls-ca-configmap" placeholder:"NAMESPACE/NAME" help:"Write the authority of --tls-self-signed into this ConfigMap of the pod's cluster, which other pods mount, as ca.crt."`
 
-	Store             string        `default:"bolt" enum:"bolt,postgres" help:"bolt: events are kept in files of the data directory. postgres: in a PostgreSQL database, for several replicas; each reads from a copy in its data directory."`
-	StoreDSN          string        `name:"store-dsn" secret:"" placeholder:"DSN" help:"The PostgreSQL database of --store=postgres."`
-	StoreDSNFile      string        `name:"store-dsn-file" placeholder:"FILE" help:"File that holds the DSN."`
-	StoreMaxStaleness time.Duration `default:"0s" help:"0: reads see every write that was acknowledged by any replica. More: they see the copy as it is, if it is not older than this; the header Age says how old."`
+	Store             string        `group:"storage" default:"bolt" enum:"bolt,postgres" help:"bolt: events are kept in files of the data directory. postgres: in a PostgreSQL database, for several replicas; each reads from a copy in its data directory."`
+	StoreDSN          string        `group:"storage" name:"store-dsn" secret:"" placeholder:"DSN" help:"The PostgreSQL database of --store=postgres."`
+	StoreDSNFile      string        `group:"storage" name:"store-dsn-file" placeholder:"FILE" help:"File that holds the DSN."`
+	StoreMaxStaleness time.Duration `group:"storage" default:"0s" help:"0: reads see every write that was acknowledged by any replica. More: they see the copy as it is, if it is not older than this; the header Age says how old."`
 
-	DataDir   string        `default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
-	Retention time.Duration `default:"168h" help:"How long an event lives after its last change, such as 36h or 30d; 0: for ever."`
+	DataDir   string        `group:"storage" default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
+	Retention time.Duration `group:"retention" default:"168h" help:"How long an event lives after its last change, such as 36h or 30d; 0: for ever."`
 
-	RulesFile      string          `placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are those of the mirror."`
-	RetentionRules []retentionRule `placeholder:"NAMESPACE/TYPE=DURATION,..." help:"The same by namespace and type, behind the rules of the file: dev/*=24h, team-*/*=48h or */Warning=30d. * is any, also at the end of a name."`
-	History        time.Duration   `default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
-	MaxBytes       size            `placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB. When events take about half of it, the oldest are removed; the rest is for history and for files that are being rewritten. 0: 8GiB, or 80% of the free space if that is less."`
-	MaxEvents      int64           `default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
-	CompressAfter  age             `default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
+	RulesFile      string          `group:"retention" placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are those of the mirror."`
+	RetentionRules []retentionRule `group:"retention" placeholder:"NAMESPACE/TYPE=DURATION" help:"The same by namespace and type, behind the rules of the file: dev/*=24h, team-*/*=48h or */Warning=30d. * is any, also at the end of a name."`
+	History        time.Duration   `group:"retention" default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
+	MaxBytes       size            `group:"storage" placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. Of it, 86% or more are for events, and the oldest are removed when they need more. History takes what events leave. 0: 8GiB, or 80% of the free space if that is less."`
+	MaxEvents      int64           `group:"retention" default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
+	CompressAfter  age             `group:"storage" default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 
-	GroupDomain string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
-	EventTypes  []string `default:"Normal,Warning" placeholder:"TYPE,..." help:"Values that the field type may have in events.GROUP-DOMAIN/v1."`
-	Namespaces  []string `placeholder:"NAME,..." help:"Refuse new events in namespaces other than these, the well-known ones, and those that hold events. Default: every namespace exists."`
+	GroupDomain string   `group:"api" default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
+	EventTypes  []string `group:"api" default:"Normal,Warning" placeholder:"TYPE" help:"Values that the field type may have in events.GROUP-DOMAIN/v1."`
+	Namespaces  []string `group:"api" placeholder:"NAME" help:"Refuse new events in namespaces other than these, the well-known ones, and those that hold events. Default: every namespace exists."`
 
-	Issuer            string        `placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: exactly their iss claim. Required unless --issuers-file is set."`
-	JWKSURL           string        `name:"jwks-url" placeholder:"URL" help:"Where the issuer's keys are. Default: from the issuer's metadata (RFC 8414)."`
-	JWKSAllowHTTPHost []string      `name:"jwks-allow-http-host" placeholder:"HOST,..." help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
-	IssuerCAFile      string        `name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the certificates of the issuer and of --basic-token-url are verified with. Default: the system's."`
-	Audience          []string      `placeholder:"AUD,..." help:"Accept only tokens for one of these audiences. Default: any."`
-	MaxTokenLife      time.Duration `default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
-	ClockSkew         time.Duration `default:"5s" help:"How far the issuer's clock may differ."`
-	IssuersFile       string        `placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console, advertise."`
+	Issuer            string        `group:"trust" placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: exactly their iss claim. Required unless --issuers-file is set."`
+	JWKSURL           string        `group:"trust" name:"jwks-url" placeholder:"URL" help:"Where the issuer's keys are. Default: from the issuer's metadata (RFC 8414)."`
+	JWKSAllowHTTPHost []string      `group:"trust" name:"jwks-allow-http-host" placeholder:"HOST" help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
+	IssuerCAFile      string        `group:"trust" name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the certificates of the issuer and of --basic-token-url are verified with. Default: the system's."`
+	Audience          []string      `group:"trust" placeholder:"AUD" help:"Accept only tokens for one of these audiences. Default: any."`
+	MaxTokenLife      time.Duration `group:"trust" default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
+	ClockSkew         time.Duration `group:"trust" default:"5s" help:"How far the issuer's clock may differ."`
+	IssuersFile       string        `group:"trust" placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console, advertise."`
 
-	BasicTokenURL string   `name:"basic-token-url" default:"none" placeholder:"URL" help:"Trade a user and a password (HTTP Basic), as client id and secret, for a token here, for machines that cannot renew one: on /loki, /query/v1 and /mcp only. none: not at all."`
-	TrustedProxy  []string `placeholder:"PREFIX,..." help:"Addresses or CIDR prefixes of proxies whose X-Forwarded-For is believed, for limits of --basic-token-url."`
+	BasicTokenURL string   `group:"trust" name:"basic-token-url" default:"none" placeholder:"URL" help:"Trade a user and a password (HTTP Basic), as client id and secret, for a token here, for machines that cannot renew one: on /loki, /query/v1 and /mcp only. none: not at all."`
+	TrustedProxy  []string `group:"listeners" placeholder:"PREFIX" help:"Addresses or CIDR prefixes of proxies whose X-Forwarded-For is believed, for limits of --basic-token-url."`
 
-	Console         bool   `default:"true" negatable:"" help:"Serve a web page at /console/ that shows events to people; / leads browsers there."`
-	ConsoleTokenURL string `name:"console-token-url" placeholder:"URL" help:"Where the web page asks for tokens with a client id and secret; none: nowhere, tokens are pasted. Default: /oauth2/token of the issuer if it is the only one and a URL, otherwise none."`
+	Console         bool   `group:"api" default:"true" negatable:"" help:"Serve a web page at /console/ that shows events to people; / leads browsers there."`
+	ConsoleTokenURL string `group:"api" name:"console-token-url" placeholder:"URL" help:"Where the web page asks for tokens with a client id and secret; none: nowhere, tokens are pasted. Default: /oauth2/token of the issuer if it is the only one and a URL, otherwise none."`
 
-	MCP bool `name:"mcp" default:"true" negatable:"" help:"Serve tools for agents at /mcp (Model Context Protocol), which only read. A web page may call them if its host is that of --public-url or in --allowed-hosts."`
+	MCP bool `group:"api" name:"mcp" default:"true" negatable:"" help:"Serve tools for agents at /mcp (Model Context Protocol), which only read. A web page may call them if its host is that of --public-url or in --allowed-hosts."`
 
-	PolicyFile       string        `placeholder:"FILE" help:"Who may do what; followed while running. Default: every authenticated client may do everything."`
-	Claims           []string      `placeholder:"NAME,..." help:"Claims of the issuer's tokens that the policy may ask for."`
-	WatchAfterExpiry time.Duration `default:"30m" help:"How long a watch may run on after its token has expired; 0: it ends with the token."`
+	PolicyFile       string        `group:"rights" placeholder:"FILE" help:"Who may do what; followed while running. Default: every authenticated client may do everything."`
+	Claims           []string      `group:"rights" placeholder:"NAME" help:"Claims of the issuer's tokens that the policy may ask for."`
+	WatchAfterExpiry time.Duration `group:"rights" default:"30m" help:"How long a watch may run on after its token has expired; 0: it ends with the token."`
 
-	MaxWatches int `default:"20000" help:"Open watches in all; those of one client may be a quarter."`
+	MaxWatches int `group:"limits" default:"20000" help:"Open watches in all; those of one client may be a quarter."`
 
-	MaxRequests int `default:"1024" help:"Other requests in flight in all; beyond that, only a client without one is served. Those of one client may be a quarter."`
+	MaxRequests int `group:"limits" default:"1024" help:"Other requests in flight in all; beyond that, only a client without one is served. Those of one client may be a quarter."`
 
-	MaxBody size `default:"3MiB" help:"Bytes of a request's body."`
+	MaxBody size `group:"limits" default:"3MiB" help:"Bytes of a request's body."`
 
-	CreateRate          rate `placeholder:"RATE[:BURST]" help:"New events a second in all, and how many at once (default: as many). Default: no limit."`
-	ClientCreateRate    rate `placeholder:"RATE[:BURST]" help:"New events a second of one client. Default: no limit."`
-	NamespaceCreateRate rate `placeholder:"RATE[:BURST]" help:"New events a second in one namespace. Default: no limit."`
+	CreateRate          rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second in all, and how many at once (default: as many). Default: no limit."`
+	ClientCreateRate    rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second of one client. Default: no limit."`
+	NamespaceCreateRate rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second in one namespace. Default: no limit."`
 
-	Audit         string `default:"off" enum:"off,metadata,required" help:"off, or metadata: one JSON line per request, who did what and by which rule. required: the same, and writes are refused with 503 while the file cannot be written."`
-	AuditFile     string `placeholder:"FILE" help:"Where the audit log is. Default: audit.log in the data directory."`
-	AuditMaxBytes size   `default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
+	Audit         string `group:"rights" default:"off" enum:"off,metadata,required" help:"off, or metadata: one JSON line per request, who did what and by which rule. required: the same, and writes are refused with 503 while the file cannot be written."`
+	AuditFile     string `group:"rights" placeholder:"FILE" help:"Where the audit log is. Default: audit.log in the data directory."`
+	AuditMaxBytes size   `group:"rights" default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
 
-	ObservedMetrics int `default:"0" help:"Count what events report in the metric eventsvc_observed_events_total, in at most so many series, for instance 1000; 0: not at all."`
+	ObservedMetrics int `group:"process" default:"0" help:"Count what events report in the metric eventsvc_observed_events_total, in at most so many series, for instance 1000; 0: not at all."`
 
-	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
-	StopTimeout time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`
-	LogFormat   string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
-	LogLevel    string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+	StopDelay   time.Duration `group:"process" default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
+	StopTimeout time.Duration `group:"process" default:"20s" help:"Longest time that a graceful stop may take."`
+	LogFormat   string        `group:"process" default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
+	LogLevel    string        `group:"process" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 
 	proxies []netip.Prefix // of TrustedProxy
+}
+
+// Help is shown above the settings.
+func (*serve) Help() string {
+	return `With the tokens of one issuer, on this machine:
+
+    eventsvc --issuer http://127.0.0.1:9000
+
+For kubectl and other machines, with a certificate and rules of who may do what:
+
+    eventsvc --listen-https :8443 --tls-cert-file tls.crt --tls-key-file tls.key \
+        --issuer https://tokens.example.com --audience eventsvc --policy-file policy.yaml
+
+For 30 days in at most 20 GiB:
+
+    eventsvc --issuer https://tokens.example.com --retention 30d --max-bytes 20GiB --data-dir /var/lib/eventsvc
+
+SIGHUP reads the files of policy, rules and issuers again at once.`
 }
 
 // retentionRule is the retention of events of a namespace, of a type, or of both.

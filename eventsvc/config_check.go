@@ -205,9 +205,14 @@ func (s *serve) checkDatabase() (err error) {
 		return cli.Usagef("--store-max-staleness %s is negative: set a duration such as 10s, or 0 for reads that see every write", s.StoreMaxStaleness)
 	case s.Store != storePostgres && s.StoreMaxStaleness > 0:
 		return cli.Usagef("--store-max-staleness has no effect without --store=postgres: set both or none")
+	case s.MaxBytes > 0 && s.MaxBytes < leastMaxBytes:
+		return cli.Usagef("--max-bytes %d is too small: keep at least %dMiB", s.MaxBytes, leastMaxBytes>>20)
 	}
 	return nil
 }
+
+// leastMaxBytes has room for files that are being rewritten, too.
+const leastMaxBytes = 64 << 20
 
 func (s *serve) checkAudit() error {
 	switch {

@@ -401,6 +401,7 @@ func TestBadValues(t *testing.T) {
 		{[]string{issuer, "--retention-rules=dev/W*r=24h"}, []string{"--retention-rules", "W*r", "last character"}},
 		{[]string{issuer, "--rules-file=/nowhere/rules.yaml"}, []string{"--rules-file", "/nowhere/rules.yaml"}},
 		{[]string{issuer, "--max-bytes=8GB"}, []string{"--max-bytes", "8GiB"}},
+		{[]string{issuer, "--max-bytes=32MiB"}, []string{"--max-bytes", "64MiB"}},
 		{[]string{issuer, "--max-events=-1"}, []string{"--max-events"}},
 		{[]string{issuer, "--max-body=0"}, []string{"--max-body"}},
 		{[]string{issuer, "--max-requests=1"}, []string{"--max-requests"}},
@@ -466,7 +467,7 @@ func TestHealthcheck(t *testing.T) {
 
 func TestPrints(t *testing.T) {
 	t.Parallel()
-	for args, want := range map[string]string{"version": "eventsvc ", "--help": "healthcheck", "serve --help": "EVENTSVC_DATA_DIR"} {
+	for args, want := range map[string]string{"version": "eventsvc ", "--help": "healthcheck", "serve --help": "--data-dir", "serve --help storage": "EVENTSVC_DATA_DIR"} {
 		var out bytes.Buffer
 		if err := run(t.Context(), strings.Fields(args), &out, os.Stderr, nil); cli.ExitCode(err) != 0 || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v\n%s", args, err, out.String())

@@ -65,9 +65,9 @@ func TestQueryCommand(t *testing.T) {
 	}{
 		"":                              {"events", url.Values{}, 142, gap},
 		"reason=BackOff|-n|shop,mail":   {"events", url.Values{"fieldSelector": {"reason=BackOff"}, "namespace": {"shop", "mail"}}, 11, ""},
-		"restarting|back-off":           {"events", url.Values{"text": {"restarting back-off"}}, 11, gap},
-		"restarting failed":             {"events", url.Values{"text": {`"restarting failed"`}}, 11, gap},
-		"failed restarting":             {"events", url.Values{"text": {`"failed restarting"`}}, 0, gap},
+		"restarting|back-off":           {"events", url.Values{"search": {"restarting back-off"}}, 11, gap},
+		"restarting failed":             {"events", url.Values{"search": {`"restarting failed"`}}, 11, gap},
+		"failed restarting":             {"events", url.Values{"search": {`"failed restarting"`}}, 0, gap},
 		"label:tidings.example/cluster": {"events", url.Values{"labelSelector": {"tidings.example/cluster"}}, 12, gap},
 		"--order=oldest|kind=Pod":       {"events", url.Values{"order": {"oldest"}, "fieldSelector": {"kind=Pod"}}, 141, gap},
 		"--group-by=reason,object":      {"groups", url.Values{"by": {"reason,object"}}, 10, gap},

@@ -16,54 +16,54 @@ import (
 // serve has the settings of the service. Flags, environment variables, keys of the config file, defaults and help are all
 // made from it: the flag --some-name is the variable TOKENSVC_SOME_NAME and the key some-name.
 type serve struct {
-	ListenHTTP  string `name:"listen-http" default:"127.0.0.1:9000" help:"Address for plain HTTP; empty: none." placeholder:"HOST:PORT"`
-	ListenHTTPS string `name:"listen-https" help:"Address for HTTPS; needs --tls-cert-file and --tls-key-file." placeholder:"HOST:PORT"`
-	ListenAdmin string `default:"127.0.0.1:9001" help:"Address for probes and metrics; for operators only." placeholder:"HOST:PORT"`
-	Profiles    bool   `help:"Serve profiles of the Go runtime below /debug/pprof/ of --listen-admin."`
+	ListenHTTP  string `group:"listeners" name:"listen-http" default:"127.0.0.1:9000" help:"Address for plain HTTP; empty: none." placeholder:"HOST:PORT"`
+	ListenHTTPS string `group:"listeners" name:"listen-https" help:"Address for HTTPS; needs --tls-cert-file and --tls-key-file." placeholder:"HOST:PORT"`
+	ListenAdmin string `group:"listeners" default:"127.0.0.1:9001" help:"Address for probes and metrics; for operators only." placeholder:"HOST:PORT"`
+	Profiles    bool   `group:"listeners" help:"Serve profiles of the Go runtime below /debug/pprof/ of --listen-admin."`
 
-	service.Hosts
+	service.Hosts `group:"listeners"`
 
-	TLSCertFile string `name:"tls-cert-file" help:"Certificate chain in PEM, read again when it changes." placeholder:"FILE"`
-	TLSKeyFile  string `name:"tls-key-file" help:"Private key of the certificate in PEM." placeholder:"FILE"`
+	TLSCertFile string `group:"tls" name:"tls-cert-file" help:"Certificate chain in PEM, read again when it changes." placeholder:"FILE"`
+	TLSKeyFile  string `group:"tls" name:"tls-key-file" help:"Private key of the certificate in PEM." placeholder:"FILE"`
 
-	PublicURL string `name:"public-url" help:"URL under which clients reach the service; the metadata is made from it (default: http://127.0.0.1 with the port of --listen-http)." placeholder:"URL"`
-	Issuer    string `help:"\"iss\" of the tokens, any string (default: the public URL)." placeholder:"TEXT"`
+	PublicURL string `group:"listeners" name:"public-url" help:"URL under which clients reach the service; the metadata is made from it (default: http://127.0.0.1 with the port of --listen-http)." placeholder:"URL"`
+	Issuer    string `group:"tokens" help:"\"iss\" of the tokens, any string (default: the public URL)." placeholder:"TEXT"`
 
-	TokenLifetime   time.Duration `default:"300s" help:"Lifetime of tokens, in whole seconds."`
-	TokenScopeClaim bool          `help:"Put the scope claim into every token, not only if the request has a scope."`
-	TokenType       string        `help:"\"typ\" in the header of tokens: JWT or at+jwt (RFC 9068); empty: none." enum:",JWT,at+jwt" default:""`
+	TokenLifetime   time.Duration `group:"tokens" default:"300s" help:"Lifetime of tokens, in whole seconds."`
+	TokenScopeClaim bool          `group:"tokens" help:"Put the scope claim into every token, not only if the request has a scope."`
+	TokenType       string        `group:"tokens" help:"\"typ\" in the header of tokens: JWT or at+jwt (RFC 9068); empty: none." enum:",JWT,at+jwt" default:""`
 
-	ClientsFile            string        `help:"Clients in a YAML or JSON file; read again when it changes." placeholder:"FILE"`
-	DatabaseDSN            string        `name:"database-dsn" secret:"" help:"Clients in the table \"clients\" of this PostgreSQL database." placeholder:"DSN"`
-	DatabaseDSNFile        string        `name:"database-dsn-file" help:"File that holds the DSN." placeholder:"FILE"`
-	DatabaseMaxConnections int           `default:"4" help:"Largest number of connections to the database."`
-	DatabaseTimeout        time.Duration `default:"2s" help:"Longest time for one look-up, including the connection."`
+	ClientsFile            string        `group:"clients" help:"Clients in a YAML or JSON file; read again when it changes." placeholder:"FILE"`
+	DatabaseDSN            string        `group:"clients" name:"database-dsn" secret:"" help:"Clients in the table \"clients\" of this PostgreSQL database." placeholder:"DSN"`
+	DatabaseDSNFile        string        `group:"clients" name:"database-dsn-file" help:"File that holds the DSN." placeholder:"FILE"`
+	DatabaseMaxConnections int           `group:"clients" default:"4" help:"Largest number of connections to the database."`
+	DatabaseTimeout        time.Duration `group:"clients" default:"2s" help:"Longest time for one look-up, including the connection."`
 
-	SigningKey  string        `help:"PEM file or directory of PEM files with RSA keys; read again when they change (default: a key made at start, in memory only)." placeholder:"PATH"`
-	KeyID       string        `name:"key-id" enum:"uuid,thumbprint" default:"uuid" help:"Form of \"kid\": a UUID, or the RFC 7638 thumbprint."`
-	KeyRotation time.Duration `default:"0s" help:"Make a new key in memory this often; 0: never."`
-	JwksMaxAge  time.Duration `name:"jwks-max-age" default:"5m" help:"How long verifiers may cache the published keys."`
+	SigningKey  string        `group:"keys" help:"PEM file or directory of PEM files with RSA keys; read again when they change (default: a key made at start, in memory only)." placeholder:"PATH"`
+	KeyID       string        `group:"keys" name:"key-id" enum:"uuid,thumbprint" default:"uuid" help:"Form of \"kid\": a UUID, or the RFC 7638 thumbprint."`
+	KeyRotation time.Duration `group:"keys" default:"0s" help:"Make a new key in memory this often; 0: never."`
+	JwksMaxAge  time.Duration `group:"keys" name:"jwks-max-age" default:"5m" help:"How long verifiers may cache the published keys."`
 
-	ClientSecretBasic  bool          `help:"Accept client_secret_basic besides client_secret_post."`
-	PrivateKeyJWT      bool          `name:"private-key-jwt" help:"Accept assertions that clients sign with keys of their own (private_key_jwt)."`
-	AssertionLifetime  time.Duration `default:"5m" help:"Longest lifetime of assertions that clients sign."`
-	TrustedIssuersFile string        `help:"Issuers whose assertions are accepted; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, subjects." placeholder:"FILE"`
-	JwksAllowHTTPHost  []string      `name:"jwks-allow-http-host" help:"Host whose keys may be fetched over plain HTTP, for --trusted-issuers-file; repeatable." placeholder:"HOST"`
-	CorsOrigin         []string      `help:"Web origin whose pages may ask for tokens; repeatable (default: none)." placeholder:"ORIGIN"`
-	TrustedProxy       []string      `help:"Address or CIDR prefix of a proxy whose X-Forwarded-For is believed; repeatable." placeholder:"PREFIX"`
-	FailureBurst       int           `default:"10" help:"Failed attempts of a client id before further ones have to wait."`
-	FailureRefill      time.Duration `default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
-	FailureQueue       int           `default:"8" help:"Attempts of one client id at the same time; further ones are answered 429."`
+	ClientSecretBasic  bool          `group:"clients" help:"Accept client_secret_basic besides client_secret_post."`
+	PrivateKeyJWT      bool          `group:"assertions" name:"private-key-jwt" help:"Accept assertions that clients sign with keys of their own (private_key_jwt)."`
+	AssertionLifetime  time.Duration `group:"assertions" default:"5m" help:"Longest lifetime of assertions that clients sign."`
+	TrustedIssuersFile string        `group:"assertions" help:"Issuers whose assertions are accepted; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, subjects." placeholder:"FILE"`
+	JwksAllowHTTPHost  []string      `group:"assertions" name:"jwks-allow-http-host" help:"Host whose keys may be fetched over plain HTTP, for --trusted-issuers-file; repeatable." placeholder:"HOST"`
+	CorsOrigin         []string      `group:"listeners" help:"Web origin whose pages may ask for tokens; repeatable (default: none)." placeholder:"ORIGIN"`
+	TrustedProxy       []string      `group:"listeners" help:"Address or CIDR prefix of a proxy whose X-Forwarded-For is believed; repeatable." placeholder:"PREFIX"`
+	FailureBurst       int           `group:"guessing" default:"10" help:"Failed attempts of a client id before further ones have to wait."`
+	FailureRefill      time.Duration `group:"guessing" default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
+	FailureQueue       int           `group:"guessing" default:"8" help:"Attempts of one client id at the same time; further ones are answered 429."`
 
-	LogFormat   string        `enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
-	LogLevel    string        `enum:"debug,info,warn,error" default:"info" help:"Lowest level that is logged."`
-	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
-	StopTimeout time.Duration `default:"10s" help:"Longest time that a graceful stop may take."`
+	LogFormat   string        `group:"process" enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
+	LogLevel    string        `group:"process" enum:"debug,info,warn,error" default:"info" help:"Lowest level that is logged."`
+	StopDelay   time.Duration `group:"process" default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
+	StopTimeout time.Duration `group:"process" default:"10s" help:"Longest time that a graceful stop may take."`
 
 	proxies []netip.Prefix // of TrustedProxy
 }
 
-// Help is shown below the settings.
+// Help is shown above the settings.
 func (*serve) Help() string {
 	return `A clients file, for demonstrations:
 
@@ -228,7 +228,7 @@ type healthcheck struct {
 	Wait        time.Duration `default:"0s" help:"Keep asking for this long."`
 }
 
-// Help is shown below the settings.
+// Help is shown above the settings.
 func (*healthcheck) Help() string {
 	return `In a script that needs the service:
 

@@ -520,7 +520,7 @@ func TestVersionAndHelp(t *testing.T) {
 	if stdout, _, err := command(t, "", "version"); err != nil || !strings.HasPrefix(stdout, "tokensvc ") {
 		t.Errorf("version: %q, %v", stdout, err)
 	}
-	stdout, _, err := command(t, "", "serve", "--help")
+	stdout, _, err := command(t, "", "serve", "--help", "all")
 	if cli.ExitCode(err) != 0 {
 		t.Errorf("help: %v", err)
 	}

@@ -54,12 +54,13 @@ func ExitCode(err error) int {
 func Parse(name, prefix, description string, cli any, args []string, stdout, stderr io.Writer) (*Context, error) {
 	printed := false
 	var file configFile
+	var help helpTopics
 	parser, err := kong.New(cli, kong.Embed(&file), kong.WithBeforeResolve(file.load),
 		kong.Name(name), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { printed = true }),
 		kong.PostBuild(nameVariables(prefix)), kong.PostBuild(nameProgram(name)), kong.ValueFormatter(explain),
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(decodeDuration)),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 120}),
+		kong.Help(help.print), kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 120}),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("settings of %s: %w", name, err)
@@ -68,7 +69,7 @@ func Parse(name, prefix, description string, cli any, args []string, stdout, std
 		_, err := fmt.Fprintln(stdout, strings.Join(complete(parser, args[1:]), "\n"))
 		return nil, errors.Join(ErrHelp, err)
 	}
-	kctx, err := parser.Parse(args)
+	kctx, err := parser.Parse(help.take(parser.Model.Node, args))
 	if printed {
 		return nil, ErrHelp
 	}

@@ -90,6 +90,50 @@ func TestParseHelp(t *testing.T) {
 	}
 }
 
+// TestHelpGroups: the help of a command whose flags are in groups is a page of names, and one for each group.
+func TestHelpGroups(t *testing.T) {
+	var set struct {
+		Serve struct {
+			Listen string   `group:"listeners" default:"127.0.0.1:9000" help:"Listen here."`
+			Names  []string `group:"listeners" placeholder:"NAME" help:"Names of it."`
+			Most   int      `group:"limits" default:"3" help:"So many; 0: no limit."`
+		} `cmd:"" default:"withargs" help:"Serve."`
+		Show struct{} `cmd:"" help:"Show."`
+	}
+	for args, test := range map[string]struct{ has, hasNot []string }{
+		"serve -h":               {[]string{"  listeners   --listen --names", "  limits      --most", "--config-file"}, []string{"Listen here", "Many"}},
+		"serve --help listeners": {[]string{"Listen here", "--names=NAME,..."}, []string{"--most", "--config-file"}},
+		"serve --help limits":    {[]string{"So many; 0: no limit"}, []string{"Listen here"}},
+		"serve -h all":           {[]string{"Listen here", "So many", "--config-file"}, nil},
+		"-h serve":               {[]string{"  listeners   --listen"}, nil},
+		"show -h":                {[]string{"--config-file"}, []string{"in groups"}},
+	} {
+		var out bytes.Buffer
+		if _, err := cli.Parse("demosvc", "DEMOSVC", "", &set, strings.Fields(args), &out, &out); !errors.Is(err, cli.ErrHelp) {
+			t.Errorf("%s: %v\n%s", args, err, out.String())
+		}
+		for _, text := range test.has {
+			if !strings.Contains(out.String(), text) {
+				t.Errorf("%s: no %q in\n%s", args, text, out.String())
+			}
+		}
+		for _, text := range test.hasNot {
+			if strings.Contains(out.String(), text) {
+				t.Errorf("%s: %q in\n%s", args, text, out.String())
+			}
+		}
+	}
+	for args, want := range map[string]string{
+		"serve -h limit": `there is no group "limit" of settings; there are listeners, limits, and all`,
+		"show -h limits": `there is no help about "limits"`,
+	} {
+		var out bytes.Buffer
+		if _, err := cli.Parse("demosvc", "DEMOSVC", "", &set, strings.Fields(args), &out, &out); cli.ExitCode(err) != 2 || !strings.Contains(out.String(), want) {
+			t.Errorf("%s: %v\n%s", args, err, out.String())
+		}
+	}
+}
+
 func TestParseMistakes(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string

@@ -15,7 +15,7 @@ import (
 
 // Hosts are the names under which an admin listener may be asked, as a setting of a service.
 type Hosts struct {
-	AllowedHosts []string `placeholder:"NAME,..." help:"Names that the admin listener may be asked under, besides localhost and IP addresses. Others are refused if it listens on a loopback address, or if this is set."`
+	AllowedHosts []string `placeholder:"NAME" help:"Names that the admin listener may be asked under, besides localhost and IP addresses. Others are refused if it listens on a loopback address, or if this is set."`
 }
 
 // Check returns an error for what is no name of a host.

@@ -49,11 +49,38 @@ func id(n ast.Node) string {
 	return string(b)
 }
 
-// index returns the search index, one entry a line.
+// contents is the page that lists all others.
+const contents = folder + "/README.md"
+
+// answers returns what the list of contents says of each page, by its source.
+func (m *Manual) answers() map[string]string {
+	all := map[string]string{}
+	for _, p := range m.pages {
+		if p.Source != contents {
+			continue
+		}
+		for _, row := range nodes[*table.TableRow](p.root) {
+			for _, link := range nodes[*ast.Link](row.FirstChild()) {
+				file, _, _ := target(p.Source, string(link.Destination))
+				all[file] += " " + p.plain(row.LastChild())
+			}
+		}
+	}
+	return all
+}
+
+// index returns the search index, one entry a line. A page is also found by what the list of contents says of it, and the list
+// itself is not: its lines would be found instead of the pages.
 func (m *Manual) index() ([]byte, error) {
 	var b bytes.Buffer
+	answers := m.answers()
 	for _, p := range m.pages {
-		for _, e := range p.entries() {
+		if p.Source == contents {
+			continue
+		}
+		entries := p.entries()
+		entries[0].Text = strings.TrimSpace(answers[p.Source] + " " + entries[0].Text)
+		for _, e := range entries {
 			line, err := json.Marshal(e)
 			if err != nil {
 				return nil, err

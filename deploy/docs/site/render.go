@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/yuin/goldmark/ast"
@@ -37,7 +38,13 @@ var layout = template.Must(template.New("").Parse(`<!doctype html>
 <a href="{{.Up}}index.html#reference">Reference</a> <a href="{{.Up}}index.html#explanation">Explanation</a></nav>
 <search aria-label="Manual"><label>Search <input type="search" id="search" autocomplete="off"></label>
 <ol id="found" aria-live="polite"></ol></search>
-<main>
+{{if .Sections}}<aside><nav aria-label="On this page"><h2>On this page</h2>
+<ul>{{range .Sections}}<li><a href="#{{.ID}}">{{.Text}}</a></li>
+{{end}}</ul></nav>
+{{if .Beside}}<nav aria-label="{{.Group}}"><details><summary>{{.Group}}</summary>
+<ul>{{range .Beside}}<li>{{if .Here}}<b aria-current="page">{{.Title}}</b>{{else}}<a href="{{.Link}}">{{.Title}}</a>{{end}}</li>
+{{end}}</ul></details></nav>{{end}}</aside>
+{{end}}<main>
 {{.Body}}</main>
 </body>
 </html>
@@ -47,7 +54,50 @@ var layout = template.Must(template.New("").Parse(`<!doctype html>
 type view struct {
 	Title, Up, Icon string
 	Console         bool
+	Sections        []section
+	Group           string // of the page, such as Reference
+	Beside          []neighbour
 	Body            template.HTML
+}
+
+// section is a heading of the second level.
+type section struct{ ID, Text string }
+
+// neighbour is a page of the same group.
+type neighbour struct {
+	Title, Link string
+	Here        bool
+}
+
+// groups are the names of the folders of pages.
+var groups = map[string]string{"tutorials": "Tutorials", "how-to": "How-to guides", "reference": "Reference", "explanation": "Explanation"}
+
+// sections returns the parts of a page. A page that has one part needs no list of them.
+func (p *Page) sections() (all []section) {
+	for _, heading := range nodes[*ast.Heading](p.root) {
+		if heading.Level == 2 {
+			all = append(all, section{id(heading), p.plain(heading)})
+		}
+	}
+	if len(all) < 2 {
+		return nil
+	}
+	return all
+}
+
+// beside returns the pages of the same group by their titles.
+func (m *Manual) beside(p *Page) (all []neighbour) {
+	dir := path.Dir(p.Path)
+	if groups[dir] == "" {
+		return nil
+	}
+	for _, other := range m.pages {
+		if path.Dir(other.Path) == dir {
+			all = append(all, neighbour{other.Title, path.Base(other.Path), other.Path == p.Path})
+		}
+	}
+	slices.SortFunc(all, func(a, b neighbour) int { return strings.Compare(strings.ToLower(a.Title), strings.ToLower(b.Title)) })
+	return all
 }
 
 // Help renders the files that the console serves, by their path in [Console].
@@ -124,7 +174,10 @@ func (m *Manual) page(source *Page, console bool) ([]byte, error) {
 	if err := markdown.Renderer().Render(&body, p.text, p.root); err != nil {
 		return nil, err
 	}
-	v := view{Title: p.Title, Up: up, Icon: "images/" + path.Base(icon), Console: console, Body: template.HTML(scrollable(body.String()))}
+	v := view{
+		Title: p.Title, Up: up, Icon: "images/" + path.Base(icon), Console: console,
+		Sections: p.sections(), Group: groups[path.Dir(p.Path)], Beside: m.beside(p), Body: template.HTML(scrollable(body.String())),
+	}
 	if console {
 		v.Icon = "../icons/" + path.Base(icon)
 	}
@@ -154,6 +207,11 @@ func (m *Manual) relink(p *Page, link *ast.Link, up string) {
 		return
 	}
 	link.Destination = []byte(up + to + anchor)
+	if p.plain(link) == path.Base(file) { // in the repository a link says which file; here readers see titles
+		i := slices.IndexFunc(m.pages, func(other *Page) bool { return other.Source == file })
+		link.RemoveChildren(link)
+		link.AppendChild(link, ast.NewString([]byte(m.pages[i].Title)))
+	}
 }
 
 // remove takes a picture out of the document, with its paragraph if nothing else is there.

@@ -34,14 +34,18 @@ type bench struct {
 type stage struct {
 	name string
 	open func(*bench) error
-	rows []row
+	// close ends what open has started besides the services; it may be nil.
+	close func() error
+	rows  []row
 }
 
 // row is one line of the table.
 type row struct {
 	name string
 	long bool // only in the long form
-	once bool // it changes what it measures, so that it cannot be repeated
+	// peers: it measures another program, and runs only with -peers.
+	peers bool
+	once  bool // it changes what it measures, so that it cannot be repeated
 	// grows: it leaves many events behind. It is repeated only if other
 	// processes were busy, not if the machine was slow.
 	grows bool
@@ -114,6 +118,9 @@ func (b *bench) run(stages []stage) error {
 func (b *bench) runStage(s stage, rows []row) (failed int, err error) {
 	fmt.Fprintf(b.out, "# %s\n", s.name)
 	defer func() {
+		if s.close != nil {
+			err = errors.Join(err, s.close())
+		}
 		if b.up != nil {
 			err = errors.Join(err, b.up.Stop(), os.RemoveAll(b.up.Dir))
 			b.up = nil
@@ -210,7 +217,7 @@ func (b *bench) fresh(namespace string) string {
 // chosen are the rows that the flags ask for.
 func (o *options) chosen(rows []row) (chosen []row) {
 	for _, r := range rows {
-		if (!r.long || o.long) && o.wants(r.name) {
+		if (!r.long || o.long) && (!r.peers || o.peers) && o.wants(r.name) {
 			chosen = append(chosen, r)
 		}
 	}
@@ -248,6 +255,11 @@ func (b *bench) start(more target.Options) error {
 	if err != nil {
 		return fmt.Errorf("directory of the services: %w", err)
 	}
+	return b.startIn(dir, more)
+}
+
+// startIn starts services with the data in a directory.
+func (b *bench) startIn(dir string, more target.Options) (err error) {
 	if more.Hashes, err = b.hashes(); err != nil {
 		return err
 	}

@@ -30,6 +30,14 @@ func TestRowsAreChosenByNameOrGroup(t *testing.T) {
 	if got := b.chosen(rows); len(got) != 2 {
 		t.Errorf("%d rows in the long form, want 2", len(got))
 	}
+	rows = append(rows, row{name: "create/1/peer", peers: true})
+	if got := b.chosen(rows); len(got) != 2 {
+		t.Errorf("%d rows without -peers, want 2", len(got))
+	}
+	b.peers = true
+	if got := b.chosen(rows); len(got) != 3 {
+		t.Errorf("%d rows with -peers, want 3", len(got))
+	}
 }
 
 // TestRowsAreComparedWithTheirFloor checks the remark of a row whose floor has
@@ -178,7 +186,7 @@ func TestRowWaitsForTheMachine(t *testing.T) {
 func TestRowNamesAreDistinct(t *testing.T) {
 	t.Parallel()
 	seen := make(map[string]bool)
-	for _, s := range stages() {
+	for _, s := range (&options{events: millionEvents}).stages() {
 		for _, r := range s.rows {
 			if seen[r.name] {
 				t.Errorf("two rows are called %s", r.name)
@@ -207,6 +215,9 @@ func TestFlags(t *testing.T) {
 		{"-rows=get -profile=" + bin, "", `make bench BENCH_FLAGS="-rows=get"`},
 		{"-rows nothing", "no row of that name", ""},
 		{"-rows select/1000000", "no row of that name in this form", ""},
+		{"-rows logs -peers -events 5000", "", `make bench BENCH_FLAGS="-events=5000 -peers=true -rows=logs"`},
+		{"-rows logs/word/peer", "no row of that name in this form", ""},
+		{"-events 10", "1,000 to 100 million", ""},
 		{"-duration 2h", "at most 1m", ""},
 		{"create", "unexpected argument", ""},
 	} {

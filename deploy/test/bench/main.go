@@ -26,7 +26,8 @@ import (
 // options are the flags.
 type options struct {
 	bin, dir, rows, result, profiles, cgroup string
-	long                                     bool
+	long, peers                              bool
+	events                                   int
 	duration                                 time.Duration
 	tries                                    int
 	typed                                    []string // those that decide what is measured, as given
@@ -67,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	b.speed = meter.Read
-	err = errors.Join(b.run(stages()), meter.Stop())
+	err = errors.Join(b.run(b.stages()), meter.Stop())
 	if len(b.results) > 0 {
 		err = errors.Join(err, b.report())
 	}
@@ -81,6 +82,8 @@ func (o *options) parse(args []string, out io.Writer) error {
 	flags.StringVar(&o.dir, "dir", "", "`directory` for the data, on the disk to measure (default: the system's for temporary files)")
 	flags.StringVar(&o.rows, "rows", "", "comma-separated `names` of rows or of groups of them, such as create,watch/100 (default: all)")
 	flags.BoolVar(&o.long, "long", false, "the long form: rows with a million events, and more samples; about half an hour")
+	flags.BoolVar(&o.peers, "peers", false, "measure a log store beside the rows logs/ too; it is built from its module, which takes a network and some minutes")
+	flags.IntVar(&o.events, "events", millionEvents, "how many `events` the rows logs/ are of")
 	flags.DurationVar(&o.duration, "duration", 0, "how long a row is measured (default 2s, in the long form 10s)")
 	flags.IntVar(&o.tries, "tries", 3, "how often a row is measured at most while other processes disturb it")
 	flags.StringVar(&o.result, "out", "", "`file` for the result (default: RESULTS.md, or none with -rows)")
@@ -89,7 +92,7 @@ func (o *options) parse(args []string, out io.Writer) error {
 	flags.Usage = func() {
 		fmt.Fprintf(out, "bench measures tokensvc and eventsvc. Flags:\n\n")
 		flags.PrintDefaults()
-		fmt.Fprintf(out, "\nRows (* only with -long):\n\n%s", listRows())
+		fmt.Fprintf(out, "\nRows (* only with -long, ** only with -peers):\n\n%s", o.listRows())
 	}
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -98,7 +101,7 @@ func (o *options) parse(args []string, out io.Writer) error {
 		return fmt.Errorf("unexpected argument %q: see -h", flags.Arg(0))
 	}
 	flags.Visit(func(f *flag.Flag) {
-		if f.Name == "rows" || f.Name == "long" || f.Name == "duration" || f.Name == "tries" {
+		if f.Name == "rows" || f.Name == "long" || f.Name == "peers" || f.Name == "events" || f.Name == "duration" || f.Name == "tries" {
 			o.typed = append(o.typed, "-"+f.Name+"="+f.Value.String())
 		}
 	})
@@ -110,6 +113,8 @@ func (o *options) complete() error {
 	switch {
 	case o.duration < 0 || o.duration > time.Minute:
 		return fmt.Errorf("-duration %v: give more than 0 and at most 1m, tokens live for five", o.duration)
+	case o.events < 1000 || o.events > 100*millionEvents:
+		return fmt.Errorf("-events %d: give 1,000 to 100 million", o.events)
 	case o.tries < 1 || o.tries > 10:
 		return fmt.Errorf("-tries %d: give 1 to 10", o.tries)
 	case o.duration == 0 && o.long:
@@ -126,11 +131,11 @@ func (o *options) complete() error {
 // check refuses rows, directories and binaries that are not there.
 func (o *options) check() error {
 	var any bool
-	for _, s := range stages() {
+	for _, s := range o.stages() {
 		any = any || len(o.chosen(s.rows)) > 0
 	}
 	if !any {
-		return fmt.Errorf("-rows %s: no row of that name in this form; there are:\n%s", o.rows, listRows())
+		return fmt.Errorf("-rows %s: no row of that name in this form; there are:\n%s", o.rows, o.listRows())
 	}
 	if _, err := proc.MemoryLimit(o.cgroup); err != nil {
 		return err
@@ -149,17 +154,20 @@ func (o *options) check() error {
 }
 
 // stages are all rows, in the order in which they run.
-func stages() []stage {
-	return []stage{floors(), emptyStage(), readStage(), largeStage(), millionStage(), queryStage(millionEvents), queryStage(3 * millionEvents), listsStage(), mixStage(millionEvents), mixStage(10 * millionEvents), storeStage(), tokenStage(), postgresStage(), guessStage(), timingStage(), assertionStage(), assertionTimingStage(), secureStage(), attackStage(), gapStage()}
+func (o *options) stages() []stage {
+	return []stage{floors(), emptyStage(), readStage(), largeStage(), millionStage(), queryStage(millionEvents), queryStage(3 * millionEvents), logsStage(o.events), listsStage(), mixStage(millionEvents), mixStage(10 * millionEvents), storeStage(), tokenStage(), postgresStage(), guessStage(), timingStage(), assertionStage(), assertionTimingStage(), secureStage(), attackStage(), gapStage()}
 }
 
-func listRows() string {
+func (o *options) listRows() string {
 	var text strings.Builder
-	for _, s := range stages() {
+	for _, s := range o.stages() {
 		for _, r := range s.rows {
 			name := r.name
-			if r.long {
+			switch {
+			case r.long:
 				name += " *"
+			case r.peers:
+				name += " **"
 			}
 			fmt.Fprintf(&text, "  %-28s %s\n", name, r.goal.text)
 		}

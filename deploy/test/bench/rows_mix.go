@@ -107,7 +107,7 @@ func mixPage(m *target.Mix) func(*bench) (*result, error) {
 
 // mixScan is a row of searches for a text that none of the first million events has.
 func mixScan(m *target.Mix) func(*bench) (*result, error) {
-	return mixQuestion(m, "text=nowhere-to-be-found", millionEvents, true)
+	return mixQuestion(m, "search=nowhere-to-be-found", millionEvents, true)
 }
 
 // mixQuestion is a row of a question about the first events, newest first. An answer that must be whole has no next page: a

@@ -49,9 +49,9 @@ func queryStage(events int) stage {
 			return nil
 		},
 		rows: []row{
-			ask("events/text", 300*time.Millisecond, query("events", "text=attempt&limit=100", week), `"items"`),
-			ask("events/rare", 0, query("events", "text="+target.RareWord+"&limit=10", week), target.RareWord),
-			ask("events/no-match", 3*time.Second, query("events", "text=nowhere-to-be-found", week), `"items"`),
+			ask("events/text", 300*time.Millisecond, query("events", "search=attempt&limit=100", week), `"items"`),
+			ask("events/rare", 0, query("events", "search="+target.RareWord+"&limit=10", week), target.RareWord),
+			ask("events/no-match", 3*time.Second, query("events", "search=nowhere-to-be-found", week), `"items"`),
 			ask("histogram/week", 150*time.Millisecond, query("histogram", "by=type", week), `"buckets"`),
 			ask("histogram/day", 30*time.Millisecond, query("histogram", "by=type", day), `"buckets"`),
 			ask("facets/week", 150*time.Millisecond, query("facets", "by=type,reason,kind,namespace,reporter", week), `"facets"`),

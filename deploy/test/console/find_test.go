@@ -80,6 +80,7 @@ func TestSearch(t *testing.T) {
 	b.waitText(".wrong", "has no value")
 	b.key("a", ctrl)
 	b.key("Delete")
+	b.expect("400") // the server says so too
 	show(b, "events?q=reason%3AA%20reason%3AB")
 	b.waitText(".wrong", "cannot be both")
 }
@@ -102,7 +103,7 @@ func TestRange(t *testing.T) {
 	b.clickText(".presets button", "7 days")
 	b.waitText(".range-text", "Last 7 days")
 	b.key("t")
-	b.fill(".absolute input[name=from]", "yesterday")
+	b.fill(".absolute input[name=from]", "someday")
 	b.key("Enter")
 	b.waitText(".absolute .error", "Write it as 2026-03-04 12:00")
 	b.fill(".absolute input[name=from]", "2001-02-03 04:05")
@@ -113,6 +114,15 @@ func TestRange(t *testing.T) {
 	b.fill(".absolute input[name=to]", "now")
 	b.key("Enter")
 	b.waitText(".range-text", "Last 2h")
+	b.key("t")
+	b.expect("400") // it is before history
+	b.fill(".absolute input[name=from]", "2001-02-03 02:00-03:00")
+	b.key("Enter")
+	b.waitText(".range-text", "02:00 – 03:00")
+	b.click(".zone") // and back
+	b.waitText(".zone", "UTC")
+	b.click(".zone")
+	show(b, "overview?from=-2h")
 	b.settled()
 	b.waitText(".readout", "60 occurrences")
 	evaluate[bool](b, `(document.querySelector(".plot").focus(), true)`)
@@ -282,4 +292,103 @@ func TestOwner(t *testing.T) {
 	b.click(`[data-facet="owner:Deployment/web"]`)
 	b.waitText(".count", "2 events")
 	b.waitText(".chip", "Deployment/web")
+}
+
+// TestLanguage: words find reasons, objects and nodes; fields, lists, OR, NOT and parentheses choose in any case; a term that fits
+// nothing says so, with what was probably meant; the server says where a mistake is.
+func TestLanguage(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 50)
+	for i := range 3 {
+		ev := event("default", fmt.Sprintf("mount-%d", i))
+		ev.EventTime, ev.Reason, ev.Type, ev.Note = metav1.NewMicroTime(time.Now().Add(-time.Minute)), "FailedMount", "Warning", "timed out"
+		ev.ReportingController, ev.ReportingInstance, ev.Regarding.Name = "kubelet", fmt.Sprintf("node-%d", i%2), "cassandra-3"
+		s.create(t, ev)
+	}
+	b := openTab(t, s)
+	b.open("/console/#/events?from=-1h")
+	b.signIn(admin)
+	for _, test := range []struct{ text, count string }{
+		{"FailedMount", "3 events"}, {"failedmount", "3 events"}, {"cassandra-3", "3 events"}, {"node-1", "1 event"}, {"node:NODE-0", "2 events"},
+		{"type:warning", "13 events"}, {"type=Warning reason!=FailedMount", "10 events"}, {"reason:failed*", "13 events"}, {"reason:Failed,FailedMount", "13 events"},
+		{"ns:default -kind:job", "53 events"}, {"name:web-1 OR node-1", "6 events"}, {"(name:web-1 OR node-1) NOT type:warning", "5 events"},
+	} {
+		show(b, "events?from=-1h&q="+url.QueryEscape(test.text))
+		b.waitText(".count", test.count)
+	}
+	show(b, "events?from=-1h&q="+url.QueryEscape("reason:FailedMuont"))
+	b.waitText(".message", "reason:FailedMuont fits nothing in this range: probably FailedMount was meant.")
+	b.shot("hint")
+	show(b, "events?from=-1h&q=FailedMuont")
+	b.waitText(".message", "perhaps a mistyped FailedMount")
+	b.expect("400")
+	show(b, "events?from=-1h&q="+url.QueryEscape("a OR"))
+	b.waitText("main", "at character 5: OR has nothing behind it")
+}
+
+// TestKeysOnRows: a key opens no row that is not on the screen, and none of a list that is empty.
+func TestKeysOnRows(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 90)
+	b := openTab(t, s)
+	b.open("/console/#/events?from=-1h")
+	b.signIn(admin)
+	b.waitText(".count", "90 events")
+	b.key("j")
+	evaluate[bool](b, `(document.querySelector(".table").scrollTop = 2000, true)`)
+	b.settled()
+	b.key("Enter") // shows the row first
+	b.wait(`document.querySelector(".table").scrollTop < 100`)
+	b.key("Enter")
+	b.wait(`document.querySelector(".drawer") !== null`)
+	b.key("Escape")
+	show(b, "events?from=-1h&q=nothing-like-it")
+	b.waitText(".message", "No events")
+	b.key("j")
+	b.key("Enter")
+	b.settled()
+	if b.count(".drawer") != 0 {
+		t.Error("a key opened a row of an empty list")
+	}
+}
+
+// TestTakeAway: what is seen is saved as CSV, all pages of it.
+func TestTakeAway(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 30)
+	b := openTab(t, s)
+	b.open("/console/#/events?from=-1h&q=type%3Awarning")
+	b.signIn(admin)
+	b.waitText(".count", "6 events")
+	evaluate[bool](b, `(URL.createObjectURL = (blob) => { blob.text().then((t) => (window.saved = t)); return "#"; }, true)`)
+	b.click(`.tools .menu button`)
+	b.clickText(".take button", "CSV")
+	b.waitText(".said", "events.csv has all of them")
+	b.wait(`window.saved?.split("\r\n").length > 6 || window.saved?.split("\n").length > 6`)
+	if text := evaluate[string](b, `window.saved`); strings.Count(text, "has happened") != 6 || !strings.HasPrefix(text, "observed,type,reason") {
+		t.Errorf("saved: %s", text)
+	}
+}
+
+// TestNodes: on which nodes something failed is one choice, in the facets and in the groups.
+func TestNodes(t *testing.T) {
+	t.Parallel()
+	s, facts := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/events?from=" + stamp(facts.Pulls.Begin) + "&to=" + stamp(facts.Pulls.End) + "&q=reason%3AFailed%20" + facts.Pulls.Registry)
+	b.signIn(admin)
+	for _, node := range facts.Pulls.Nodes {
+		b.waitText(".facets", node)
+		b.wait(`document.querySelector('[data-facet="node:` + node + `"]') !== null`)
+	}
+	if n := b.count(`[data-facet^="node:"]`); n != len(facts.Pulls.Nodes) {
+		t.Errorf("%d nodes in the facet, want %d", n, len(facts.Pulls.Nodes))
+	}
+	show(b, "groups?by=node&from="+stamp(facts.Pulls.Begin)+"&to="+stamp(facts.Pulls.End)+"&q=reason%3AFailed%20"+facts.Pulls.Registry)
+	for _, node := range facts.Pulls.Nodes {
+		b.waitText(`[data-group="`+node+`"]`, node)
+	}
 }

@@ -157,6 +157,10 @@ func TestChanges(t *testing.T) {
 	b.clickText(".choice button", "a day before")
 	b.waitText("table.two", "OOMKilling")
 	b.waitText("table.two .up", "new")
+	b.waitText(".overlay figcaption", "at most")
+	if b.count(".overlay rect") == 0 || b.count(".overlay polyline") != 1 {
+		t.Error("the two windows are not in one plot")
+	}
 	b.shot("compare")
 	b.fill("input[name=at]", "whenever")
 	b.key("Enter")

@@ -18,13 +18,15 @@ const maxExposure = "20"
 func TestUnits(t *testing.T) {
 	t.Parallel()
 	analyze := testenv.Tool(t, "systemd-analyze") // systemd need not be what started the machine
-	for _, name := range []string{"tokensvc", "eventsvc", "eventsvc-mirror"} {
-		text, err := os.ReadFile(filepath.Join(root, "deploy/systemd", name+".service"))
+	for file, name := range map[string]string{
+		"tokensvc.service": "tokensvc.service", "eventsvc.service": "eventsvc.service", "eventsvc-mirror@.service": "eventsvc-mirror@prod.service",
+	} {
+		text, err := os.ReadFile(filepath.Join(root, "deploy/systemd", file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		const installed = "/usr/local/bin/"
-		unit := filepath.Join(t.TempDir(), name+".service")
+		unit := filepath.Join(t.TempDir(), name)
 		here := strings.ReplaceAll(string(text), "ExecStart="+installed, "ExecStart="+bin+"/") // the program has to be there
 		if err := os.WriteFile(unit, []byte(here), 0o600); err != nil {
 			t.Fatal(err)

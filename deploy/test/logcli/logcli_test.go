@@ -39,7 +39,7 @@ func TestCommands(t *testing.T) {
 	s.create(t, "c", "Pulled", "Normal", "Container image pulled again", noon.Add(3*time.Minute))
 	span := []string{"--from=2026-11-20T12:00:00Z", "--to=2026-11-20T12:10:00Z"}
 	with := func(args ...string) []string { return append(args, span...) }
-	pulled := `{"kind":"Pod","level":"info","namespace":"shop","reason":"Pulled","reporter":"kubelet","service_name":"kubelet","type":"Normal"}`
+	pulled := `{"kind":"Pod","level":"info","namespace":"shop","node":"node-1","reason":"Pulled","reporter":"kubelet","service_name":"kubelet","type":"Normal"}`
 	for name, env := range s.ways() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -47,9 +47,9 @@ func TestCommands(t *testing.T) {
 				args []string
 				want string
 			}{
-				{with("labels"), "kind\nlevel\nnamespace\nreason\nreporter\nservice_name\ntype"},
+				{with("labels"), "kind\nlevel\nnamespace\nnode\nreason\nreporter\nservice_name\ntype"},
 				{with("labels", "reason"), "BackOff\nPulled"},
-				{with("series", `{reason="Pulled"}`), `{kind="Pod", level="info", namespace="shop", reason="Pulled", reporter="kubelet", service_name="kubelet", type="Normal"}`},
+				{with("series", `{reason="Pulled"}`), `{kind="Pod", level="info", namespace="shop", node="node-1", reason="Pulled", reporter="kubelet", service_name="kubelet", type="Normal"}`},
 				{with("query", "-o", "raw", `{namespace="shop"}`), "Container image pulled again\nContainer image pulled\nBack-off restarting failed container"},
 				{with("query", "-o", "raw", "--forward", `{namespace="shop"}`), "Back-off restarting failed container\nContainer image pulled\nContainer image pulled again"},
 				{with("query", "-o", "raw", "--batch=2", "--limit=3", `{namespace="shop"} | drop __error__`), "Container image pulled again\nContainer image pulled\nBack-off restarting failed container"},
@@ -66,7 +66,7 @@ func TestCommands(t *testing.T) {
 				{with("volume", "--targetLabels=reason", `{namespace="shop"}`), `[{"metric":{"reason":"Pulled"},"value":[1795176600,"2"]},{"metric":{"reason":"BackOff"},"value":[1795176600,"1"]}]`},
 				{with("volume", "--targetLabels=reason,cluster", `{namespace="shop"}`), `[]`},
 				{with("volume", "--aggregateByLabels", `{namespace="shop"}`), `[{"metric":{"kind":""},"value":[1795176600,"3"]},{"metric":{"level":""},"value":[1795176600,"3"]},` +
-					`{"metric":{"namespace":""},"value":[1795176600,"3"]},{"metric":{"reason":""},"value":[1795176600,"3"]},{"metric":{"reporter":""},"value":[1795176600,"3"]},` +
+					`{"metric":{"namespace":""},"value":[1795176600,"3"]},{"metric":{"node":""},"value":[1795176600,"3"]},{"metric":{"reason":""},"value":[1795176600,"3"]},{"metric":{"reporter":""},"value":[1795176600,"3"]},` +
 					`{"metric":{"service_name":""},"value":[1795176600,"3"]},{"metric":{"type":""},"value":[1795176600,"3"]}]`},
 				{with("volume_range", "--step=5m", "--aggregateByLabels", "--targetLabels=reason", `{namespace="shop"}`), `[{"metric":{"reason":""},"values":[[1795176300,"3"]]}]`},
 				{[]string{"query", "--from=2026-11-20T12:01:00Z", "--to=2026-11-20T12:01:01Z", "--step=250ms", `sum(count_over_time({namespace="shop"}[250ms]))`},

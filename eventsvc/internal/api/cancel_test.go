@@ -57,9 +57,9 @@ func TestCancelledQueries(t *testing.T) {
 		}.Encode()
 	}
 	for name, path := range map[string]string{
-		"events":     queryPath("events", append(week, "text", "nowhere")...),
+		"events":     queryPath("events", append(week, "search", "nowhere")...),
 		"histogram":  queryPath("histogram", week...),
-		"facets":     queryPath("facets", append(week, "text", "nowhere")...),
+		"facets":     queryPath("facets", append(week, "search", "nowhere")...),
 		"groups":     queryPath("groups", append(week, "by", "object")...),
 		"lines":      loki(`{namespace="default"} |= "nowhere"`),
 		"counts":     loki(`sum by (level) (count_over_time({namespace="default"}[1h]))`),

@@ -286,9 +286,9 @@ func (m *readModel) questions() {
 	const whole = "2026-03-04T00:00:00Z"
 	want := m.sees("list", "", true)
 	for what, path := range map[string]string{
-		"events": queryPath("events", "limit", "1000"), "by text": queryPath("events", "text", "about", "limit", "1000"),
+		"events": queryPath("events", "limit", "1000"), "by text": queryPath("events", "search", "about", "limit", "1000"),
 		"of a type": queryPath("events", "fieldSelector", "type=Warning", "limit", "1000"), "facets": queryPath("facets", "by", "reason", "limit", "1000"),
-		"facets by events": queryPath("facets", "by", "kind", "limit", "1000", "text", "about"),
+		"facets by events": queryPath("facets", "by", "kind", "limit", "1000", "search", "about"),
 		"groups":           queryPath("groups", "by", "reporter", "limit", "1000"), "objects": queryPath("groups", "by", "object", "limit", "1000"),
 		"object":      queryPath("object", "uid", "uid", "limit", "1000"),
 		"loki":        "/loki/api/v1/query_range?" + url.Values{"query": {`{type="Warning"}`}, "start": {whole}, "end": {"2026-03-05T00:00:00Z"}, "limit": {"1000"}}.Encode(),
@@ -316,6 +316,12 @@ func (m *readModel) questions() {
 	for _, mark := range marks.FindAllString(string(m.get(queryPath("changes", "at", "2026-03-04T13:00:01Z", "limit", "100")).must(200).body), -1) {
 		if !slices.Contains(want, mark) { // not all that happened is a change
 			m.t.Fatalf("changes by %s with %+v show %s", m.client, m.rights, mark)
+		}
+	}
+	for _, e := range m.events[:5] { // what may have been meant is one of the values that the caller sees
+		hints, _ := json.Marshal(m.get(queryPath("events", "search", "reason="+strings.TrimSuffix(e.mark, "x")+"y")).must(200).at("hints"))
+		if strings.Contains(string(hints), e.mark) && !slices.Contains(want, e.mark) {
+			m.t.Fatalf("hints for %s with %+v: %s", m.client, m.rights, hints)
 		}
 	}
 	h := m.get(queryPath("histogram", "by", "cluster")).must(200)

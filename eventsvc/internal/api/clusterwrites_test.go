@@ -372,7 +372,7 @@ func TestClusterMoved(t *testing.T) {
 	if got := w.as("a", "GET", queryPath("object", "uid", "uid"), "").must(200).at("items").([]any); len(got) != 1 {
 		t.Errorf("%v", got)
 	}
-	for _, path := range []string{queryPath("histogram", "from", "2026-03-04T12:00:00Z"), queryPath("histogram", "from", "2026-03-04T12:00:00Z", "text", "about")} {
+	for _, path := range []string{queryPath("histogram", "from", "2026-03-04T12:00:00Z"), queryPath("histogram", "from", "2026-03-04T12:00:00Z", "search", "about")} {
 		if total := w.as("a", "GET", path, "").must(200).at("total"); total != 2.0 {
 			t.Errorf("%s: %v", path, total)
 		}

@@ -137,7 +137,7 @@ func TestCountedOnce(t *testing.T) {
 			}
 			for path, want := range map[string]int{"facets": c.all, "histogram": c.all} {
 				equal(t, r.do("GET", queryPath(path), "").must(200).at("total"), any(float64(want)))
-				equal(t, r.do("GET", queryPath(path, "text", "found"), "").must(200).at("total"), any(float64(c.exists)))
+				equal(t, r.do("GET", queryPath(path, "search", "found"), "").must(200).at("total"), any(float64(c.exists)))
 			}
 			for by, want := range map[string]int{"reason": c.all, "object": c.exists} {
 				n := 0.0

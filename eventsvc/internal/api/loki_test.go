@@ -91,7 +91,7 @@ func TestLokiStreams(t *testing.T) {
 	categorize := []string{"X-Loki-Response-Encoding-Flags", "categorize-labels"}
 	w.do("GET", "/loki/api/v1/query_range?"+span("query", `{namespace="shop"} |= "Back-off"`), "", categorize...).is(
 		`{"status":"success","data":{"resultType":"streams","encodingFlags":["categorize-labels"],"result":[` +
-			`{"stream":{"kind":"Pod","level":"warning","namespace":"shop","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"},` +
+			`{"stream":{"kind":"Pod","level":"warning","namespace":"shop","node":"node-1","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"},` +
 			`"values":[["1795176060000000000","Back-off restarting failed container",{"structuredMetadata":` +
 			`{"action":"Starting","count":"7","detected_level":"warning","host":"node-1","name":"p-a","uid":"u-a"}}]]}]}}`)
 	w.do("GET", "/loki/api/v1/query_range?"+span("query", `{namespace="shop"} | json | keep kind, metadata_name | kind="Deployment"`), "", categorize...).is(
@@ -99,7 +99,7 @@ func TestLokiStreams(t *testing.T) {
 			`{"stream":{"kind":"Deployment"},"values":[["1795176180001500000","Scaled up to 3",{"parsed":{"metadata_name":"c"}}]]}]}}`)
 	w.do("GET", "/loki/api/v1/query_range?"+span("query", `{namespace="shop"} |= "Back-off"`), "").is(
 		`{"status":"success","data":{"resultType":"streams","result":[` +
-			`{"stream":{"action":"Starting","count":"7","detected_level":"warning","host":"node-1","kind":"Pod","level":"warning","name":"p-a","namespace":"shop",` +
+			`{"stream":{"action":"Starting","count":"7","detected_level":"warning","host":"node-1","kind":"Pod","level":"warning","name":"p-a","namespace":"shop","node":"node-1",` +
 			`"reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning","uid":"u-a"},` +
 			`"values":[["1795176060000000000","Back-off restarting failed container"]]}]}}`)
 	w.do("GET", "/loki/api/v1/query_range?"+span("query", `{namespace="none"}`), "").is(`{"status":"success","data":{"resultType":"streams","result":[]}}`)
@@ -165,7 +165,7 @@ func TestLokiMetrics(t *testing.T) {
 		`max(sum by (namespace) (count_over_time({}[10m])))`:                                         `[{"metric":{},"value":[1795176600,"9"]}]`,
 		`avg(sum by (namespace) (count_over_time({}[10m])))`:                                         `[{"metric":{},"value":[1795176600,"5.5"]}]`,
 		`sum by (name) (count_over_time({kind="Pod"}[10m]))`:                                         `[{"metric":{"name":"p-a"},"value":[1795176600,"1"]},{"metric":{"name":"p-b"},"value":[1795176600,"1"]},{"metric":{"name":"p-d"},"value":[1795176600,"1"]}]`,
-		`count_over_time({cluster="east"}[10m])`:                                                     `[{"metric":{"cluster":"east","kind":"Pod","level":"warning","namespace":"pay","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"},"value":[1795176600,"1"]}]`,
+		`count_over_time({cluster="east"}[10m])`:                                                     `[{"metric":{"cluster":"east","kind":"Pod","level":"warning","namespace":"pay","node":"k1","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"},"value":[1795176600,"1"]}]`,
 		`sum(count_over_time({}[10m])) / sum(count_over_time({level="warning"}[10m]))`:               `[{"metric":{},"value":[1795176600,"1.2222222222222223"]}]`,
 		`sum(count_over_time({} | json | reason_extracted="BackOff" [10m]))`:                         `[{"metric":{},"value":[1795176600,"2"]}]`,
 	} {
@@ -222,13 +222,13 @@ func TestLokiAligned(t *testing.T) {
 func TestLokiNames(t *testing.T) {
 	t.Parallel()
 	w := lokiWorld(t)
-	w.do("GET", "/loki/api/v1/labels?"+span(), "").is(`{"status":"success","data":["cluster","kind","level","namespace","reason","reporter","service_name","type"]}`)
-	w.do("GET", "/loki/api/v1/label?"+span("query", `{namespace="shop"}`), "").is(`{"status":"success","data":["kind","level","namespace","reason","reporter","service_name","type"]}`)
+	w.do("GET", "/loki/api/v1/labels?"+span(), "").is(`{"status":"success","data":["cluster","kind","level","namespace","node","reason","reporter","service_name","type"]}`)
+	w.do("GET", "/loki/api/v1/label?"+span("query", `{namespace="shop"}`), "").is(`{"status":"success","data":["kind","level","namespace","node","reason","reporter","service_name","type"]}`)
 	w.do("GET", "/loki/api/v1/label/kind/values?"+span(), "").is(`{"status":"success","data":["Deployment","Node","Pod"]}`)
 	w.do("GET", "/loki/api/v1/label/kind/values?"+span("query", `{namespace=~"sh.p"}`), "").is(`{"status":"success","data":["Deployment","Pod"]}`)
 	w.do("GET", "/loki/api/v1/label/unknown/values?"+span(), "").is(`{"status":"success","data":[]}`)
 	w.do("GET", "/loki/api/v1/label/kind/values", "").is(`{"status":"success","data":[]}`) // within the last hour
-	pulled := `{"kind":"Pod","level":"info","namespace":"shop","reason":"Pulled","reporter":"kubelet","service_name":"kubelet","type":"Normal"}`
+	pulled := `{"kind":"Pod","level":"info","namespace":"shop","node":"k1","reason":"Pulled","reporter":"kubelet","service_name":"kubelet","type":"Normal"}`
 	w.do("GET", "/loki/api/v1/series?"+span("match[]", `{reason="Pulled"}`), "").is(`{"status":"success","data":[` + pulled + `]}`)
 	w.do("POST", "/loki/api/v1/series", span("match", `{reason="Pulled"}`, "match[]", `{reason="none"}`), "Content-Type", "application/x-www-form-urlencoded").is(
 		`{"status":"success","data":[` + pulled + `]}`)
@@ -238,7 +238,7 @@ func TestLokiNames(t *testing.T) {
 	w.do("GET", "/loki/api/v1/index/volume_range?"+span("query", `{namespace="pay"}`, "step", "5m"), "").is(
 		`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"namespace":"pay"},"values":[[1795176300,"2"]]}]}}`)
 	w.do("GET", "/loki/api/v1/detected_labels?"+span("query", `{namespace="shop"}`), "").is(
-		`{"detectedLabels":[{"label":"kind","cardinality":2},{"label":"level","cardinality":2},{"label":"namespace","cardinality":1},{"label":"reason","cardinality":3},` +
+		`{"detectedLabels":[{"label":"kind","cardinality":2},{"label":"level","cardinality":2},{"label":"namespace","cardinality":1},{"label":"node","cardinality":2},{"label":"reason","cardinality":3},` +
 			`{"label":"reporter","cardinality":1},{"label":"service_name","cardinality":1},{"label":"type","cardinality":2}]}`)
 	fields := string(w.do("GET", "/loki/api/v1/detected_fields?"+span("query", `{namespace="shop"}`), "").must(200).body)
 	for _, want := range []string{
@@ -264,11 +264,11 @@ func TestLokiVolumes(t *testing.T) {
 	for _, c := range []struct {
 		query, target, by, want string
 	}{
-		{`{}`, "", "series", `{"kind":"Pod","level":"warning","namespace":"shop","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"} 7, ` +
-			`{"cluster":"east","kind":"Pod","level":"warning","namespace":"pay","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"} 1, ` +
-			`{"kind":"Deployment","level":"info","namespace":"shop","reason":"ScalingReplicaSet","reporter":"kubelet","service_name":"kubelet","type":"Normal"} 1, ` +
-			`{"kind":"Node","level":"warning","namespace":"pay","reason":"NodeNotReady","reporter":"kubelet","service_name":"kubelet","type":"Warning"} 1, ` +
-			`{"kind":"Pod","level":"info","namespace":"shop","reason":"Pulled","reporter":"kubelet","service_name":"kubelet","type":"Normal"} 1`},
+		{`{}`, "", "series", `{"kind":"Pod","level":"warning","namespace":"shop","node":"node-1","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"} 7, ` +
+			`{"cluster":"east","kind":"Pod","level":"warning","namespace":"pay","node":"k1","reason":"BackOff","reporter":"kubelet","service_name":"kubelet","type":"Warning"} 1, ` +
+			`{"kind":"Deployment","level":"info","namespace":"shop","node":"k1","reason":"ScalingReplicaSet","reporter":"kubelet","service_name":"kubelet","type":"Normal"} 1, ` +
+			`{"kind":"Node","level":"warning","namespace":"pay","node":"p-e","reason":"NodeNotReady","reporter":"kubelet","service_name":"kubelet","type":"Warning"} 1, ` +
+			`{"kind":"Pod","level":"info","namespace":"shop","node":"k1","reason":"Pulled","reporter":"kubelet","service_name":"kubelet","type":"Normal"} 1`},
 		{`{namespace="pay"}`, "", "", `{"namespace":"pay"} 2`},
 		{`{namespace="pay", kind!=""}`, "", "series", `{"kind":"Node","namespace":"pay"} 1, {"kind":"Pod","namespace":"pay"} 1`},
 		// only streams that have all the labels
@@ -282,7 +282,7 @@ func TestLokiVolumes(t *testing.T) {
 		{`{namespace="pay"}`, "kind,cluster", "labels", `{"cluster":""} 1, {"kind":""} 1`},
 		{`{namespace="shop"}`, "kind", "labels", `{"kind":""} 9`},
 		{`{namespace="shop"}`, "unknown", "labels", ``},
-		{`{namespace="pay"}`, "", "labels", `{"kind":""} 2, {"level":""} 2, {"namespace":""} 2, {"reason":""} 2, {"reporter":""} 2, {"service_name":""} 2, {"type":""} 2, {"cluster":""} 1`},
+		{`{namespace="pay"}`, "", "labels", `{"kind":""} 2, {"level":""} 2, {"namespace":""} 2, {"node":""} 2, {"reason":""} 2, {"reporter":""} 2, {"service_name":""} 2, {"type":""} 2, {"cluster":""} 1`},
 	} {
 		for _, path := range []string{"volume", "volume_range"} {
 			var a struct {

@@ -35,7 +35,7 @@ func TestMCPGolden(t *testing.T) {
 	for name, c := range map[string][2]string{
 		"overview": {"events_overview", `{}`}, "overview-warnings": {"events_overview", `{"warnings_only":true,"namespace":"shop","from":"-30m"}`},
 		"changes": {"events_changes", `{"from":"-10m","to":"2026-03-04T13:00:00Z","cluster":null}`},
-		"search":  {"events_search", `{"text":"failed \"back-OFF\"","limit":3,"kind":"Po*"}`}, "search-none": {"events_search", `{"reason":"None"}`},
+		"search":  {"events_search", `{"search":"failed \"back-OFF\"","limit":3,"kind":"Po*"}`}, "search-none": {"events_search", `{"reason":"None"}`},
 		"groups": {"events_groups", `{"by":"namespace, object","limit":2,"warnings_only":true}`}, "groups-reason": {"events_groups", `{"cluster":"east"}`},
 		"object": {"events_object", `{"kind":"Pod","name":"p-shop","limit":2,"detail":"full"}`}, "object-uid": {"events_object", `{"uid":"uid-build"}`},
 	} {
@@ -122,7 +122,7 @@ func TestMCPMistakes(t *testing.T) {
 		{"events_object", `{}`, "argument uid: is missing"}, {"events_object", `{"kind":"Pod","name":"p-*"}`, "argument name: * is no pattern here"},
 		{"events_groups", `{"by":"colour"}`, `argument by: "colour" is no dimension here`},
 		{"events_groups", `{"cursor":"x"}`, "argument cursor: is none that this service has given"},
-		{"events_search", `{"text":"\"x"}`, "argument text: has a quotation mark without a second one"},
+		{"events_search", `{"search":"\"x"}`, "argument search: at character 1: the quotation mark has no second one"},
 		{"events_search", `{"kind":"` + strings.Repeat("*", 17) + `"}`, "argument kind, name, reason, type or cluster: "},
 		{"events_search", `{"` + strings.Repeat("x", 9000) + `":1}`, "…\" +8900 characters: there is none of this name"},
 		{"events_search", "{\"a\\u202eb\":1}", `argument "a\u202eb": `},
@@ -353,7 +353,7 @@ func (w *world) equalSearch(r *rand.Rand, arguments map[string]any, query string
 		}
 	}
 	if r.IntN(3) == 0 {
-		arguments["text"], query = "note 3", query+"&text=note%203"
+		arguments["search"], query = "note 3", query+"&search=note%203"
 	}
 	path := "events?" + query + "&fieldSelector=" + strings.Join(terms, ",")
 	for {

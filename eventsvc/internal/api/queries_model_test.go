@@ -307,8 +307,28 @@ func (v *version) dimension(name string) string {
 		return cmp.Or(v.ReportingController, v.DeprecatedSource.Component)
 	case "cluster":
 		return v.Labels["tidings.example/cluster"]
+	case "node":
+		return v.node()
 	}
 	return strings.Join([]string{v.Regarding.Kind, v.Regarding.Namespace, v.Regarding.Name, string(v.Regarding.UID)}, "|")
+}
+
+// node is the node that an event says it happened on.
+func (v *version) node() string {
+	switch {
+	case v.Regarding.Kind == "Node":
+		return v.Regarding.Name
+	case v.DeprecatedSource.Host != "":
+		return v.DeprecatedSource.Host
+	case v.ReportingController == "kubelet":
+		return v.ReportingInstance
+	}
+	return ""
+}
+
+// has reports whether an event has a word in one of the texts in which words are searched, in any case.
+func (v *version) has(word string) bool {
+	return folds(v.Note, word) || folds(v.Reason, word) || folds(v.Regarding.Name, word) || folds(v.node(), word)
 }
 
 // question is a random query: as parameters, and as what they mean.
@@ -381,8 +401,18 @@ func (h *history) condition() condition {
 		condition{field: "regarding.name=p1", records: true, means: func(v *version) bool { return v.Regarding.Name == "p1" }},
 		condition{field: "regarding.uid!=u1", records: true, means: func(v *version) bool { return v.Regarding.UID != "u1" }},
 		condition{field: "metadata.name=e3", records: true, means: func(v *version) bool { return v.Name == "e3" }},
-		condition{text: `"` + strings.ToUpper(word) + `"`, records: true, means: func(v *version) bool { return folds(v.Note, word) }},
-		condition{text: "FAILED back", records: true, means: func(v *version) bool { return folds(v.Note, "failed") && folds(v.Note, "back") }},
+		condition{text: `"` + strings.ToUpper(word) + `"`, records: true, means: func(v *version) bool { return v.has(word) }},
+		condition{text: "FAILED back", records: true, means: func(v *version) bool { return v.has("failed") && v.has("back") }},
+		condition{text: "note:failed -note:image", records: true, means: func(v *version) bool { return folds(v.Note, "failed") && !folds(v.Note, "image") }},
+		condition{text: "type:warning", means: is("type", "Warning")},
+		condition{text: "NOT (reason:back* OR kind:node)", means: func(v *version) bool { return v.Reason != "BackOff" && v.Regarding.Kind != "Node" }},
+		condition{text: "ns:shop,build node!=p1", means: func(v *version) bool {
+			return (v.Namespace == "shop" || v.Namespace == "build") && v.node() != "p1"
+		}},
+		condition{text: "(" + reason + " OR name:p2) -label:app=a", records: true, means: func(v *version) bool {
+			return (v.has(reason) || v.Regarding.Name == "p2") && v.Labels["app"] != "a"
+		}},
+		condition{text: "p1 object:Pod/p*", records: true, means: func(v *version) bool { return v.has("p1") && v.Regarding.Kind == "Pod" }},
 	)
 }
 
@@ -402,7 +432,7 @@ func (h *history) question() *question {
 	}
 	for range r.IntN(3) {
 		c := h.condition()
-		if c.text != "" && q.Has("text") {
+		if c.text != "" && q.Has("search") {
 			continue
 		}
 		join := func(name, text string) {
@@ -415,7 +445,7 @@ func (h *history) question() *question {
 		}
 		join("fieldSelector", c.field)
 		join("labelSelector", c.label)
-		join("text", c.text)
+		join("search", c.text)
 		q.terms = append(q.terms, c.means)
 		q.records = q.records || c.records
 	}
@@ -489,7 +519,7 @@ func (h *history) by(most int, of ...string) []string {
 	return of[:1+h.r.IntN(most)]
 }
 
-var modelDimensions = []string{"type", "reason", "kind", "namespace", "reporter", "cluster"}
+var modelDimensions = []string{"type", "reason", "kind", "namespace", "reporter", "cluster", "node"}
 
 // TestQueriesModel: every answer is what the naive model says, over random events,
 // updates of series, deletions, imports of what was exported before, observations out of
@@ -706,6 +736,13 @@ func (h *history) checkGroups(q *question) {
 		for _, d := range by {
 			values = append(values, v.dimension(d))
 		}
+		for _, d := range []string{"namespace", "cluster"} { // by which objects without a UID are told apart
+			if slices.Contains(by, d) || byObject && v.Regarding.UID == "" {
+				values = append(values, v.dimension(d))
+			} else {
+				values = append(values, "")
+			}
+		}
 		return strings.Join(values, "|")
 	}
 	all := map[string]*group{}
@@ -751,6 +788,10 @@ func (h *history) checkGroups(q *question) {
 					continue
 				}
 				values = append(values, field(item, "by."+d).(string))
+			}
+			for _, d := range []string{"namespace", "cluster"} {
+				value, _ := field(item, "by."+d).(string)
+				values = append(values, value)
 			}
 			key := strings.Join(values, "|")
 			got = append(got, fmt.Sprint(key, " ", field(item, "count"), field(item, "first"), field(item, "last")))

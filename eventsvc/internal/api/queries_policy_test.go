@@ -36,10 +36,10 @@ func (w *world) mark(namespace string) {
 func queryKinds() map[string]string {
 	return map[string]string{
 		"events":            queryPath("events"),
-		"events by text":    queryPath("events", "text", "hello", "order", "oldest"),
+		"events by text":    queryPath("events", "search", "hello", "order", "oldest"),
 		"events by reason":  queryPath("events", "fieldSelector", "type=Warning"),
 		"histogram":         queryPath("histogram", "by", "reason,cluster,kind"),
-		"histogram by text": queryPath("histogram", "by", "namespace,reporter", "text", "hello"),
+		"histogram by text": queryPath("histogram", "by", "namespace,reporter", "search", "hello"),
 		"facets":            queryPath("facets"),
 		"facets by field":   queryPath("facets", "fieldSelector", "regarding.uid=uid"),
 		"groups":            queryPath("groups", "by", "reason,reporter"),

@@ -63,7 +63,7 @@ func storyWorld(t *testing.T, changes ...func(*api.Config)) *world {
 // questions are one of each kind, with all that they can be asked.
 func questions() map[string]string {
 	return map[string]string{
-		"events":     queryPath("events", "limit", "3", "text", `failed "back-OFF"`),
+		"events":     queryPath("events", "limit", "3", "search", `failed "back-OFF"`),
 		"events-csv": queryPath("events", "from", "-30m", "order", "oldest"),
 		"histogram":  queryPath("histogram", "by", "type,reason", "step", "20m"),
 		"facets":     queryPath("facets", "limit", "2"),
@@ -133,24 +133,25 @@ func TestQueryMistakes(t *testing.T) {
 		{queryPath("events", "namespace", "Bad_Name"), "namespace", "is no name of a namespace"},
 		{queryPath("events", "namespace", ""), "namespace", "is no name of a namespace"},
 		{queryPath("events", "namespace", "shop", "namespace", "shop*"), "namespace", "is no name of a namespace"},
-		{queryPath("events", "fieldSelector", "colour=red"), "fieldSelector", `there is no field "colour": there are type, reason, kind, namespace, reporter, cluster, owner, metadata.name`},
+		{queryPath("events", "fieldSelector", "colour=red"), "fieldSelector", `there is no field "colour": there are type, reason, kind, namespace, reporter, cluster, owner, node, metadata.name`},
 		{queryPath("events", "fieldSelector", "reason"), "fieldSelector", "invalid selector"},
 		{queryPath("events", "labelSelector", "a in ("), "labelSelector", "unable to parse"},
-		{queryPath("events", "text", strings.Repeat("x", 257)), "text", "has 257 bytes: at most 256"},
-		{queryPath("events", "text", strings.Repeat("x ", 17)), "text", "has 17 words and phrases: at most 16"},
-		{queryPath("events", "text", `"back off`), "text", "close the phrase"},
-		{queryPath("events", "text", `""`), "text", "empty phrase"},
-		{queryPath("events", "text", "\xff"), "text", "is no UTF-8"},
+		{queryPath("events", "search", strings.Repeat("x", 1025)), "search", "at character 1025: the text is longer than 1024 bytes"},
+		{queryPath("events", "search", strings.Repeat("x ", 65)), "search", "there are more than 64 words and values"},
+		{queryPath("events", "search", "type:warning (a OR"), "search", "at character 19: OR has nothing behind it"},
+		{queryPath("events", "search", `"back off`), "search", "close the phrase"},
+		{queryPath("events", "search", `""`), "search", "the phrase is empty"},
+		{queryPath("events", "search", "\xff"), "search", "is no UTF-8"},
 		{queryPath("events", "order", "count"), "order", "there are newest, oldest"},
 		{queryPath("groups", "by", "type", "order", "best"), "order", "there are count, newest, oldest"},
 		{queryPath("events", "limit", "0"), "limit", "is no number from 1 to 1000"},
 		{queryPath("changes", "limit", "101"), "limit", "is no number from 1 to 100"},
 		{queryPath("facets", "limit", "x"), "limit", "is no number from 1 to 1000"},
 		{queryPath("events", "revision", "abc"), "revision", "leave it out for the newest state"},
-		{queryPath("groups"), "by", "is missing: name what to group by, of type, reason, kind, namespace, reporter, cluster, owner, object"},
+		{queryPath("groups"), "by", "is missing: name what to group by, of type, reason, kind, namespace, reporter, cluster, owner, node, object"},
 		{queryPath("groups", "by", "colour"), "by", "is no dimension here: there are type,"},
 		{queryPath("groups", "by", "type,type"), "by", "is there twice"},
-		{queryPath("histogram", "by", "object"), "by", "is no dimension here: there are type, reason, kind, namespace, reporter, cluster, owner"},
+		{queryPath("histogram", "by", "object"), "by", "is no dimension here: there are type, reason, kind, namespace, reporter, cluster, owner, node"},
 		{queryPath("histogram", "by", "type,reason,kind,namespace"), "by", "at most 3"},
 		{queryPath("histogram", "step", "1.5h"), "step", "is no duration"},
 		{queryPath("histogram", "from", "-30d", "step", "1s"), "step", "at most 11000 are answered: use "},
@@ -177,7 +178,7 @@ func TestQueryMistakes(t *testing.T) {
 	w.do("GET", "/query/v1/events?from=%zz", "").must(400)
 	w.do("GET", queryPath("events", "revision", "999999"), "").must(http.StatusGatewayTimeout) // as in lists
 	w.do("GET", queryPath("events", "labelSelector", strings.Repeat("a=b,", 300)+"a=b"), "").must(400)
-	w.do("GET", queryPath("events", "text", strings.Repeat("x", 9000)), "").must(400)
+	w.do("GET", queryPath("events", "search", strings.Repeat("x", 9000)), "").must(400)
 }
 
 // TestQueryRouting: methods, media types, and paths that are not there.
@@ -532,7 +533,7 @@ func FuzzQuery(f *testing.F) {
 		f.Add(strings.TrimSuffix(name, "-csv"), path[strings.Index(path, "?")+1:])
 	}
 	f.Add("events", "limit=1&from=2026-01-01T00:00:00Z&continue="+place)
-	f.Add("groups", "by=object&fieldSelector=reason%3DX,kind!%3D&labelSelector=!a,b+in+(c)&text=%22a%20b%22+c&order=oldest")
+	f.Add("groups", "by=object&fieldSelector=reason%3DX,kind!%3D&labelSelector=!a,b+in+(c)&search=%22a%20b%22+c&order=oldest")
 	f.Add("histogram", "from=0001-01-01T00:00:00Z&to=9999-12-31T23:59:59Z")
 	f.Add("histogram", "from=-200d&to=%2B100w&step=28d&by=cluster")
 	f.Add("changes", "at=now&window=31d&kind=Pod&name=p1")

@@ -138,6 +138,7 @@ func findField(rec *store.View, value []byte, wanted int) ([]byte, error) {
 
 // Numbers of protobuf fields of an event, and of those in it.
 const (
+	fieldInstance  = 5
 	fieldSource    = 12
 	fieldRegarding = 8
 )
@@ -148,21 +149,15 @@ func Selectable(value []byte) (namespace, name []byte, fields [event.NumFields][
 	if len(value) == 0 || value[0] != storedFormat {
 		return nil, nil, fields, false
 	}
-	var source []byte
+	var source, host, instance []byte
 	ok = eachField(value[1:], func(number int, payload []byte) bool {
 		switch number {
 		case memberMetadata + 1:
-			return eachField(payload, func(number int, payload []byte) bool {
-				switch number {
-				case 1:
-					name = payload
-				case 3:
-					namespace = payload
-				}
-				return true
-			})
+			return pick(payload, 1, &name, 3, &namespace)
 		case memberController + 1:
 			fields[event.ReportingController] = payload
+		case fieldInstance:
+			instance = payload
 		case 7:
 			fields[event.Reason] = payload
 		case fieldRegarding:
@@ -175,19 +170,28 @@ func Selectable(value []byte) (namespace, name []byte, fields [event.NumFields][
 		case 11:
 			fields[event.Type] = payload
 		case fieldSource:
-			return eachField(payload, func(number int, payload []byte) bool {
-				if number == 1 {
-					source = payload
-				}
-				return true
-			})
+			return pick(payload, 1, &source, 2, &host)
 		}
 		return true
 	})
 	if fields[event.Source] = source; len(source) == 0 {
 		fields[event.Source] = fields[event.ReportingController]
 	}
+	fields[event.Node] = event.NodeOf(fields[event.RegardingKind], fields[event.RegardingName], host, fields[event.ReportingController], instance)
 	return namespace, name, fields, ok
+}
+
+// pick sets two texts to the payloads of two fields of a message, if it has them. It reports false if there is damage.
+func pick(message []byte, first int, one *[]byte, second int, other *[]byte) bool {
+	return eachField(message, func(number int, payload []byte) bool {
+		switch number {
+		case first:
+			*one = payload
+		case second:
+			*other = payload
+		}
+		return true
+	})
 }
 
 // eachField calls f with the fields of a message as long as it returns true. It reports false if f does not, or if there is

@@ -26,8 +26,10 @@ type answer struct {
 	}
 	Namespaces    []string // to which the answer is restricted, by the rights of the caller or by the question
 	Clusters      []string // to which it is restricted by the rights of the caller
+	Scope         string   // what a question for changes in some namespaces looked at
 	Partial       bool
 	PartialReason string
+	Hints         []string
 	Continue      string
 
 	Items   []json.RawMessage // of events: events; of object: happened
@@ -75,6 +77,7 @@ type change struct {
 	Score      float64
 	First      time.Time
 	Why        string
+	Statistics string // what the score is made of
 	Events     string // path of the events
 	Sample     json.RawMessage
 }
@@ -156,6 +159,10 @@ const maxNamed = 5
 func (a *answer) notices(asked bool) (lines []string) {
 	if a.Partial {
 		lines = append(lines, "the answer is not complete: "+a.PartialReason)
+	}
+	lines = append(lines, a.Hints...)
+	if a.Scope != "" {
+		lines = append(lines, "looked at "+a.Scope)
 	}
 	if len(a.Namespaces) > 0 && !asked {
 		lines = append(lines, "only what you may list is shown: namespaces "+atMost(a.Namespaces))

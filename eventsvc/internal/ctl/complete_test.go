@@ -28,7 +28,7 @@ func TestComplete(t *testing.T) {
 		"type":[{"value":"Warning","count":5}],"namespace":[{"value":"shop","count":5},{"value":"mail","count":4}],
 		"reporter":[{"value":"kubelet","count":5}],"kind":[{"value":"Pod","count":5}]}}`})
 	for line, want := range map[string]string{
-		"query ":                      "cluster= kind= name= namespace= owner= reason= regarding.namespace= reporter= type= uid=",
+		"query ":                      "cluster= kind= name= namespace= node= owner= reason= regarding.namespace= reporter= type= uid=",
 		"query re":                    "reason= regarding.namespace= reporter=",
 		"query reason=":               "reason=BackOff reason=Pulled",
 		"query type=Warning reason=B": "reason=BackOff",

@@ -153,11 +153,7 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	}
 	p.Set("limit", strconv.Itoa(client.PageSize))
 	if len(g.Text) > 0 {
-		t := terms{}
-		for _, arg := range g.Text {
-			t.text = append(t.text, phrase(arg))
-		}
-		t.set(p)
+		p.Set("search", g.words.search())
 	}
 	if !g.AllNamespaces {
 		p.Set("namespace", cmp.Or(g.Namespace, namespace))

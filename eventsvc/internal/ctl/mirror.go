@@ -22,13 +22,13 @@ import (
 type mirrorCmd struct {
 	Connection      `embed:""`
 	Kubernetes      `embed:""`
-	Namespace       []string      `short:"n" placeholder:"NAME,..." help:"Namespaces of the cluster. Default: all."`
+	Namespace       []string      `short:"n" placeholder:"NAME" help:"Namespaces of the cluster. Default: all."`
 	Cluster         string        `placeholder:"NAME" help:"Name of the cluster, which is part of the names of copies and their label; never change it."`
 	ClusterLabel    string        `default:"cluster" placeholder:"KEY" help:"Label of copies with the name of the cluster; empty: none."`
 	CursorNamespace string        `default:"kube-system" placeholder:"NAME" help:"Namespace of the server for the cursor: the event that holds the position of the mirror."`
-	Enrich          []string      `default:"owner,labels,namespace" placeholder:"WHAT,..." help:"What copies tell of the objects that their events are about: owner (the Deployment, CronJob …, and the node), labels (the usual ones, such as app.kubernetes.io/name, and --copy-labels) and namespace (--namespace-labels); empty: nothing."`
-	CopyLabels      []string      `placeholder:"KEY,..." help:"More labels of objects that copies get; with --namespace-labels 6 at most."`
-	NamespaceLabels []string      `placeholder:"KEY,..." help:"Labels of namespaces that copies get, as namespace.tidings.example/KEY."`
+	Enrich          []string      `default:"owner,labels,namespace" placeholder:"WHAT" help:"What copies tell of the objects that their events are about: owner (the Deployment, CronJob …, and the node), labels (the usual ones, such as app.kubernetes.io/name, and --copy-labels) and namespace (--namespace-labels); empty: nothing."`
+	CopyLabels      []string      `placeholder:"KEY" help:"More labels of objects that copies get; with --namespace-labels 6 at most."`
+	NamespaceLabels []string      `placeholder:"KEY" help:"Labels of namespaces that copies get, as namespace.tidings.example/KEY."`
 	RulesFile       string        `placeholder:"FILE" help:"What is not copied: rules with drop; followed while running. A YAML list of name, where, namespaces, and drop or keep; the first rule that fits an event counts."`
 	DryRunRules     bool          `env:"-" help:"Print what --rules-file would drop of the events of the last hour that the cluster still has, and end. No server is needed."`
 	Parallel        int           `default:"8" help:"Changes of events that are written at the same time; new events are written in batches."`

@@ -23,14 +23,14 @@ import (
 // queryCmd asks what happened.
 type queryCmd struct {
 	access        `embed:""`
-	Terms         []string      `arg:"" optional:"" name:"term" help:"field=value, field!=value, label:key=value, or text that the note contains."`
+	Terms         []string      `arg:"" optional:"" name:"term" help:"What to search for: words, field:value, field!=value, -term, OR, NOT and parentheses."`
 	Namespace     []string      `env:"-" short:"n" placeholder:"NAME" help:"Namespaces, separated by commas. Default: all that you may list."`
 	Selector      string        `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
 	FieldSelector string        `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.name!=web-0."`
 	Since         time.Duration `env:"-" placeholder:"DURATION" help:"From so long before now, such as 6h or 7d. Default: an hour."`
 	From          string        `env:"-" placeholder:"TIME" help:"Begin of the range: RFC 3339, a local time such as '2026-11-23 14:05', or relative to now such as -6h."`
 	To            string        `env:"-" placeholder:"TIME" help:"End of the range, which is not part of it. Default: now."`
-	GroupBy       []string      `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster, owner or object, with first, last and a sample."`
+	GroupBy       []string      `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster, owner, node or object, with first, last and a sample."`
 	Facets        bool          `env:"-" help:"Count the values of each dimension."`
 	Histogram     bool          `env:"-" help:"Count over time."`
 	Changes       bool          `env:"-" help:"What is new, more or less than before, the most unexpected first."`
@@ -57,10 +57,10 @@ func (*queryCmd) Help() string {
     eventsvc query --changes --at '2026-11-23 14:05' --window 30m
     eventsvc query --since 7d --object Deployment/web -n shop
 
-Terms are field=value or field!=value. The short names of fields are type, reason, kind, name, namespace, reporter, cluster, owner and
-uid; those of kubectl's field selectors are known too. label:key=value is a term on a label. All else is text that the note
-contains, in upper or lower case: words in any order, or phrases ("in quotation marks"). All terms have to match; namespace=...
-may be given several times. In the value of a field, * stands for any text: name=web-*.
+Words and phrases ("in quotation marks") are searched in the note, the reason, the name of the object and the node. field:value and
+field=value ask for a field: type, reason, kind, name, namespace (ns), reporter, cluster, owner, node, uid, note, or one of kubectl's
+field selectors; label:key=value asks for a label. A value may be several, field:a,b, and * stands for any text: name:web-*. All terms
+have to match; -term and NOT leave out, OR and parentheses choose: type:warning (reason:Failed* OR "no space") -ns:dev.
 
 Times are those at which something was observed. Counts are of occurrences: a series counts as often as it says. The newest
 events come first. Standard error says if the answer is not complete, and when the mirror of a cluster was away.
@@ -107,7 +107,7 @@ func (q *queryCmd) check(m mode) error {
 	if err := q.checkAnswer(m); err != nil {
 		return err
 	}
-	if (q.Object != "" || m.path == "changes") && len(q.Terms)+len(q.Selector)+len(q.FieldSelector) > 0 {
+	if (q.Object != "" || m.path == "changes") && len(q.Selector)+len(q.FieldSelector) > 0 || q.Object != "" && len(q.Terms) > 0 {
 		return cli.Usagef("--object and --changes look at everything that happened: leave out terms and selectors; --namespace says where to look")
 	}
 	if _, err := labels.Parse(q.Selector); err != nil {
@@ -200,11 +200,11 @@ func (q *queryCmd) parameters(m mode) (url.Values, error) {
 	} else {
 		p.Set("uid", q.Object)
 	}
-	asked, err := parseTerms(q.Terms)
+	text, err := searchOf(q.Terms)
 	if err != nil {
 		return nil, err
 	}
-	asked.set(p)
+	p.Set("search", text)
 	for name, values := range p {
 		if len(values) == 0 || values[0] == "" {
 			p.Del(name)

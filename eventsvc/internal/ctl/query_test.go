@@ -118,9 +118,9 @@ var answers = map[string]string{
 		{"start":"2026-11-20T10:10:00Z","count":1,"counts":{"Normal":1}},
 		{"start":"2026-11-20T10:40:00Z","count":100,"counts":{"Warning":99,"Normal":1}},
 		{"start":"2026-11-20T11:50:00Z","count":10,"counts":{"Normal":4,"":3,"Odd":1,"Odder":1},"other":1}]}`,
-	"changes": `{` + head + `"gaps":[],"partial":false,"changes":[
-		{"by":{"namespace":"shop","kind":"Pod","reason":"BackOff","type":"Warning"},"object":"web-*","kind":"new","now":120,"before":0,"score":512.5,"first":"2026-11-20T15:31:00Z","why":"never seen before in shop","events":"/query/v1/events?x","sample":{"metadata":{"name":"e"},"note":"Back-off"}},
-		{"by":{"reason":"Pulled"},"namespaces":["shop","mail"],"kind":"more","now":12,"before":2.45,"score":7,"why":"5 times as often","events":""}]}`,
+	"changes": `{` + head + `"gaps":[],"scope":"shop; and elsewhere what names it","partial":false,"changes":[
+		{"by":{"namespace":"shop","kind":"Pod","reason":"BackOff","type":"Warning"},"object":"web-*","kind":"new","now":120,"before":0,"score":512.5,"first":"2026-11-20T15:31:00Z","why":"never seen before in shop","statistics":"G² 12 over a dispersion of 1","events":"/query/v1/events?x","sample":{"metadata":{"name":"e"},"note":"Back-off"}},
+		{"by":{"reason":"Pulled"},"namespaces":["shop","mail"],"kind":"more","now":12,"before":2.45,"score":7,"why":"5 times as often","statistics":"G² 3 over a dispersion of 2","events":""}]}`,
 	"object": `{` + head + `"gaps":[],"partial":false,"items":[
 		{"time":"2026-11-20T15:00:00.000001Z","revision":"60","count":1,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}},
 		{"time":"2026-11-20T15:59:00Z","revision":"61","count":1,"deleted":true,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}}]}`,
@@ -211,14 +211,15 @@ func TestQueryParameters(t *testing.T) {
 	t.Setenv("TZ", "UTC")
 	for args, want := range map[string]string{
 		"":                                                  "limit=100",
-		"--since|6h|reason=BackOff|back-off":                "fieldSelector=reason=BackOff&from=-21600s&limit=100&text=back-off",
+		"--since|6h|reason=BackOff|back-off":                "from=-21600s&limit=100&search=reason=BackOff back-off",
 		"--since=7d|-n|shop,mail":                           "from=-604800s&limit=100&namespace=shop&namespace=mail",
-		"no space left|on|\"a b\" c":                        `limit=100&text="no space left" on "a b" c`,
-		"kind==Pod|name!=web-0|uid=u|cluster=":              "fieldSelector=kind=Pod,regarding.name!=web-0,regarding.uid=u,cluster=&limit=100",
-		"namespace=a|namespace=b|namespace!=c":              "fieldSelector=namespace!=c&limit=100&namespace=a&namespace=b",
-		"namespace=team-*|name=web-*|name!=*-0|name=*-x":    "fieldSelector=namespace=team-*,regarding.name=web-*,regarding.name!=*-0,regarding.name=*-x&limit=100",
-		"label:app=web|label:tier!=test|-l|x":               "labelSelector=x,app=web,tier!=test&limit=100",
-		"reason=a,b=c|--field-selector=type=Warning":        `fieldSelector=type=Warning,reason=a\,b\=c&limit=100`,
+		"no space left|on|\"a b\" c":                        `limit=100&search="no space left" on ("a b" c)`,
+		"kind==Pod|name!=web-0|uid=u|cluster=":              "limit=100&search=kind==Pod name!=web-0 uid=u cluster=",
+		"namespace=a,b|namespace!=c":                        "limit=100&search=namespace=a,b namespace!=c",
+		"type:warning a OR kind:pod":                        "limit=100&search=(type:warning a OR kind:pod)",
+		"namespace=team-*|name=web-*|name!=*-0|name=*-x":    "limit=100&search=namespace=team-* name=web-* name!=*-0 name=*-x",
+		"label:app=web|label:tier!=test|-l|x":               "labelSelector=x&limit=100&search=label:app=web label:tier!=test",
+		"reason=a,b|--field-selector=type=Warning":          "fieldSelector=type=Warning&limit=100&search=reason=a,b",
 		"--from|2026-11-20 14:05|--to=2026-11-20T14:05:06":  "from=2026-11-20T14:05:00Z&limit=100&to=2026-11-20T14:05:06Z",
 		"--from=-2h|--to=now":                               "from=-2h&limit=100&to=now",
 		"--histogram|--step=1h30m":                          "by=type&step=5400s",
@@ -231,6 +232,7 @@ func TestQueryParameters(t *testing.T) {
 		"--object=u-1":                                      "limit=100&uid=u-1",
 		"--changes|--at=2026-11-20 14:05|--window=2d":       "at=2026-11-20T14:05:00Z&window=172800s",
 		"--changes|--object=Pod/web-0|--limit=3":            "kind=Pod&limit=3&name=web-0",
+		"--changes|type:warning|ns:shop":                    "search=type:warning ns:shop",
 	} {
 		s := newStub(t, empty)
 		var list []string
@@ -252,8 +254,8 @@ func TestQueryMistakes(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, empty)
 	for args, want := range map[string]string{
-		"reasn=BackOff":                     `there is no field "reasn", only:`,
-		"a=b":                               `write '"a=b"'`,
+		`"open`:                             "at character 1: the quotation mark has no second one",
+		"a OR":                              "at character 6: OR has nothing behind it",
 		"reason=a|reason=b":                 "an event has one reason",
 		"label:=":                           "label:key=value",
 		"label:":                            "label:key=value",
@@ -274,7 +276,7 @@ func TestQueryMistakes(t *testing.T) {
 		"--limit=3|--histogram":             "--step",
 		"--limit=many":                      "--limit",
 		"--object=Pod/web-0|reason=BackOff": "leave out terms",
-		"--changes|reason=BackOff":          "--namespace says where",
+		"--changes|--field-selector=a=b":    "--namespace says where",
 		"--from=2026-13-20 14:05":           "--from",
 		"-l|a=b=c":                          "--selector",
 		"-o|xml":                            "--output",

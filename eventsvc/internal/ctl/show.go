@@ -71,7 +71,7 @@ func (o *output) when(t time.Time) string {
 
 // eventNames are the columns of events in CSV, as the API has them.
 var eventNames = []string{
-	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "revision",
+	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "node", "revision",
 }
 
 // reporterOf returns who reports an event.
@@ -84,6 +84,12 @@ func ownerOf(ev *eventsv1.Event) string {
 	return event.OwnerOf(func(key string) string { return ev.Labels[key] })
 }
 
+// nodeOf returns the node on which an event happened.
+func nodeOf(ev *eventsv1.Event) string {
+	r := ev.Regarding
+	return cmp.Or(ev.Labels[event.NodeLabel], event.NodeOf(r.Kind, r.Name, ev.DeprecatedSource.Host, ev.ReportingController, ev.ReportingInstance))
+}
+
 // eventRow returns the cells of an event that was observed at a time.
 func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
 	count := strconv.Itoa(int(occurrences(ev)))
@@ -92,11 +98,11 @@ func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
 		r := ev.Regarding
 		return []string{
 			o.when(at), ev.Type, ev.Reason, r.Kind, r.Namespace, r.Name, string(r.UID), ev.Note, count, ev.Namespace, ev.Name, reporterOf(ev),
-			ev.Labels[event.ClusterLabel], ownerOf(ev), ev.ResourceVersion,
+			ev.Labels[event.ClusterLabel], ownerOf(ev), nodeOf(ev), ev.ResourceVersion,
 		}
 	case "wide":
 		return []string{
-			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[event.ClusterLabel], ownerOf(ev), ev.Name, ev.Note,
+			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[event.ClusterLabel], ownerOf(ev), nodeOf(ev), ev.Name, ev.Note,
 		}
 	}
 	return []string{o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, ev.Note}
@@ -105,7 +111,7 @@ func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
 // eventHeader returns the header for such cells.
 func (o *output) eventHeader() []string {
 	if o.form == "wide" {
-		return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "REPORTER", "CLUSTER", "OWNER", "EVENT", "NOTE"}
+		return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "REPORTER", "CLUSTER", "OWNER", "NODE", "EVENT", "NOTE"}
 	}
 	return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"}
 }
@@ -255,10 +261,10 @@ func (q *queryCmd) changes(a *answer, o *output) error {
 	}
 	r := rows{
 		header: []string{"CHANGE", "NOW", "BEFORE", "TYPE", "WHAT", "WHY"},
-		names:  append(append([]string{"change"}, facetOrder...), "object", "now", "before", "score", "first", "why", "events"),
+		names:  append(append([]string{"change"}, facetOrder...), "object", "now", "before", "score", "first", "why", "statistics", "events"),
 	}
 	if o.form == "wide" {
-		r.header = []string{"CHANGE", "NOW", "BEFORE", "SCORE", "FIRST", "TYPE", "REPORTER", "WHAT", "WHY", "NOTE"}
+		r.header = []string{"CHANGE", "NOW", "BEFORE", "SCORE", "FIRST", "TYPE", "REPORTER", "WHAT", "WHY", "STATISTICS", "NOTE"}
 	}
 	for _, c := range changes {
 		r.cells = append(r.cells, o.changeRow(&c))
@@ -279,9 +285,9 @@ func (o *output) changeRow(c *change) []string {
 		for _, name := range facetOrder {
 			line = append(line, c.By[name])
 		}
-		return append(line, c.Object, now, before, strconv.FormatFloat(c.Score, 'f', -1, 64), o.when(c.First), c.Why, c.Events)
+		return append(line, c.Object, now, before, strconv.FormatFloat(c.Score, 'f', -1, 64), o.when(c.First), c.Why, c.Statistics, c.Events)
 	case "wide":
-		return []string{c.Kind, now, before, strconv.FormatFloat(c.Score, 'f', 1, 64), o.when(c.First), c.By["type"], c.By["reporter"], what(c), c.Why, noteOf(c.Sample)}
+		return []string{c.Kind, now, before, strconv.FormatFloat(c.Score, 'f', 1, 64), o.when(c.First), c.By["type"], c.By["reporter"], what(c), c.Why, c.Statistics, noteOf(c.Sample)}
 	}
 	return []string{c.Kind, now, before, c.By["type"], what(c), c.Why}
 }
@@ -289,7 +295,7 @@ func (o *output) changeRow(c *change) []string {
 // what names what a change is about besides its type and reporter, as far as possible in terms of a query.
 func what(c *change) string {
 	var parts []string
-	for _, name := range []string{"reason", "kind", "namespace", "cluster", "owner"} {
+	for _, name := range []string{"reason", "kind", "namespace", "cluster", "owner", "node"} {
 		if value := c.By[name]; value != "" {
 			parts = append(parts, name+"="+value)
 		}

@@ -1,80 +1,41 @@
 package ctl
 
 import (
-	"maps"
-	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-
+	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/shared/cli"
 )
 
-// termFields are the fields that terms can name, with those of the API's field selectors.
-var termFields = map[string]string{
-	"type": "type", "reason": "reason", "kind": "kind", "namespace": "namespace", "reporter": "reporter", "cluster": "cluster", "owner": "owner",
-	"name": "regarding.name", "uid": "regarding.uid",
-	"regarding.kind": "regarding.kind", "regarding.namespace": "regarding.namespace", "regarding.name": "regarding.name",
-	"regarding.uid": "regarding.uid", "regarding.apiVersion": "regarding.apiVersion", "regarding.fieldPath": "regarding.fieldPath",
-	"regarding.resourceVersion": "regarding.resourceVersion", "reportingController": "reportingController",
-	"metadata.name": "metadata.name", "metadata.namespace": "metadata.namespace",
-}
-
 // shortFields are those that completion offers.
-var shortFields = []string{"type", "reason", "kind", "name", "namespace", "reporter", "cluster", "owner", "uid"}
+var shortFields = []string{"type", "reason", "kind", "name", "namespace", "reporter", "cluster", "owner", "node", "uid"}
 
-// labelPrefix begins a term on a label.
-const labelPrefix = "label:"
-
-// termForm is the form of a term on a field. What has another form is text.
-var termForm = regexp.MustCompile(`^([A-Za-z][A-Za-z.]*)(!?==?)(.*)$`)
-
-// terms are what the arguments of a query ask for.
-type terms struct {
-	namespaces []string
-	fields     []string // terms of a field selector
-	labels     []string // terms of a label selector
-	text       []string // words, and phrases in quotation marks
+// searchOf returns arguments as the search of a query. An argument of several words is a phrase, as the shell has taken away the
+// quotation marks, unless it has more in it than words.
+func searchOf(args []string) (string, error) {
+	parts := make([]string, len(args))
+	for i, arg := range args {
+		parts[i] = arg
+		if !strings.ContainsAny(arg, " \t\n") {
+			continue
+		}
+		if e, err := search.Parse(arg); err == nil && onlyWords(e) && !strings.Contains(arg, `"`) {
+			parts[i] = `"` + arg + `"`
+		} else {
+			parts[i] = "(" + arg + ")"
+		}
+	}
+	text := strings.Join(parts, " ")
+	if _, err := search.Parse(text); err != nil {
+		return "", cli.Usagef("search %s: %w", text, err)
+	}
+	return text, nil
 }
 
-// parseTerms reads arguments: field=value, field!=value, label:key=value, and text for the note. An argument with blanks is a
-// phrase, as the shell has taken away the quotation marks.
-func parseTerms(args []string) (t terms, err error) {
-	values := map[string]string{}
-	for _, arg := range args {
-		if label, ok := strings.CutPrefix(arg, labelPrefix); ok {
-			if _, err := labels.Parse(label); err != nil || label == "" {
-				return t, cli.Usagef("%q is no term on a label: write label:key=value, label:key!=value or label:key", arg)
-			}
-			t.labels = append(t.labels, label)
-			continue
-		}
-		parts := termForm.FindStringSubmatch(arg)
-		if parts == nil {
-			t.text = append(t.text, phrase(arg))
-			continue
-		}
-		name, operator, value := parts[1], strings.Replace(parts[2], "==", "=", 1), parts[3]
-		field, known := termFields[name]
-		switch earlier, twice := values[field]; {
-		case !known:
-			return t, cli.Usagef("there is no field %q, only: %s; to search for this text, write '\"%s\"'",
-				name, strings.Join(slices.Sorted(maps.Keys(termFields)), ", "), arg)
-		case field == "namespace" && operator == "=" && !strings.Contains(value, "*"):
-			t.namespaces = append(t.namespaces, value)
-			continue
-		case operator == "=" && twice && earlier != value && !strings.Contains(earlier+value, "*"):
-			return t, cli.Usagef("%s=%s and %s=%s exclude each other: an event has one %s", name, earlier, name, value, name)
-		}
-		if operator == "=" {
-			values[field] = value
-		}
-		t.fields = append(t.fields, field+operator+fields.EscapeValue(value))
-	}
-	return t, nil
+// onlyWords reports whether an expression is words, all of which have to match.
+func onlyWords(e *search.Expr) bool {
+	return !slices.ContainsFunc(e.Conjuncts(), func(part *search.Expr) bool { return part.Kind != search.Word || part.Note })
 }
 
 // phrase returns an argument as a part of a text.
@@ -83,22 +44,6 @@ func phrase(arg string) string {
 		return `"` + arg + `"`
 	}
 	return arg
-}
-
-// set adds the terms to the parameters of a query.
-func (t *terms) set(q url.Values) {
-	q["namespace"] = append(q["namespace"], t.namespaces...)
-	for name, all := range map[string][]string{"fieldSelector": t.fields, "labelSelector": t.labels} {
-		if text := strings.Join(all, ","); text != "" {
-			if before := q.Get(name); before != "" {
-				text = before + "," + text
-			}
-			q.Set(name, text)
-		}
-	}
-	if len(t.text) > 0 {
-		q.Set("text", strings.Join(t.text, " "))
-	}
 }
 
 // words are what a note has to contain, and what it must not: all of them, in upper or lower case.
@@ -140,6 +85,19 @@ func (w *words) add(word string, excluded bool) {
 		return
 	}
 	w.wanted = append(w.wanted, fold(word))
+}
+
+// search is the search for these words, in notes alone.
+func (w words) search() string {
+	quote := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
+	var terms []string
+	for _, word := range w.wanted {
+		terms = append(terms, `note:"`+quote(word)+`"`)
+	}
+	for _, word := range w.excluded {
+		terms = append(terms, `-note:"`+quote(word)+`"`)
+	}
+	return strings.Join(terms, " ")
 }
 
 // in reports whether a note contains all words and phrases, and none that is excluded.

@@ -59,6 +59,7 @@ func AttributesOf(ev *eventsv1.Event) Attributes {
 		Type:                     ev.Type,
 		ReportingController:      ev.ReportingController,
 		Source:                   cmp.Or(ev.DeprecatedSource.Component, ev.ReportingController),
+		Node:                     NodeOf(ev.Regarding.Kind, ev.Regarding.Name, ev.DeprecatedSource.Host, ev.ReportingController, ev.ReportingInstance),
 	}, ev.Labels)
 	return bytes.Clone(OccurrenceOf(ev).append(a))
 }

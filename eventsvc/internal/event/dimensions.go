@@ -24,11 +24,12 @@ type Dimensions struct {
 	Reporter  string // reportingController, else the deprecated source's component
 	Cluster   string // value of [ClusterLabel]
 	Owner     string // of [OwnerOf]
+	Node      string // value of [NodeLabel], else [NodeOf]
 }
 
 // DimensionNames are the dimensions as parameters, answers and labels of streams name them, in the order in which they are
 // shown. Whoever counts, lists or asks by dimensions does it by these names and [Dimensions.Text].
-var DimensionNames = []string{"type", "reason", "kind", "namespace", "reporter", "cluster", "owner"}
+var DimensionNames = []string{"type", "reason", "kind", "namespace", "reporter", "cluster", "owner", "node"}
 
 // Text returns the dimension of a name, or nil if there is none.
 func (d *Dimensions) Text(name string) *string {
@@ -47,6 +48,8 @@ func (d *Dimensions) Text(name string) *string {
 		return &d.Cluster
 	case "owner":
 		return &d.Owner
+	case "node":
+		return &d.Node
 	}
 	return nil
 }
@@ -69,10 +72,22 @@ func OwnerOf(label func(key string) string) string {
 	return label(OwnerKindLabel) + "/" + name
 }
 
+// NodeOf returns the node on which an event happened, as the event says: the object if it is a Node, the host of the deprecated
+// source, or the reportingInstance of a kubelet, which is the name of its node. It is empty if the event does not say.
+func NodeOf[T string | []byte](kind, name, host, reporter, instance T) T {
+	switch {
+	case string(kind) == "Node":
+		return name
+	case len(host) == 0 && string(reporter) == "kubelet":
+		return instance
+	}
+	return host
+}
+
 // DimensionsOf returns the dimensions of an event.
 func DimensionsOf(namespace string, a Attributes) Dimensions {
-	d := Dimensions{Namespace: namespace, Cluster: a.Get(ClusterLabel), Owner: OwnerOf(a.Get)}
-	var source string
+	d := Dimensions{Namespace: namespace, Cluster: a.Get(ClusterLabel), Owner: OwnerOf(a.Get), Node: a.Get(NodeLabel)}
+	var source, node string
 	for f, text := range a.Fields() {
 		switch f {
 		case Type:
@@ -85,8 +100,10 @@ func DimensionsOf(namespace string, a Attributes) Dimensions {
 			d.Reporter = string(text)
 		case Source:
 			source = string(text)
+		case Node:
+			node = string(text)
 		}
 	}
-	d.Reporter = cmp.Or(d.Reporter, source)
+	d.Reporter, d.Node = cmp.Or(d.Reporter, source), cmp.Or(d.Node, node)
 	return d
 }

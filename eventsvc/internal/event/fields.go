@@ -7,7 +7,7 @@ type Field uint8
 
 // The selectable fields, events.k8s.io/v1 names; core/v1 calls regarding
 // involvedObject. Source is deprecatedSource.component, falling back to
-// reportingController when empty.
+// reportingController when empty. No selector names Node, which is [NodeOf].
 const (
 	RegardingKind Field = iota
 	RegardingNamespace
@@ -20,6 +20,7 @@ const (
 	Type
 	ReportingController
 	Source
+	Node
 	NumFields
 )
 

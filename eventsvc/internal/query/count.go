@@ -38,8 +38,7 @@ func newTable(by []Dimension, most int) *table {
 
 // group returns the number of the group that observations belong to.
 func (t *table) group(d event.Dimensions, object Regarding) int {
-	key := project(d, t.by)
-	key.Object = object
+	key := keyOf(d, object, t.by)
 	if id, ok := t.ids[key]; ok {
 		return id
 	}
@@ -56,7 +55,7 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 // count counts what was observed by some dimensions. It calls start at the beginning,
 // and again if it has to begin again; what that returns takes the observations.
 func (s *Snapshot) count(ctx context.Context, by []Dimension, start func() func(store.Occurred)) (t *table, err error) {
-	s.OverEvents = s.query.Terms.Rest != nil || !s.query.Text.empty() || slices.Contains(by, Object)
+	s.OverEvents = s.query.Terms.overEvents() || slices.Contains(by, Object)
 	if s.OverEvents {
 		t = newTable(by, s.source.Groups)
 		err = s.scan(ctx, t, start())

@@ -20,6 +20,7 @@ const (
 	Reporter  Dimension = "reporter"
 	Cluster   Dimension = "cluster"
 	Owner     Dimension = "owner"
+	Node      Dimension = "node"
 	Object    Dimension = "object"
 )
 
@@ -99,16 +100,20 @@ func regarding(a event.Attributes) (r Regarding) {
 }
 
 // Key is what the observations of a group have in common: the dimensions by which they
-// are grouped, and the object if that is one. Others are empty.
+// are grouped, and the object if that is one. Others are empty, but for the namespace and the cluster of an object without a UID.
 type Key struct {
 	Dimensions event.Dimensions
 	Object     Regarding
 }
 
-// project leaves only some of the dimensions.
-func project(d event.Dimensions, by []Dimension) (k Key) {
+// keyOf leaves only some of the dimensions. An object without a UID is one of its cluster and of the namespace of its events,
+// so its key has these too.
+func keyOf(d event.Dimensions, object Regarding, by []Dimension) (k Key) {
 	for _, dimension := range by {
 		*dimension.of(&k.Dimensions) = *dimension.of(&d)
+	}
+	if k.Object = object; slices.Contains(by, Object) && object.UID == "" {
+		k.Dimensions.Namespace, k.Dimensions.Cluster = d.Namespace, d.Cluster
 	}
 	return k
 }

@@ -20,6 +20,7 @@ type Facet struct {
 	Dimension Dimension
 	Values    []ValueCount // most frequent first
 	Other     int64        // of the values that are cut off
+	Distinct  int          // how many values there are
 }
 
 // ValueCount is one value, which may be empty, and how often it was observed.
@@ -88,7 +89,7 @@ func (t *table) facets(counts []int64, limit int) (facets []Facet, total int64) 
 }
 
 func facet(d Dimension, byValue map[string]int64, total int64, limit int) Facet {
-	f := Facet{Dimension: d, Values: make([]ValueCount, 0, len(byValue)), Other: total}
+	f := Facet{Dimension: d, Values: make([]ValueCount, 0, len(byValue)), Other: total, Distinct: len(byValue)}
 	for value, n := range byValue {
 		f.Values = append(f.Values, ValueCount{value, n})
 	}

@@ -35,7 +35,7 @@ type GroupPlace struct {
 
 // Place returns where a group is in an order. Smaller values come first.
 func (g *Group) Place(o Order, by []Dimension) GroupPlace {
-	p := GroupPlace{Value: -g.Count, Key: g.Key.Values(by)}
+	p := GroupPlace{Value: -g.Count, Key: append(g.Key.Values(by), g.Key.Dimensions.Namespace, g.Key.Dimensions.Cluster)}
 	switch o {
 	case Newest:
 		p.Value = -g.Last.Unix()
@@ -121,12 +121,10 @@ func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store
 
 // newestOf returns the newest event of a group in a range, as far as one page goes.
 func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r store.Range) (sample *store.Record, err error) {
-	key := g.Key
-	key.Object = Regarding{}
 	q := s.timeQuery(ctx, Page{})
 	q.Range = r
-	q.Wanted = func(d event.Dimensions) bool { return s.wanted(d) && project(d, by) == key }
-	if s.query.Text.empty() && g.Key.Object.Name != "" {
+	q.Wanted = func(d event.Dimensions) bool { return s.wanted(d) && keyOf(d, g.Key.Object, by) == g.Key }
+	if s.text == nil && g.Key.Object.Name != "" {
 		q.Selector = g.Key.Object.selector(q.Selector)
 	}
 	err = s.pages(ctx, q, func(v *store.View, _ store.Moment) (bool, error) {

@@ -18,6 +18,7 @@ type Source struct {
 	Timeline store.Timeline
 	Revision func() uint64                     // of the newest write
 	Origin   func(*store.View) (string, error) // its [event.Origin]
+	Note     func(*store.View) ([]byte, error)
 	Now      func() time.Time
 	Limits
 }
@@ -43,7 +44,6 @@ type Query struct {
 	// without one.
 	Allows func(namespace, cluster string) bool
 	Terms  Terms
-	Text   *Text // in the note; nil: any
 }
 
 // Head says what an answer covers.
@@ -54,6 +54,7 @@ type Head struct {
 	Gaps     []event.Gap // in which nobody watched a cluster
 	Dropped  []event.Gap // what each rule dropped, in one time that has all of its hours
 	Partial  []string    // why the answer is not whole; empty: it is
+	Hints    []string    // which terms of the search fit nothing, if nothing was found, and what may have been meant
 	// OverEvents is set if counts are those of the events that exist and were last
 	// observed within the range, because the dimensions alone cannot answer.
 	OverEvents bool
@@ -76,6 +77,8 @@ type Snapshot struct {
 	query    Query
 	held     uint64 // the revision to read at; 0: the newest, because the revision of the snapshot is gone
 	deadline time.Time
+	text     *matcher // nil: any text
+	mixed    *matcher // nil: nothing else is asked for
 }
 
 // Snapshot fixes the state that a query is about. A range that ends before history begins
@@ -101,6 +104,7 @@ func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 	shot := &Snapshot{
 		Head:   Head{From: q.From, To: q.To, Revision: q.Revision, Begin: begin},
 		source: s, query: q, held: q.Revision, deadline: s.Now().Add(s.Time),
+		text: newMatcher(q.Terms.byText), mixed: newMatcher(q.Terms.mixed),
 	}
 	if q.From.Before(begin.Truncate(time.Second)) {
 		shot.Partly("history begins at %s", begin.UTC().Format(time.RFC3339))

@@ -41,7 +41,7 @@ func newSource(t testing.TB, n int) query.Source {
 		}
 	}
 	return query.Source{
-		Timeline: db.Timeline(), Revision: db.Revision, Origin: codec.Origin, Now: func() time.Time { return noon.Add(time.Hour) },
+		Timeline: db.Timeline(), Revision: db.Revision, Origin: codec.Origin, Note: codec.Note, Now: func() time.Time { return noon.Add(time.Hour) },
 	}
 }
 
@@ -71,11 +71,11 @@ func put(t testing.TB, db *bolt.DB, c *codec.Codec, i, count int) {
 
 func everything(t testing.TB, text string) query.Query {
 	t.Helper()
-	parsed, err := query.ParseText(text)
+	parsed, err := query.ParseTerms("", "", text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return query.Query{From: noon, To: noon.Add(time.Hour), Allows: func(string, string) bool { return true }, Text: parsed}
+	return query.Query{From: noon, To: noon.Add(time.Hour), Allows: func(string, string) bool { return true }, Terms: parsed}
 }
 
 // TestLimits: an answer that had to stop early is not whole, and says why.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query/search"
 )
 
 // Terms are what the selectors of a query ask for. A term on a dimension costs nothing,
@@ -18,6 +19,9 @@ type Terms struct {
 	reasons    []event.FieldRequirement // that one is asked for, which stores may find fast
 	// Rest are the terms that are not on dimensions; nil: none.
 	Rest *event.Selector
+	// What a search asks for besides that: of dimensions, of texts, and of several at once.
+	byDimension, byText, mixed []*search.Expr
+	search                     *search.Expr // all of it
 }
 
 // term requires that a dimension has one of some values or, with not, none of them.
@@ -41,10 +45,10 @@ var fieldOf = func() map[string]Dimension {
 // maxStars bounds the work for one value that is compared with a pattern.
 const maxStars = 16
 
-// ParseTerms reads a field selector and a label selector. They have the form and the
+// ParseTerms reads a field selector, a label selector and a search ([search.Parse]). The selectors have the form and the
 // fields of lists; each dimension is a field as well, a value with * is a pattern, and a
 // term can name several values ([event.ParseTerms]).
-func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
+func ParseTerms(fieldSelector, labelSelector, text string) (t Terms, err error) {
 	byField, err := event.ParseTerms(fieldSelector)
 	if err != nil {
 		return t, invalid("fieldSelector", "%v", err)
@@ -67,10 +71,103 @@ func ParseTerms(fieldSelector, labelSelector string) (t Terms, err error) {
 		}
 		rest.Labels = append(rest.Labels, r)
 	}
+	if t.search, err = search.Parse(text); err != nil {
+		return t, invalid("search", "%v", err)
+	}
+	for _, e := range t.search.Conjuncts() {
+		t.addSearch(e, &rest)
+	}
 	if len(rest.Fields)+len(rest.Labels) > 0 {
 		t.Rest = &rest
 	}
 	return t, nil
+}
+
+// addSearch adds an expression that has to match to what can evaluate it first.
+func (t *Terms) addSearch(e *search.Expr, rest *event.Selector) {
+	if e.Dimensional() {
+		t.byDimension = append(t.byDimension, e)
+		return
+	}
+	if e.Textual() {
+		t.byText = append(t.byText, e)
+		return
+	}
+	term, not := e, e.Kind == search.Not
+	if not {
+		term = e.Parts[0]
+	}
+	if f, ok := term.ExactField(); ok && len(term.Values) == 1 {
+		rest.Fields = append(rest.Fields, event.FieldRequirement{Field: f, Value: term.Values[0], Not: not, Pattern: strings.Contains(term.Values[0], "*")})
+		return
+	}
+	if r := labelRequirement(term, not); r != nil {
+		rest.Labels = append(rest.Labels, *r)
+		return
+	}
+	t.mixed = append(t.mixed, e)
+}
+
+// NamespaceOf returns the namespace that a search names, if it names one.
+func NamespaceOf(text string) []string {
+	e, err := search.Parse(text)
+	if err != nil {
+		return nil // whoever answers the search says so
+	}
+	for _, term := range e.Conjuncts() {
+		if namesOne(term) {
+			return []string{strings.ToLower(term.Values[0])}
+		}
+	}
+	return nil
+}
+
+// namesOne reports whether a term names one namespace.
+func namesOne(term *search.Expr) bool {
+	return term.Kind == search.Field && term.Name == string(Namespace) && len(term.Values) == 1 && !strings.Contains(term.Values[0], "*") && term.Values[0] != ""
+}
+
+// OfSeries returns what a search asks for of kinds, reasons, types, namespaces and clusters, and the terms that ask for anything else;
+// a term that names one namespace is neither.
+func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others []string) {
+	var exprs []*search.Expr
+	for _, e := range t.search.Conjuncts() {
+		if namesOne(e) { // it is what the question is about
+			continue
+		}
+		ok := e.Dimensional()
+		e.Terms(func(term *search.Expr, _ bool) {
+			ok = ok && slices.Contains([]Dimension{Type, Reason, Kind, Namespace, Cluster}, Dimension(term.Name))
+		})
+		if !ok {
+			others = append(others, e.Text)
+			continue
+		}
+		exprs = append(exprs, e)
+	}
+	return func(d event.Dimensions) bool {
+		return !slices.ContainsFunc(exprs, func(e *search.Expr) bool { return !e.Matches(&search.Subject{Dimensions: &d}) })
+	}, others
+}
+
+// labelRequirement returns a term on a label as a requirement, nil if it is none.
+func labelRequirement(term *search.Expr, not bool) *labels.Requirement {
+	operator := selection.In
+	switch {
+	case term.Kind != search.Label:
+		return nil
+	case len(term.Values) == 0 && not:
+		operator = selection.DoesNotExist
+	case len(term.Values) == 0:
+		operator = selection.Exists
+	case not:
+		operator = selection.NotIn
+	}
+	r, err := labels.NewRequirement(term.Name, operator, term.Values)
+	if err != nil { // the value is a pattern, or no value of a label
+		return nil
+	}
+	return r
 }
 
 // addField adds a term on a field: to the dimensions if it is one of them, else to the rest.
@@ -155,5 +252,8 @@ func (t *Terms) wanted(d event.Dimensions) bool {
 			return false
 		}
 	}
-	return true
+	return !slices.ContainsFunc(t.byDimension, func(e *search.Expr) bool { return !e.Matches(&search.Subject{Dimensions: &d}) })
 }
+
+// overEvents reports whether events have to be read to know which of them match.
+func (t *Terms) overEvents() bool { return t.Rest != nil || len(t.byText)+len(t.mixed) > 0 }

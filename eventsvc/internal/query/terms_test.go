@@ -35,7 +35,7 @@ func TestPatterns(t *testing.T) {
 		"regarding.name notin (p1*,p2),reason!=R9":   {"R0", "R3", "R4", "R5", "R6", "R7", "R8"},
 		"regarding.name=" + stars(16) + ",kind=":     {"R0", "R1", "R10", "R11", "R2", "R3", "R4", "R5", "R6", "R7", "R8", "R9"},
 	} {
-		terms, err := query.ParseTerms(selector, "")
+		terms, err := query.ParseTerms(selector, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,11 +67,11 @@ func TestPatterns(t *testing.T) {
 		}
 	}
 	for _, selector := range []string{"reason=" + stars(17), "regarding.name!=" + stars(17)} {
-		if _, err := query.ParseTerms(selector, ""); err == nil || !strings.Contains(err.Error(), "has more than 16 *") {
+		if _, err := query.ParseTerms(selector, "", ""); err == nil || !strings.Contains(err.Error(), "has more than 16 *") {
 			t.Errorf("%s: %v", selector, err)
 		}
 	}
-	if _, err := query.ParseTerms("regarding.name in (a,b)", ""); err == nil || !strings.Contains(err.Error(), "regarding.name can have one value only") {
+	if _, err := query.ParseTerms("regarding.name in (a,b)", "", ""); err == nil || !strings.Contains(err.Error(), "regarding.name can have one value only") {
 		t.Error(err)
 	}
 	for _, subject := range []query.Subject{{Kind: "Pod", Name: "web-*"}, {Kind: "*", Name: "web-0"}, {UID: "u*"}} {

@@ -145,10 +145,10 @@ type TimeQuery struct {
 	After       Moment                      // only behind this place; zero: from the first
 	Wanted      func(event.Dimensions) bool // nil: all
 	Selector    *event.Selector             // nil: all
-	// Match is asked about the note of a version before it is known whether the query wants the
-	// rest of it, so it must have no effects; nil: all. An error ends the page. A note that it accepts has
+	// Match is asked about the text of a version ([event.AppendText]) before it is known whether the query wants the
+	// rest of it, so it must have no effects; nil: all. An error ends the page. A text that it accepts has
 	// all Pieces, folded ([event.Fold]), by which an engine may find it.
-	Match  func(note []byte) (bool, error)
+	Match  func(text []byte) (bool, error)
 	Pieces [][]byte
 }
 

@@ -3,7 +3,7 @@
 //
 // # Contract
 //
-// A stream is what has the same labels: namespace, type, reason, kind, reporter, cluster, owner,
+// A stream is what has the same labels: namespace, type, reason, kind, reporter, cluster, owner, node,
 // level (warning or info, by the type) and service_name (the reporter). Empty ones are left
 // out. An entry is an event as it is now, at the time at which it was last observed; its
 // line is the note. Structured metadata are name and uid of what the event is about,

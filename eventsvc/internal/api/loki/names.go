@@ -122,7 +122,7 @@ func (a *API) series(r *request) (answer, error) {
 
 func compareDimensions(a, b event.Dimensions) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Reason, b.Reason),
-		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Reporter, b.Reporter), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Owner, b.Owner))
+		cmp.Compare(a.Type, b.Type), cmp.Compare(a.Reporter, b.Reporter), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Owner, b.Owner), cmp.Compare(a.Node, b.Node))
 }
 
 // detectedLabels serves /detected_labels: labels with the number of their values.

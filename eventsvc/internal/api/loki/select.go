@@ -329,7 +329,8 @@ func (s *scanning) look() bool {
 }
 
 // note reports whether a note passes the line filters.
-func (s *scanning) note(note []byte) (bool, error) {
+func (s *scanning) note(text []byte) (bool, error) {
+	note, _ := event.CutNote(text)
 	return s.look() && s.log.MatchesLine(s.turns, string(note)), s.turns.Err()
 }
 

@@ -97,6 +97,9 @@ func (c *call) changes() (string, error) {
 		return "", err
 	}
 	c.about(parameters)
+	if text := c.given["search"]; text != "" {
+		parameters.Set("search", text)
+	}
 	t, err := c.ask("changes", parameters)
 	if err != nil {
 		return "", err
@@ -142,8 +145,8 @@ func (c *call) about(parameters url.Values) {
 // search lists events.
 func (c *call) search() (string, error) {
 	parameters := c.span(c.where(map[string]string{"kind": "regarding.kind", "name": "regarding.name", "reason": "reason", "type": "type"}))
-	if text := c.given["text"]; text != "" {
-		parameters.Set("text", text)
+	if text := c.given["search"]; text != "" {
+		parameters.Set("search", text)
 	}
 	t, err := c.ask("events", parameters)
 	if err != nil {

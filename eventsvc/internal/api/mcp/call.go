@@ -158,6 +158,9 @@ func (c *call) page(t *queries.Table) *page {
 		p.most = fullBytes
 	}
 	p.add(c.covers(t))
+	if t.Scope != "" {
+		p.add("looked at " + t.Scope)
+	}
 	if t.OverEvents {
 		p.add("counts are of the events that exist and were last observed in the range: what was deleted since is not counted")
 	}
@@ -204,6 +207,9 @@ func (c *call) covers(t *queries.Table) string {
 		b.WriteString("complete")
 	} else {
 		b.WriteString("PARTIAL: " + strings.Join(t.Partial, "; "))
+	}
+	for _, hint := range t.Hints {
+		b.WriteString("; " + quote(hint, usualNote))
 	}
 	return b.String()
 }

@@ -74,7 +74,7 @@ var tools = []*tool{
 	{
 		name: "events_changes", answer: (*call).changes,
 		arguments: common(argument{name: "from", Type: aString, Description: "RFC 3339 or -6h; default: 15m before to"},
-			kind, name, uid, limit(changesRows, changes.MaxRows)),
+			kind, name, uid, argument{name: "search", Type: aString, Description: "type:warning reason:Failed* -ns:dev"}, limit(changesRows, changes.MaxRows)),
 		description: "What changed before something broke: ask this first. Compares from..to with all history before it, " +
 			"most unexpected first, with the reason why. With kind and name: changes that this object takes part in." + untrusted,
 	},
@@ -83,9 +83,9 @@ var tools = []*tool{
 		arguments: common(from,
 			argument{name: "kind", Type: aString, Description: "as Pod; * stands for any text, here and in name, reason, type"}, name,
 			argument{name: "reason", Type: aString}, argument{name: "type", Type: aString, Description: "Warning or Normal"},
-			argument{name: "text", Type: aString, Description: `words and "phrases" that the note has; -word: has not`},
+			argument{name: "search", Type: aString, Description: `words and "phrases" in note, reason, object or node; field:a,b -term OR NOT ( )`},
 			limit(20, 100), cursor),
-		description: "Single events, newest first, by object, reason, type or text." + untrusted,
+		description: "Single events, newest first, by object, reason, type or search." + untrusted,
 	},
 	{
 		name: "events_groups", answer: (*call).groups,

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +29,7 @@ type head struct {
 	Clusters      []string `json:"clusters,omitempty"`   // likewise
 	Partial       bool     `json:"partial"`
 	PartialReason string   `json:"partialReason,omitempty"`
+	Hints         []string `json:"hints,omitempty"` // which terms of the search fit nothing, if nothing was found
 	Permalink     string   `json:"permalink"`
 }
 
@@ -74,7 +76,7 @@ func (r *request) head() head {
 	out := head{
 		Range: interval{stamp(h.From), stamp(h.To)}, Revision: strconv.FormatUint(h.Revision, 10),
 		HistoryFrom: stamp(h.Begin.Truncate(time.Second)), Gaps: []gap{}, Namespaces: r.readable.Namespaces(), Clusters: r.readable.Clusters(),
-		Partial: len(h.Partial) > 0, PartialReason: h.Describe(), Permalink: r.permalink(),
+		Partial: len(h.Partial) > 0, PartialReason: h.Describe(), Hints: h.Hints, Permalink: r.permalink(),
 	}
 	for _, g := range h.Gaps {
 		out.Gaps = append(out.Gaps, gap{interval{stamp(g.From), stamp(g.To)}, g.Cluster})
@@ -126,7 +128,7 @@ func (r *request) link(name string, parameters url.Values, terms []fields.Select
 // linkEvents returns the path of the events of a group.
 func (r *request) linkEvents(by []query.Dimension, k query.Key) string {
 	parameters := url.Values{}
-	for _, name := range []string{"namespace", "fieldSelector", "labelSelector", "text"} {
+	for _, name := range []string{"namespace", "fieldSelector", "labelSelector", "search"} {
 		if values := r.given[name]; len(values) > 0 {
 			parameters[name] = values
 		}
@@ -135,6 +137,11 @@ func (r *request) linkEvents(by []query.Dimension, k query.Key) string {
 	values := k.Values(by)
 	for i, field := range namesOfValues(by, "regarding.kind", "regarding.namespace", "regarding.name", "regarding.uid") {
 		terms = append(terms, fields.OneTermEqualSelector(field, values[i]))
+	}
+	for _, d := range []query.Dimension{query.Namespace, query.Cluster} {
+		if slices.Contains(by, query.Object) && k.Object.UID == "" && !slices.Contains(by, d) {
+			terms = append(terms, fields.OneTermEqualSelector(string(d), *k.Dimensions.Text(string(d))))
+		}
 	}
 	return r.link("events", parameters, terms)
 }
@@ -160,7 +167,7 @@ func (r *request) send(c echo.Context, media string, a *answer) error {
 		for _, reason := range r.shot.Partial {
 			warnings = append(warnings, "the answer is not whole: "+reason)
 		}
-		httpio.Warn(c, warnings)
+		httpio.Warn(c, append(warnings, r.shot.Hints...))
 		var b bytes.Buffer
 		w := csv.NewWriter(&b)
 		_ = w.Write(a.columns) // to memory: no error

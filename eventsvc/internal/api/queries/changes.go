@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
+	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/query/changes"
 	"tidings.example/eventsvc/internal/store"
@@ -14,6 +16,7 @@ import (
 
 type changesAnswer struct {
 	head
+	Scope   string   `json:"scope,omitempty"` // what a question about some namespaces looked at
 	Changes []change `json:"changes"`
 }
 
@@ -28,6 +31,7 @@ type change struct {
 	Before     float64           `json:"before"`
 	Score      float64           `json:"score"`
 	Why        string            `json:"why"`
+	Statistics string            `json:"statistics"`
 	First      string            `json:"first,omitempty"`
 	Events     string            `json:"events"` // path of the events
 	Sample     json.RawMessage   `json:"sample,omitempty"`
@@ -36,13 +40,22 @@ type change struct {
 // answerChanges ranks what changed before an instant.
 func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	subject := r.subject()
+	in, err := r.listable()
+	if err != nil {
+		return nil, err
+	}
 	q := changes.Query{
-		At: r.shot.To, Window: r.shot.To.Sub(r.shot.From), Allows: r.readable.Allows, Cluster: r.given.Get("cluster"),
-		Revision: r.shot.Revision, Limit: r.limit,
+		At: r.shot.To, Window: r.shot.To.Sub(r.shot.From), Allows: in.Allows, Namespaces: r.asked,
+		Cluster: r.given.Get("cluster"), Revision: r.shot.Revision, Limit: r.limit, Note: codec.Note,
 		Object: changes.Object{UID: subject.UID, Kind: subject.Kind, Name: subject.Name},
 	}
-	if asked := r.given["namespace"]; len(asked) == 1 {
-		q.Object.Namespace = asked[0]
+	terms, err := r.terms()
+	if err != nil {
+		return nil, err
+	}
+	var others []string
+	if q.Wanted, others = terms.OfSeries(); len(others) > 0 {
+		r.shot.Partly("only type, reason, kind, namespace and cluster choose among changes: %s did not", strings.Join(others, ", "))
 	}
 	a, err := changes.Rank(ctx, r.Timeline, q)
 	if _, ok := errors.AsType[*store.ExpiredError](err); ok {
@@ -56,13 +69,13 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	for _, reason := range a.Partial {
 		r.shot.Partly("%s", reason)
 	}
-	out := changesAnswer{head: r.head(), Changes: make([]change, len(a.Rows))}
+	out := changesAnswer{head: r.head(), Scope: a.Scope, Changes: make([]change, len(a.Rows))}
 	for i := range a.Rows {
 		if out.Changes[i], err = r.change(&a.Rows[i]); err != nil {
 			return nil, err
 		}
 	}
-	return &answer{json: out, columns: changeColumns, rows: func() ([][]string, error) {
+	return &answer{json: out, scope: a.Scope, columns: changeColumns, rows: func() ([][]string, error) {
 		return changeRows(out.Changes), nil
 	}}, nil
 }
@@ -70,7 +83,7 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 func (r *request) change(in *changes.Change) (change, error) {
 	out := change{
 		By: map[string]string{}, Object: in.Object, Also: in.Also, Namespaces: in.Namespaces, Kind: in.Kind, Now: in.Now, Before: in.Before,
-		Score: in.Score, Why: in.Why, Events: Path + "/events?" + in.Link.Encode(),
+		Score: in.Score, Why: in.Why, Statistics: in.Statistics, Events: Path + "/events?" + in.Link.Encode(),
 	}
 	key := query.Key{Dimensions: in.By}
 	for i, value := range key.Values(query.Indexed) {
@@ -89,7 +102,7 @@ func (r *request) change(in *changes.Change) (change, error) {
 	return out, err
 }
 
-var changeColumns = append(append([]string{"change"}, names(query.Indexed)...), "object", "now", "before", "score", "first", "why", "events")
+var changeColumns = append(append([]string{"change"}, names(query.Indexed)...), "object", "now", "before", "score", "first", "why", "statistics", "events")
 
 func changeRows(list []change) [][]string {
 	rows := make([][]string, len(list))
@@ -99,7 +112,7 @@ func changeRows(list []change) [][]string {
 			rows[i] = append(rows[i], c.By[string(d)])
 		}
 		number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-		rows[i] = append(rows[i], c.Object, strconv.FormatInt(c.Now, 10), number(c.Before), number(c.Score), c.First, c.Why, c.Events)
+		rows[i] = append(rows[i], c.Object, strconv.FormatInt(c.Now, 10), number(c.Before), number(c.Score), c.First, c.Why, c.Statistics, c.Events)
 	}
 	return rows
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // The parameters that say what a question is about.
-var about = []string{"from", "to", "namespace", "fieldSelector", "labelSelector", "text", "revision", "formulas"}
+var about = []string{"from", "to", "namespace", "fieldSelector", "labelSelector", "search", "revision", "formulas"}
 
 func with(more ...string) []string { return append(slices.Clip(about), more...) }
 
@@ -37,7 +37,7 @@ var endpoints = []*endpoint{
 	},
 	{
 		name: "changes", summary: "What changed before an instant, most unexpected first.",
-		parameters: []string{"at", "window", "namespace", "cluster", "uid", "kind", "name", "limit", "revision", "formulas"},
+		parameters: []string{"at", "window", "namespace", "search", "cluster", "uid", "kind", "name", "limit", "revision", "formulas"},
 		limit:      changes.DefaultRows, maxLimit: changes.MaxRows, instant: true, answer: answerChanges,
 	},
 }

@@ -34,6 +34,9 @@ func answerEvents(ctx context.Context, r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.hint(ctx, len(rows) == 0 && !next.More); err != nil {
+		return nil, err
+	}
 	out := eventsAnswer{head: r.head(), Continue: r.behind(next), Items: make([]json.RawMessage, len(rows))}
 	for i := range rows {
 		if out.Items[i], err = r.render(rows[i].View()); err != nil {
@@ -60,7 +63,7 @@ func countOf(a event.Attributes) int64 {
 
 // eventColumns are the columns of versions of events.
 var eventColumns = []string{
-	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "revision",
+	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "node", "revision",
 }
 
 // eventTable returns the rows of versions of events.
@@ -75,7 +78,7 @@ func (r *request) eventTable(rows []query.Happened) ([][]string, error) {
 		d, o := event.DimensionsOf(in.Namespace, in.Attributes), &ev.Regarding
 		table[i] = []string{
 			stamp(in.At.Time), ev.Type, ev.Reason, o.Kind, o.Namespace, o.Name, string(o.UID), ev.Note, strconv.FormatInt(in.Count, 10),
-			ev.Namespace, ev.Name, d.Reporter, d.Cluster, d.Owner, strconv.FormatUint(in.Revision, 10),
+			ev.Namespace, ev.Name, d.Reporter, d.Cluster, d.Owner, d.Node, strconv.FormatUint(in.Revision, 10),
 		}
 	}
 	return table, nil

@@ -9,9 +9,10 @@ import (
 
 type facetsAnswer struct {
 	counted
-	Facets map[string][]query.ValueCount `json:"facets"`
-	Other  map[string]int64              `json:"other"` // of the values that are cut off, by dimension
-	Total  int64                         `json:"total"`
+	Facets   map[string][]query.ValueCount `json:"facets"`
+	Other    map[string]int64              `json:"other"`    // of the values that are cut off, by dimension
+	Distinct map[string]int                `json:"distinct"` // how many values there are
+	Total    int64                         `json:"total"`
 }
 
 // answerFacets counts the values of dimensions.
@@ -24,9 +25,13 @@ func answerFacets(ctx context.Context, r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := facetsAnswer{counted: r.counted(), Facets: map[string][]query.ValueCount{}, Other: map[string]int64{}, Total: total}
+	if err := r.hint(ctx, total == 0); err != nil {
+		return nil, err
+	}
+	out := facetsAnswer{counted: r.counted(), Facets: map[string][]query.ValueCount{}, Other: map[string]int64{}, Distinct: map[string]int{}, Total: total}
 	for _, f := range facets {
-		out.Facets[string(f.Dimension)], out.Other[string(f.Dimension)] = f.Values, f.Other
+		d := string(f.Dimension)
+		out.Facets[d], out.Other[d], out.Distinct[d] = f.Values, f.Other, f.Distinct
 	}
 	return &answer{json: out, columns: facetColumns, rows: func() ([][]string, error) { return facetRows(facets), nil }}, nil
 }

@@ -29,6 +29,9 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.hint(ctx, len(groups) == 0); err != nil {
+		return nil, err
+	}
 	out := groupsAnswer{counted: r.counted(), Groups: make([]group, len(groups))}
 	if next != nil {
 		out.Continue = r.afterGroup(*next)
@@ -54,12 +57,16 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 	}, behind: func(row int) string { return r.afterGroup(groups[row].Place(r.order, r.by)) }}, nil
 }
 
-// values returns the values of a group's dimensions, by name.
+// values returns the values of a group's dimensions, by name; with an object that has no UID, also the namespace and the cluster of
+// its events.
 func values(by []query.Dimension, k query.Key) map[string]any {
 	out := map[string]any{}
 	for _, d := range by {
 		if d == query.Object {
 			out[string(d)] = k.Object
+			if k.Object.UID == "" {
+				out[string(query.Namespace)], out[string(query.Cluster)] = k.Dimensions.Namespace, k.Dimensions.Cluster
+			}
 			continue
 		}
 		out[string(d)] = k.Values([]query.Dimension{d})[0]

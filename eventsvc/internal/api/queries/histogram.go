@@ -31,6 +31,9 @@ func answerHistogram(ctx context.Context, r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.hint(ctx, h.Total == 0); err != nil {
+		return nil, err
+	}
 	out := histogramAnswer{counted: r.counted(), Step: query.FormatDuration(h.Step), By: names(r.by), Buckets: make([]bucket, len(h.Buckets)), Total: h.Total}
 	for i, b := range h.Buckets {
 		out.Buckets[i] = bucket{Start: stamp(b.Start), Count: b.Count}

@@ -96,10 +96,10 @@ func schemas() schema {
 		all := schema{
 			"range": ref("range"), "revision": text, "historyFrom": at, "gaps": list(ref("gap")), "dropped": list(ref("drop")),
 			"namespaces": list(text), "clusters": list(text),
-			"partial": yes, "partialReason": text, "permalink": text,
+			"partial": yes, "partialReason": text, "hints": list(text), "permalink": text,
 		}
 		maps.Copy(all, more)
-		return members(all, append(optional, "dropped", "namespaces", "clusters", "partialReason")...)
+		return members(all, append(optional, "dropped", "namespaces", "clusters", "partialReason", "hints")...)
 	}
 	kinds := []changes.Kind{changes.New, changes.More, changes.Less, changes.Failing}
 	counted := schema{"type": "string", "enum": []string{ofOccurrences, ofEvents}}
@@ -116,7 +116,7 @@ func schemas() schema {
 		}, "sample"),
 		"change": members(schema{
 			"by": dictionary(text), "object": text, "also": list(text), "namespaces": list(text), "kind": schema{"type": "string", "enum": kinds},
-			"now": number, "before": schema{"type": "number"}, "score": schema{"type": "number"}, "why": text, "first": at,
+			"now": number, "before": schema{"type": "number"}, "score": schema{"type": "number"}, "why": text, "statistics": text, "first": at,
 			"events": text, "sample": ref("Event"),
 		}, "object", "also", "namespaces", "first", "sample"),
 		"happened": members(schema{"time": at, "revision": text, "count": number, "deleted": yes, "event": ref("Event")}, "deleted"),
@@ -125,10 +125,10 @@ func schemas() schema {
 			"counted": counted, "step": text, "by": list(text), "buckets": list(ref("bucket")), "total": number,
 		}, "by"),
 		"facets": head(schema{
-			"counted": counted, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "total": number,
+			"counted": counted, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "distinct": dictionary(number), "total": number,
 		}),
 		"groups":  head(schema{"counted": counted, "groups": list(ref("group")), "continue": text}, "continue"),
-		"changes": head(schema{"changes": list(ref("change"))}),
+		"changes": head(schema{"scope": text, "changes": list(ref("change"))}, "scope"),
 		"object":  head(schema{"items": list(ref("happened")), "continue": text}, "continue"),
 	}
 }

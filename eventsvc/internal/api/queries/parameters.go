@@ -30,7 +30,7 @@ var descriptions = map[string]string{
 	repeated:        "Only events in these namespaces. All that the caller may list, if it is not given.",
 	"fieldSelector": "Terms on fields, as in lists. The dimensions are fields too: " + query.Names(query.Indexed) + ". In values, * stands for any text.",
 	"labelSelector": "Terms on labels, as in lists.",
-	"text":          "Words and \"quoted phrases\" that the note contains, all of them, in upper or lower case.",
+	"search":        "What people search for: words and \"phrases\" in the note, reason, object or node; field:value, field:a,b, field!=value, -term, OR, NOT and parentheses.",
 	"by":            "Dimensions to count by, separated by commas.",
 	"step":          "Length of a bucket, as 5m, 1h or 1d. Chosen so that there are at most 120, if it is not given.",
 	"order":         "Order of the answer.",

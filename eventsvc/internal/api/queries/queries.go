@@ -65,7 +65,7 @@ type Service struct {
 // New returns what answers questions.
 func New(c Config) *Service {
 	return &Service{Config: c, source: query.Source{
-		Timeline: c.Timeline, Revision: c.Revision, Origin: codec.Origin, Now: c.Now,
+		Timeline: c.Timeline, Revision: c.Revision, Origin: codec.Origin, Note: codec.Note, Now: c.Now,
 	}}
 }
 
@@ -95,6 +95,7 @@ type endpoint struct {
 // answer is what a request gets, in both forms.
 type answer struct {
 	json    any
+	scope   string // see [Table]
 	columns []string
 	rows    func() ([][]string, error)
 	next    string               // the continue of the next page; empty: there is none
@@ -107,6 +108,9 @@ type request struct {
 	endpoint *endpoint
 	given    url.Values // the parameters
 	readable access.Readable
+	asked    []string // the namespaces that are named
+	// listable returns all that the caller may list, whatever namespaces are named.
+	listable func() (access.Readable, error)
 	limit    int
 	order    query.Order
 	by       []query.Dimension // nil: none are named
@@ -123,7 +127,7 @@ func (s *Service) serve(c echo.Context, p *endpoint) error {
 	if err != nil {
 		return badRequest("", "the query cannot be read: %v", err)
 	}
-	readable, err := s.readable(c, given)
+	r, err := s.request(c, p, given)
 	if err != nil {
 		return err
 	}
@@ -135,7 +139,6 @@ func (s *Service) serve(c echo.Context, p *endpoint) error {
 	// 3. The answer, within the time that it may take.
 	ctx, cancel := context.WithTimeout(req.Context(), httpio.MaxRequestTime)
 	defer cancel()
-	r := &request{Service: s, endpoint: p, given: given, readable: readable}
 	a, err := r.ask(ctx)
 	if err != nil {
 		return p.wrong(err)
@@ -143,13 +146,27 @@ func (s *Service) serve(c echo.Context, p *endpoint) error {
 	return r.send(c, media, a)
 }
 
-// readable returns the namespaces that a question is about.
-func (s *Service) readable(c echo.Context, given url.Values) (access.Readable, error) {
+// request returns a request with the namespaces that it is about.
+func (s *Service) request(c echo.Context, p *endpoint, given url.Values) (*request, error) {
 	asked, err := namespaces(given)
 	if err != nil {
-		return access.Readable{}, err
+		return nil, err
 	}
-	return s.Guard.Readable(c, s.Codec.Group.Resource(event.EventsV1), policy.List, asked)
+	if len(asked) == 0 { // one that is named is refused if it may not be seen, instead of being empty
+		asked = query.NamespaceOf(given.Get("search"))
+	}
+	r := &request{Service: s, endpoint: p, given: given, asked: asked}
+	resource := s.Codec.Group.Resource(event.EventsV1)
+	if r.readable, err = s.Guard.Readable(c, resource, policy.List, asked); err != nil {
+		return nil, err
+	}
+	r.listable = func() (access.Readable, error) {
+		if len(asked) == 0 {
+			return r.readable, nil
+		}
+		return s.Guard.Readable(c, resource, policy.List, nil)
+	}
+	return r, nil
 }
 
 // ask reads the parameters, and answers once there is room for it.
@@ -197,9 +214,6 @@ func (r *request) open(ctx context.Context) (err error) {
 	if q.Terms, err = r.terms(); err != nil {
 		return err
 	}
-	if q.Text, err = query.ParseText(r.given.Get("text")); err != nil {
-		return err
-	}
 	if r.shot, err = r.source.Snapshot(ctx, q); err != nil {
 		return err
 	}
@@ -207,6 +221,18 @@ func (r *request) open(ctx context.Context) (err error) {
 		return err
 	}
 	return r.shot.FindDropped(ctx)
+}
+
+// hint looks for terms that fit nothing, if the first page of an answer is empty.
+func (r *request) hint(ctx context.Context, empty bool) error {
+	if !empty || r.cursor != nil {
+		return nil
+	}
+	in, err := r.listable()
+	if err != nil {
+		return err
+	}
+	return r.shot.FindHints(ctx, in.Allows)
 }
 
 // terms returns what the selectors ask for, or the parameter that selects a cluster: no endpoint has both.
@@ -220,7 +246,7 @@ func (r *request) terms() (query.Terms, error) {
 	} else if cluster != "" {
 		byField = string(query.Cluster) + "=" + cluster
 	}
-	return query.ParseTerms(byField, byLabel)
+	return query.ParseTerms(byField, byLabel, r.given.Get("search"))
 }
 
 // render returns an event of events/v1 as it is in answers.

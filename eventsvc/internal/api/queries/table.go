@@ -17,6 +17,7 @@ type Table struct {
 	query.Head
 	Namespaces []string // to which it is restricted; nil: to none
 	Clusters   []string // likewise
+	Scope      string   // what a question for changes in some namespaces looked at
 	Columns    []string
 	Rows       [][]string
 	Next       string               // the continue of the next page; empty: there is none
@@ -49,19 +50,18 @@ func named(name string) *endpoint {
 }
 
 func (s *Service) table(c echo.Context, p *endpoint, given url.Values) (*Table, error) {
-	readable, err := s.readable(c, given)
+	r, err := s.request(c, p, given)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), httpio.MaxRequestTime)
 	defer cancel()
-	r := &request{Service: s, endpoint: p, given: given, readable: readable}
 	a, err := r.ask(ctx)
 	if err != nil {
 		return nil, p.wrong(err)
 	}
 	rows, err := a.rows()
-	return &Table{r.shot.Head, readable.Namespaces(), readable.Clusters(), a.columns, rows, a.next, a.behind}, err
+	return &Table{r.shot.Head, r.readable.Namespaces(), r.readable.Clusters(), a.scope, a.columns, rows, a.next, a.behind}, err
 }
 
 // ParseTime reads a time in the forms of the parameters from and to. Parameter is named by the error.

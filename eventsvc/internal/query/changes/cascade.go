@@ -97,7 +97,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 	from, to = max(from, anchor.onset-coincidence), min(to, anchor.onset+onsetTolerance)
 	found := map[*tally]*candidate{}
 	err = c.count(ctx, from, to, func(s *tally, o store.Occurred) {
-		if known[s] {
+		if known[s] || float64(s.total) >= c.windows { // one of these is there by chance
 			return
 		}
 		r := found[s]
@@ -147,13 +147,13 @@ func onset(bins []int64, expected float64) (at int) {
 }
 
 // cascade finds which rows others precede. What became less frequent has no onset.
-func cascade(rows []*candidate) {
+func (c *comparison) cascade(rows []*candidate) {
 	for _, r := range rows {
 		if r.way == Less || r.evidence < notable {
 			continue
 		}
 		for _, earlier := range rows {
-			if !earlier.explains() || r.onset-earlier.onset < onsetTolerance || !related(r, earlier) {
+			if !earlier.explains() || r.onset-earlier.onset < onsetTolerance || !related(r, earlier) || !c.tied(earlier, r) {
 				continue
 			}
 			earlier.precedes++
@@ -162,6 +162,17 @@ func cascade(rows []*candidate) {
 			}
 		}
 	}
+}
+
+// tied reports whether one change precedes another more closely than chance lets its
+// occurrences: what comes all the time precedes everything.
+func (c *comparison) tied(earlier, later *candidate) bool {
+	var usual int64
+	for _, s := range earlier.tallies {
+		usual += s.total
+	}
+	gap := float64(later.onset-earlier.onset) / c.q.Window.Seconds()
+	return float64(usual)/c.windows*gap < chance
 }
 
 // explains reports whether a row can be the reason of others. One that is there only since

@@ -32,10 +32,17 @@ type Query struct {
 	At time.Time
 	// Window is the length of time before At that is to be explained; 0 is [DefaultWindow].
 	Window time.Duration
-	// Allows reports whether the caller may list the events of a cluster in a namespace, and
-	// has asked for that. Everything in the answer is computed from these events alone. The
+	// Allows reports whether the caller may list the events of a cluster in a namespace.
+	// Everything in the answer is computed from these events alone. The
 	// cluster is empty for those without one.
 	Allows func(namespace, cluster string) bool
+	// Namespaces are those that the question is about; none: all that Allows has. What
+	// happened to them may have its reason elsewhere: see [Answer.Scope].
+	Namespaces []string
+	// Wanted reports whether a row about such events is wanted; nil: all are. What is compared does not depend on it.
+	Wanted func(event.Dimensions) bool
+	// Note returns the note of an event.
+	Note func(*store.View) ([]byte, error)
 	// Cluster restricts the answer to events of this cluster; empty: any.
 	Cluster string
 	// Object restricts the answer to changes that an object takes part in.
@@ -44,10 +51,9 @@ type Query struct {
 	Limit    int    // rows; 0 is [DefaultRows]
 }
 
-// Object names an object by its UID, or by its kind and name. Namespace is that of the
-// events about it; empty: any. The zero value names none.
+// Object names an object by its UID, or by its kind and name. The zero value names none.
 type Object struct {
-	UID, Kind, Namespace, Name string
+	UID, Kind, Name string
 }
 
 // Kind says in which way a row differs from what was before.
@@ -76,7 +82,8 @@ type Change struct {
 	Now        int64   // occurrences in the window
 	Before     float64 // occurrences expected in a window of this length
 	Score      float64 // rows are ordered by it
-	Why        string  // what the score is made of, in one sentence
+	Why        string  // what happened, in one sentence
+	Statistics string  // what the score is made of
 	First      time.Time
 	// Sample is the newest event of the row in the window. It is nil if a later
 	// observation has moved that event out of the window.
@@ -92,6 +99,9 @@ type Answer struct {
 	// first write to the store, or at the first observation before it that the caller may
 	// see; at the window if there is no history.
 	HistoryFrom time.Time
+	// Scope says what a question about some namespaces looked at; empty: at all that the
+	// caller may list.
+	Scope string
 	// Partial says in sentences what the answer could not take into account.
 	Partial []string
 	Rows    []Change // most unexpected first
@@ -131,8 +141,8 @@ func Rank(ctx context.Context, t store.Timeline, q Query) (Answer, error) {
 func (q *Query) complete() error {
 	q.Window, q.Limit = cmp.Or(q.Window, DefaultWindow), cmp.Or(q.Limit, DefaultRows)
 	switch o := q.Object; {
-	case q.Allows == nil:
-		return errors.New("query: changes without a set of events")
+	case q.Allows == nil || q.Note == nil:
+		return errors.New("query: changes without a set of events, or a reader of notes")
 	case q.At.IsZero():
 		return &query.ParameterError{Parameter: "at", Problem: "is required, as RFC 3339 time or as -6h"}
 	case q.Window < MinWindow || q.Window > MaxWindow || q.Window%time.Second != 0:
@@ -147,8 +157,16 @@ func (q *Query) complete() error {
 
 // wanted reports whether a question is about events with these dimensions.
 func (q *Query) wanted(d event.Dimensions) bool {
-	return q.Allows(d.Namespace, d.Cluster) && (q.Cluster == "" || q.Cluster == d.Cluster)
+	return q.Allows(d.Namespace, d.Cluster) && (q.Cluster == "" || q.Cluster == d.Cluster) && (!q.Object.named() || q.asked(d.Namespace))
 }
+
+// asked reports whether a namespace is one of those that a question is about.
+func (q *Query) asked(namespace string) bool {
+	return len(q.Namespaces) == 0 || slices.Contains(q.Namespaces, namespace)
+}
+
+// named reports whether an object is named.
+func (o Object) named() bool { return o != Object{} }
 
 // comparison is the work on one question.
 type comparison struct {
@@ -175,6 +193,14 @@ func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
 		if change.Sample, err = c.sample(ctx, r); err != nil {
 			return err
 		}
+		if change.Sample != nil {
+			note, err := c.q.Note(change.Sample.View())
+			if err != nil {
+				return err
+			}
+			r.note = string(note)
+		}
+		change.Why, change.Statistics = r.why(c), r.statistics(c)
 		c.answer.Rows = append(c.answer.Rows, change)
 	}
 	return nil
@@ -267,7 +293,7 @@ func (r *candidate) change(c *comparison) Change {
 	change := Change{
 		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ, Reporter: r.reporter()},
 		Object: r.object, Also: r.also, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score,
-		Why: r.why(c), First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
+		First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
 	}
 	if r.way == Less && r.now == 0 {
 		change.First = time.Time{}

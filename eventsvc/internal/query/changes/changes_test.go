@@ -32,7 +32,7 @@ func at(seconds float64) time.Time { return monday.Add(time.Duration(seconds) * 
 // ask asks a cluster, as it was at that time.
 func (c *cluster) ask(t testing.TB, when time.Time) changes.Answer {
 	t.Helper()
-	a, err := changes.Rank(t.Context(), c.memory, changes.Query{At: when, Allows: everywhere, Revision: c.until(when)})
+	a, err := changes.Rank(t.Context(), c.memory, changes.Query{At: when, Allows: everywhere, Note: c.note, Revision: c.until(when)})
 	if err != nil {
 		t.Fatal(err)
 	}

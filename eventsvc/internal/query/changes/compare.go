@@ -17,6 +17,9 @@ type candidate struct {
 	dispersion float64 // of the counts of its series
 	had        int     // other namespaces that had it before
 
+	elsewhere string // how it bears on the namespaces of the question; empty: it is theirs
+	note      string // of its sample
+
 	object  string // the workload that it is about
 	exact   string // the object, if it is one
 	own     int64  // occurrences of the object of the question
@@ -79,6 +82,10 @@ func (c *comparison) dispersion(s *tally, burstiness float64) float64 {
 	return (total*own + familyCounts*burstiness) / (total + familyCounts)
 }
 
+// atMost bounds the dispersion of a row of which there was nothing before: what an outage has
+// left in the history of its family must not hide the next one. A single event says nothing of that.
+func (r *candidate) atMost(dispersion float64) { r.dispersion = min(r.dispersion, max(2, dispersion)) }
+
 // compare compares the count of a series or of a family with the earlier one that
 // explains it best. It returns nil if there is no difference.
 func (c *comparison) compare(s *tally, burstiness float64) *candidate {
@@ -107,6 +114,7 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 	switch {
 	case rising && s.total == 0 && !s.older:
 		r.way = New
+		r.atMost(now)
 		if s.family != nil { // that many namespaces have seen their first one
 			r.had = s.family.had
 			before = float64(r.had)

@@ -69,7 +69,7 @@ func TestEngine(t *testing.T) {
 		{At: when, Allows: everywhere},
 		{At: when, Allows: only("shop")},
 		{At: when, Window: 7 * time.Hour, Allows: everywhere},
-		{At: when, Allows: everywhere, Object: changes.Object{Kind: "Deployment", Namespace: "shop", Name: "api"}},
+		{At: when, Allows: everywhere, Namespaces: []string{"shop"}, Object: changes.Object{Kind: "Deployment", Name: "api"}},
 	} {
 		got := rank(t, db.Timeline(), q)
 		if q.Window == 0 && q.Object == (changes.Object{}) {

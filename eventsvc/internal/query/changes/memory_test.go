@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 	"sort"
+	"strings"
 	"testing"
 	"time"
 
@@ -215,7 +216,7 @@ func (m *memory) event(i int) *eventsv1.Event {
 		ReportingController: d.Reporter,
 		ReportingInstance:   d.Reporter + "-0",
 	}
-	if d.Kind == "Node" {
+	if d.Kind == "Node" || strings.HasPrefix(d.Kind, "Cluster") {
 		ev.Regarding.Namespace = ""
 	}
 	if o.count > 1 {
@@ -244,6 +245,12 @@ func (m *memory) view(i int) *store.View {
 		Key: store.Key{Namespace: ev.Namespace, Name: ev.Name}, Revision: uint64(i + 1), Time: time.Unix(m.seen[i].second, 0).UTC(),
 		Attributes: a, Value: binary.AppendUvarint(nil, uint64(i)),
 	}
+}
+
+// note returns the note of an event of this timeline.
+func (m *memory) note(v *store.View) ([]byte, error) {
+	i, _ := binary.Uvarint(v.Value)
+	return []byte(m.events[m.seen[i].event].note), nil
 }
 
 func everywhere(string, string) bool { return true }

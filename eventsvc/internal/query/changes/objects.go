@@ -66,7 +66,7 @@ func (f *failure) add(k tallyKey, name string, first, n int64) {
 
 // objects finds the objects that began to fail in the window.
 func (c *comparison) objects(ctx context.Context) error {
-	if c.q.Object.UID != "" || c.q.Object.Name != "" {
+	if c.q.Object.named() {
 		return c.oneObject(ctx)
 	}
 	found, before, err := c.warnings(ctx)
@@ -105,10 +105,7 @@ func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failu
 	c.warned.concerned = map[tallyKey]int{}
 	objects := map[tallyKey]map[string]struct{}{}
 	from := c.answer.Range.From
-	reads := 0
-	wanted := func(d event.Dimensions) bool { return d.Type == corev1.EventTypeWarning && c.q.wanted(d) }
-	err = c.observed(ctx, store.TimeQuery{Range: c.answer.Range, Wanted: wanted}, maxWarnings, func(v *store.View, at store.Moment) bool {
-		reads++
+	visit := func(v *store.View, at store.Moment) bool {
 		d := event.DimensionsOf(v.Namespace, v.Attributes)
 		k, name := keyOf(&d), string(v.Attributes.Field(event.RegardingName))
 		w := workloadKey{d.Cluster, d.Namespace, d.Kind, workload(name)}
@@ -131,14 +128,37 @@ func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failu
 		}
 		f.add(k, name, first.Unix(), n)
 		return true
-	})
-	if reads >= maxWarnings {
-		c.partial("only the newest %d warnings of the window were searched for objects that began to fail", maxWarnings)
 	}
+	err = c.readWarnings(ctx, visit)
 	for k, names := range objects {
 		c.warned.concerned[k] = len(names)
 	}
 	return found, before, err
+}
+
+// readWarnings visits the newest warnings of the window: those of the namespaces of the question,
+// and as many elsewhere.
+func (c *comparison) readWarnings(ctx context.Context, visit func(*store.View, store.Moment) bool) error {
+	for _, own := range []bool{true, false} {
+		if !own && len(c.q.Namespaces) == 0 {
+			break
+		}
+		reads := 0
+		wanted := func(d event.Dimensions) bool {
+			return d.Type == corev1.EventTypeWarning && c.q.wanted(d) && c.q.asked(d.Namespace) == own
+		}
+		err := c.observed(ctx, store.TimeQuery{Range: c.answer.Range, Wanted: wanted}, maxWarnings, func(v *store.View, at store.Moment) bool {
+			reads++
+			return visit(v, at)
+		})
+		if err != nil {
+			return err
+		}
+		if own && reads >= maxWarnings {
+			c.partial("only the newest %d warnings of the window were searched for objects that began to fail", maxWarnings)
+		}
+	}
+	return nil
 }
 
 // earlier reads warnings before the window, newest first, and drops the workloads that
@@ -198,7 +218,7 @@ func (c *comparison) oneObject(ctx context.Context) error {
 	}
 	reads := 0
 	err = c.timeline.Versions(ctx, s, func(v *store.View, gone bool) bool {
-		if !gone && v.Revision <= c.answer.Range.Revision && c.q.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) && (q.Namespace == "" || q.Namespace == v.Namespace) {
+		if !gone && v.Revision <= c.answer.Range.Revision && c.q.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) {
 			c.warned.object.version(v, c.answer.Range)
 		}
 		reads++

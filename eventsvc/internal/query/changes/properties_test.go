@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/query/changes"
@@ -21,11 +22,24 @@ import (
 
 func rank(t testing.TB, m store.Timeline, q changes.Query) changes.Answer {
 	t.Helper()
+	if q.Note == nil {
+		q.Note = notes(m)
+	}
 	a, err := changes.Rank(t.Context(), m, q)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return a
+}
+
+// notes returns the reader of the notes of a timeline.
+func notes(m store.Timeline) func(*store.View) ([]byte, error) {
+	if m, ok := m.(interface {
+		note(*store.View) ([]byte, error)
+	}); ok {
+		return m.note
+	}
+	return codec.Note
 }
 
 // probe is what a quiet cluster of small timelines has: a readiness probe that fails every
@@ -62,7 +76,7 @@ func TestRows(t *testing.T) {
 			probe(m)
 			burst(m, 5, 3, "shop", "Pod", "queue-0", "BackOff")
 		}, []row{{"shop", "Pod", "BackOff", "queue-0", changes.New, 3, 0,
-			"BackOff of Pod was never seen in shop in 1d23h45m of history and came 3 times in 15m; queue-0 began to fail; G² 31.5 over a dispersion of 1.0."}}},
+			"BackOff 3 times in 15m, never before in 1d23h; Pod queue-0 in shop; began to fail: “note” | G² 31.5 over a dispersion of 1.0"}}},
 		{"one that other namespaces have", func(m *memory) {
 			probe(m)
 			for n := range 4 {
@@ -70,12 +84,12 @@ func TestRows(t *testing.T) {
 			}
 			burst(m, 5, 2, "shop", "Pod", "queue-1", "BackOff")
 		}, []row{{"shop", "Pod", "BackOff", "queue-1", changes.New, 2, 0,
-			"BackOff of Pod was never seen in shop in 1d23h45m of history and came 2 times in 15m, but 4 other namespaces had it; queue-1 began to fail; G² 18.3 over a dispersion of 1.0."}}},
+			"BackOff 2 times in 15m, never before in 1d23h; Pod queue-1 in shop; began to fail: “note” | G² 18.3 over a dispersion of 1.0; 4 other namespaces had it"}}},
 		{"more than usual", func(m *memory) {
 			probe(m)
 			burst(m, 5, 20, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
 		}, []row{{"shop", "Pod", "Unhealthy", "", changes.More, 21, 2,
-			"Unhealthy of Pod came 21 times in shop in 15m, against 2 expected (in the window before); G² 59.8 over a dispersion of 1.0."}}},
+			"Unhealthy 21 times in 15m instead of 2 in the window before; Pod in shop: “Readiness probe failed” | G² 59.8 over a dispersion of 1.0"}}},
 		{"as much as a day before", func(m *memory) {
 			probe(m)
 			burst(m, 5, 20, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
@@ -86,28 +100,28 @@ func TestRows(t *testing.T) {
 				m.say(minutes(before), "shop", "CronJob", "tick", normal, "SuccessfulCreate", "cronjob-controller", "Created job")
 			}
 		}, []row{{"shop", "CronJob", "SuccessfulCreate", "", changes.Less, 0, 15,
-			"SuccessfulCreate of CronJob came 0 times in shop in 15m, against 15 expected (on average); G² 29.9 over a dispersion of 1.0."}}},
+			"SuccessfulCreate 0 times in 15m instead of 15 on average; CronJob in shop | G² 29.9 over a dispersion of 1.0"}}},
 		{"the same in many namespaces", func(m *memory) {
 			probe(m)
 			for n := range 5 {
 				burst(m, 5, 4, fmt.Sprintf("team-%d", n), "Pod", "web-0", "Failed")
 			}
 		}, []row{{"", "Pod", "Failed", "", changes.New, 20, 0,
-			"Failed of Pod was never seen in 5 namespaces in 1d23h45m of history and came 20 times in 15m; 5 objects; G² 210.3 over a dispersion of 1.0."}}},
+			"Failed 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects): “note” | G² 210.3 over a dispersion of 1.0"}}},
 		{"a thousand pods of one owner", func(m *memory) {
 			probe(m)
 			for n := range 1000 {
 				m.say(minutes(10)+float64(n)/3, "shop", "Pod", fmt.Sprintf("api-7d5fb757db-%s", random(n)), warning, "Failed", "kubelet", "Error: ErrImagePull")
 			}
 		}, []row{{"shop", "Pod", "Failed", "api-*", changes.New, 1000, 0,
-			"Failed of Pod was never seen in shop in 1d23h45m of history and came 1000 times in 15m; 1000 objects; api-* began to fail; G² 10515.0 over a dispersion of 1.0."}}},
+			"Failed 1000 times in 15m, never before in 1d23h; Pod api-* in shop (1000 objects); began to fail: “Error: ErrImagePull” | G² 10515.0 over a dispersion of 1.0"}}},
 		{"an object that begins to fail among others that do", func(m *memory) {
 			for before := 48 * 60.0; before > 0; before-- {
 				m.say(minutes(before), "shop", "Pod", "old-7d5fb757db-x2x7q", warning, "BackOff", "kubelet", "Back-off")
 			}
 			burst(m, 5, 5, "shop", "Pod", "api-0", "BackOff")
 		}, []row{{"shop", "Pod", "BackOff", "api-0", changes.Failing, 5, 0,
-			"Pod api-0 had no warning in shop before and BackOff 5 times in 15m; G² 45.7 over a dispersion of 1.0."}}},
+			"BackOff 5 times in 15m, to an object without a warning before; Pod api-0 in shop: “note” | G² 45.7 over a dispersion of 1.0"}}},
 		{"reasons that come together", func(m *memory) {
 			probe(m)
 			for n := range 6 {
@@ -116,7 +130,7 @@ func TestRows(t *testing.T) {
 				}
 			}
 		}, []row{{"shop", "Pod", "Created", "", changes.New, 6, 0,
-			"Created of Pod was never seen in shop in 1d23h45m of history and came 6 times in 15m; so did Pulled, Started; G² 63.1 over a dispersion of 1.0."}}},
+			"Created 6 times in 15m, never before in 1d23h; Pod in shop; with Pulled, Started: “container” | G² 63.1 over a dispersion of 1.0"}}},
 		{"a single event of a routine kind in the minute before an outage", func(m *memory) {
 			probe(m)
 			for before := 47 * 60.0; before > 60; before -= 8 * 60 {
@@ -128,9 +142,9 @@ func TestRows(t *testing.T) {
 			}
 		}, []row{
 			{"", "Pod", "NodeNotReady", "", changes.New, 20, 0,
-				"NodeNotReady of Pod was never seen in 5 namespaces in 1d23h45m of history and came 20 times in 15m; 5 objects; 6s after NodeNotReady of Node; G² 210.3 over a dispersion of 1.0."},
+				"NodeNotReady 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 6s after NodeNotReady of Node in default: “note” | G² 210.3 over a dispersion of 1.0"},
 			{"default", "Node", "NodeNotReady", "", changes.More, 1, 0.03,
-				"NodeNotReady of Node came once in default in 15m, against 0.03 expected (on average); once in the minute before NodeNotReady of Pod began; before 1 other change; G² 10.1 over a dispersion of 1.0."},
+				"NodeNotReady once in 15m instead of 0.03 on average; Node in default; in the minute before NodeNotReady of Pod in 5 namespaces began: “status is now” | G² 10.1 over a dispersion of 1.0; once in the minute before; before 1 other change"},
 		}},
 		{"a symptom behind its cause", func(m *memory) {
 			probe(m)
@@ -141,9 +155,9 @@ func TestRows(t *testing.T) {
 			}
 		}, []row{
 			{"", "Pod", "TaintManagerEviction", "", changes.New, 20, 0,
-				"TaintManagerEviction of Pod was never seen in 5 namespaces in 1d23h45m of history and came 20 times in 15m; 5 objects; 1m after NodeNotReady of Node; G² 210.3 over a dispersion of 1.0."},
+				"TaintManagerEviction 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 1m after NodeNotReady of Node in default: “note” | G² 210.3 over a dispersion of 1.0"},
 			{"default", "Node", "NodeNotReady", "", changes.New, 2, 0,
-				"NodeNotReady of Node was never seen in default in 1d23h45m of history and came 2 times in 15m; before 1 other change; G² 21.0 over a dispersion of 1.0."},
+				"NodeNotReady 2 times in 15m, never before in 1d23h; Node in default: “status is now” | G² 21.0 over a dispersion of 1.0; before 1 other change"},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -152,7 +166,7 @@ func TestRows(t *testing.T) {
 			a := rank(t, m, changes.Query{At: noon, Allows: everywhere})
 			var got []row
 			for _, r := range a.Rows {
-				got = append(got, row{r.By.Namespace, r.By.Kind, r.By.Reason, r.Object, r.Kind, r.Now, r.Before, r.Why})
+				got = append(got, row{r.By.Namespace, r.By.Kind, r.By.Reason, r.Object, r.Kind, r.Now, r.Before, r.Why + " | " + r.Statistics})
 				if r.Sample == nil && r.Now > 0 {
 					t.Errorf("%s has no sample", r.Why)
 				}
@@ -217,20 +231,25 @@ func TestObject(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		object changes.Object
+		in     string
 		allows func(namespace, cluster string) bool
 		want   string
 	}{
-		{"by kind, namespace and name", changes.Object{Kind: "Pod", Namespace: "shop", Name: "web-0"}, everywhere, "BackOff"},
-		{"by kind and name", changes.Object{Kind: "Pod", Name: "web-0"}, only("shop"), "BackOff"},
-		{"by UID", changes.Object{UID: "uid-web-1"}, everywhere, "FailedMount"},
-		{"a node, whose events have a namespace", changes.Object{Kind: "Node", Namespace: "default", Name: "node-1"}, everywhere, "Rebooted"},
-		{"of a namespace that is not allowed", changes.Object{Kind: "Pod", Namespace: "mail", Name: "web-0"}, only("shop"), ""},
-		{"that there is not", changes.Object{Kind: "Pod", Name: "nobody"}, everywhere, ""},
-		{"none, but its namespace, whose first event is recent", changes.Object{Namespace: "mail"}, only("mail"), "Evicted"},
+		{"by kind, namespace and name", changes.Object{Kind: "Pod", Name: "web-0"}, "shop", everywhere, "BackOff"},
+		{"by kind and name", changes.Object{Kind: "Pod", Name: "web-0"}, "", only("shop"), "BackOff"},
+		{"by UID", changes.Object{UID: "uid-web-1"}, "", everywhere, "FailedMount"},
+		{"a node, whose events have a namespace", changes.Object{Kind: "Node", Name: "node-1"}, "default", everywhere, "Rebooted"},
+		{"of a namespace that is not allowed", changes.Object{Kind: "Pod", Name: "web-0"}, "mail", only("shop"), ""},
+		{"that there is not", changes.Object{Kind: "Pod", Name: "nobody"}, "", everywhere, ""},
+		{"none, but its namespace, whose first event is recent", changes.Object{}, "mail", only("mail"), "Evicted"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			a := rank(t, m, changes.Query{At: noon, Allows: test.allows, Object: test.object})
+			var namespaces []string
+			if test.in != "" {
+				namespaces = []string{test.in}
+			}
+			a := rank(t, m, changes.Query{At: noon, Allows: test.allows, Object: test.object, Namespaces: namespaces})
 			var reasons []string
 			for _, r := range a.Rows {
 				reasons = append(reasons, r.By.Reason)
@@ -259,7 +278,7 @@ func TestBadQuestions(t *testing.T) {
 		{changes.Query{At: noon, Object: changes.Object{Kind: "Pod"}}, "object"},
 		{changes.Query{At: noon, Object: changes.Object{Name: "web"}}, "object"},
 	} {
-		test.q.Allows = everywhere
+		test.q.Allows, test.q.Note = everywhere, m.note
 		_, err := changes.Rank(t.Context(), m, test.q)
 		if wrong := new(query.ParameterError); !errors.As(err, &wrong) || wrong.Parameter != test.want {
 			t.Errorf("%+v: %v, want an error about %s", test.q, err, test.want)

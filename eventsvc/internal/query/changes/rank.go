@@ -52,6 +52,9 @@ const (
 	// coincidence is the time before the strongest change began in which even a routine
 	// event about the same namespace or the cluster is unlikely by chance.
 	coincidence = 60
+	// chance is the most occurrences that are to be expected between two changes of which
+	// the first is taken for a reason of the second.
+	chance = 0.05
 	// maxCandidates bounds the rows whose onset is looked for.
 	maxCandidates = 200
 )
@@ -62,7 +65,10 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 		return nil, nil
 	}
 	rows := c.rates()
-	rows = c.failures(rows)
+	rows, err := c.bearing(ctx, c.failures(rows))
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range rows {
 		r.score = r.weighed()
 	}
@@ -81,7 +87,7 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 		return nil, err
 	}
 	rows = append(rows, near...)
-	cascade(rows)
+	c.cascade(rows)
 	for _, r := range rows {
 		r.score = r.weighed()
 		if r.follows != nil {
@@ -90,7 +96,14 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 		r.score = round(r.score * (1 + precedesWeight*float64(min(r.precedes, maxPrecedes))))
 	}
 	slices.SortFunc(rows, byScore)
-	return together(rows), nil
+	return together(slices.DeleteFunc(rows, func(r *candidate) bool { return !c.wanted(r) })), nil
+}
+
+// wanted reports whether the question is about a row.
+func (c *comparison) wanted(r *candidate) bool {
+	return c.q.Wanted == nil || slices.ContainsFunc(r.tallies, func(s *tally) bool {
+		return c.q.Wanted(event.Dimensions{Cluster: s.cluster, Namespace: s.namespace, Kind: s.kind, Reason: s.reason, Type: s.typ})
+	})
 }
 
 // together makes one row of those that are the same change under several reasons, such as
@@ -253,6 +266,7 @@ func (c *comparison) failures(rows []*candidate) []*candidate {
 		if f.exact {
 			r.exact = f.name
 		}
+		r.atMost(math.Sqrt(float64(n))) // a burst counts as the root of it
 		r.evidence = surprise(float64(n), float64(r.had), windows) / r.dispersion
 		row := by[f.tallyKey]
 		if row != nil && row.way != Less && 2*n >= row.now {

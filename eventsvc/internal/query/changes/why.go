@@ -7,52 +7,102 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/query"
+	"tidings.example/shared/printable"
 )
 
-// why says in one sentence where a row's score is from.
+// why says in one sentence what happened, and what the newest event of it says.
 func (r *candidate) why(c *comparison) string {
 	var b strings.Builder
-	where := "in " + r.namespace
-	if r.namespace == "" {
-		where = fmt.Sprintf("in %d namespaces", len(r.tallies))
-	}
-	window, history := query.FormatDuration(c.q.Window), query.FormatDuration(c.answer.Range.From.Sub(c.answer.HistoryFrom))
+	window := query.FormatDuration(c.q.Window)
+	fmt.Fprintf(&b, "%s %s in %s", r.reason, times(r.now), window)
 	switch r.way {
 	case New:
-		fmt.Fprintf(&b, "%s of %s was never seen %s in %s of history and came %s in %s", r.reason, r.kind, where, history, times(r.now), window)
-		if r.had > 0 {
-			fmt.Fprintf(&b, ", but %s had it", counted(r.had, "other namespace"))
-		}
+		fmt.Fprintf(&b, ", never before in %s", roughly(c.answer.Range.From.Sub(c.answer.HistoryFrom)))
 	case Failing:
-		fmt.Fprintf(&b, "%s %s had no warning %s before and %s %s in %s", r.kind, r.object, where, r.reason, times(r.now), window)
+		fmt.Fprintf(&b, ", to an object without a warning before")
 	default:
-		fmt.Fprintf(&b, "%s of %s came %s %s in %s, against %s expected (%s)",
-			r.reason, r.kind, times(r.now), where, window, strconv.FormatFloat(round(r.expected), 'f', -1, 64), r.against)
+		fmt.Fprintf(&b, " instead of %s %s", number(r.expected), r.against)
+	}
+	fmt.Fprintf(&b, "; %s", r.subject())
+	if r.objects > 1 {
+		fmt.Fprintf(&b, " (%s)", counted(r.objects, "object"))
 	}
 	if len(r.also) > 0 {
-		fmt.Fprintf(&b, "; so did %s", strings.Join(r.also, ", "))
-	}
-	if r.anchor != nil {
-		fmt.Fprintf(&b, "; %s in the minute before %s of %s began", times(r.near), r.anchor.reason, r.anchor.kind)
-	}
-	if r.objects > 1 {
-		fmt.Fprintf(&b, "; %s", counted(r.objects, "object"))
+		fmt.Fprintf(&b, "; with %s", strings.Join(r.also, ", "))
 	}
 	if r.object != "" && r.way != Failing {
-		fmt.Fprintf(&b, "; %s began to fail", r.object)
+		fmt.Fprintf(&b, "; began to fail")
 	}
 	if c.warned.object != nil && r.own > 0 {
 		fmt.Fprintf(&b, "; %s about %s", times(r.own), c.warned.object.name)
 	}
+	if r.anchor != nil {
+		fmt.Fprintf(&b, "; in the minute before %s of %s began", r.anchor.reason, r.anchor.subject())
+	}
 	if r.follows != nil {
-		fmt.Fprintf(&b, "; %s after %s of %s", query.FormatDuration(time.Duration(r.onset-r.follows.onset)*time.Second), r.follows.reason, r.follows.kind)
+		fmt.Fprintf(&b, "; %s after %s of %s", roughly(time.Duration(r.onset-r.follows.onset)*time.Second), r.follows.reason, r.follows.subject())
+	}
+	if r.elsewhere != "" {
+		fmt.Fprintf(&b, "; %s", r.elsewhere)
+	}
+	if r.note != "" {
+		fmt.Fprintf(&b, ": “%s”", brief(r.note))
+	}
+	return b.String()
+}
+
+// statistics says what the score of a row is made of.
+func (r *candidate) statistics(c *comparison) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "G² %.1f over a dispersion of %.1f", r.evidence*r.dispersion, r.dispersion)
+	if r.way == New && r.had > 0 {
+		fmt.Fprintf(&b, "; %s had it", counted(r.had, "other namespace"))
+	}
+	if r.anchor != nil {
+		fmt.Fprintf(&b, "; %s in the minute before", times(r.near))
 	}
 	if r.precedes > 0 {
 		fmt.Fprintf(&b, "; before %s", counted(r.precedes, "other change"))
 	}
-	fmt.Fprintf(&b, "; G² %.1f over a dispersion of %.1f.", r.evidence*r.dispersion, r.dispersion)
 	return b.String()
 }
+
+// subject is what a row is about, as Pod api-* in shop.
+func (r *candidate) subject() string {
+	text := r.kind
+	if r.object != "" {
+		text += " " + r.object
+	}
+	if r.namespace == "" {
+		return fmt.Sprintf("%s in %d namespaces", text, len(r.tallies))
+	}
+	return text + " in " + r.namespace
+}
+
+// maxNote bounds the characters of a note in a sentence.
+const maxNote = 160
+
+// brief returns the begin of a note, in one line.
+func brief(note string) string {
+	runes := []rune(printable.OneLine(note[:min(len(note), 4*maxNote)]))
+	if len(runes) > maxNote {
+		return string(runes[:maxNote-1]) + "…"
+	}
+	return string(runes)
+}
+
+// roughly formats a duration with two units.
+func roughly(d time.Duration) string {
+	switch {
+	case d >= 24*time.Hour:
+		d = d.Truncate(time.Hour)
+	case d >= time.Hour:
+		d = d.Truncate(time.Minute)
+	}
+	return query.FormatDuration(d)
+}
+
+func number(n float64) string { return strconv.FormatFloat(round(n), 'f', -1, 64) }
 
 func counted(n int, what string) string {
 	if n == 1 {

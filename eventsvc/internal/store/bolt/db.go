@@ -40,11 +40,11 @@ type Options struct {
 
 	CompressAfter time.Duration // sealed log files whose records are older are compressed; 0: none
 
-	SegmentBytes  int64 // a log file is sealed at this size; default 64 MiB
+	SegmentBytes  int64 // a log file is sealed at this size; default 64 MiB or a 64th of MaxBytes
 	RingEntries   int   // changes that the watch hub shares; default 8192
 	QueueLength   int   // writes that may wait; default 4096
 	QueueBytes    int64 // and the bytes that they keep in memory; default 64 MiB
-	MemtableLimit int   // keys in memory before they are merged into the index; default 65536
+	MemtableLimit int   // keys in memory before they are merged into the index; default 65536, or fewer if MaxBytes is less than 8 GiB
 
 	Copy *Copy // set if the store is the copy of another one
 }
@@ -56,12 +56,10 @@ func (o *Options) setDefaults() {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	o.Registry = cmp.Or[prometheus.Registerer](o.Registry, prometheus.NewRegistry())
 	o.MaxClockStep = cmp.Or(o.MaxClockStep, 6*time.Hour)
-	o.SegmentBytes = cmp.Or(o.SegmentBytes, 64<<20)
 	o.MinFree = cmp.Or(o.MinFree, 64<<20)
 	o.RingEntries = cmp.Or(o.RingEntries, 8192)
 	o.QueueLength = cmp.Or(o.QueueLength, 4096)
 	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
-	o.MemtableLimit = cmp.Or(o.MemtableLimit, 65536)
 }
 
 // DB is the bbolt engine of package store.
@@ -105,6 +103,7 @@ func Open(o Options) (*DB, error) {
 			return nil, err
 		}
 	}
+	o.SegmentBytes, o.MemtableLimit = cmp.Or(o.SegmentBytes, usage.SegmentBytes(o.MaxBytes)), cmp.Or(o.MemtableLimit, usage.MemtableKeys(o.MaxBytes))
 	db := &DB{o: o}
 	db.life = commit.NewLife(db.end)
 	db.reads = newReads(o.Log, db.life)

@@ -34,5 +34,6 @@ func (db *DB) Room(context.Context) error {
 	if db.life.Closed() {
 		return store.ErrClosed
 	}
-	return db.usage.Full()
+	full, _ := db.usage.Full(0)
+	return full
 }

@@ -70,7 +70,7 @@ func searchAll(t *testing.T, db *bolt.DB, rnd *rand.Rand, searches int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		notes = append(notes, bytes.Clone(note))
+		notes = append(notes, event.AppendText(nil, note, v.Attributes))
 		return true
 	}); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func searchAll(t *testing.T, db *bolt.DB, rnd *rand.Rand, searches int) {
 			}
 		}
 		if n != len(want) {
-			t.Fatalf("%q: %d notes have them, and %d are found", pieces, n, len(want))
+			t.Fatalf("%q: %d texts have them, and %d are found", pieces, n, len(want))
 		}
 		some += min(n, 1)
 	}

@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -137,22 +138,24 @@ func TestLimits(t *testing.T) {
 	clock := newFakeClock()
 	for name, o := range map[string]bolt.Options{
 		"count": {MaxEvents: 100},
-		"bytes": {MaxBytes: 12 << 20},
+		"bytes": {MaxBytes: 64 << 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o.Dir, o.Now, o.SegmentBytes, o.Retention = t.TempDir(), clock.now, 256<<10, 100*time.Hour
+			o.Dir, o.Now, o.Retention = t.TempDir(), clock.now, 100*time.Hour
 			db := open(t, o)
 			defer closeDB(t, db)
-			for round := range 12 {
-				fillUp(t, db, string(rune('a'+round)), 80)
+			for round := range 48 {
+				fillUp(t, db, fmt.Sprint(round, "-"), 60)
 				maintain(t, db)
-				check(t, db)
+				if round%5 == 4 {
+					check(t, db)
+				}
 				s := db.Stats()
-				if o.MaxEvents > 0 && s.Events > o.MaxEvents || o.MaxBytes > 0 && s.FileBytes > o.MaxBytes*5/4 {
+				if o.MaxEvents > 0 && s.Events > o.MaxEvents || o.MaxBytes > 0 && s.FileBytes > o.MaxBytes {
 					t.Errorf("round %d: %+v", round, s)
 				}
-				if _, err := store.Read(t.Context(), db, store.Key{Namespace: "ns", Name: string(rune('a'+round)) + "e0079"}); err != nil {
+				if _, err := store.Read(t.Context(), db, store.Key{Namespace: "ns", Name: fmt.Sprint(round, "-e0059")}); err != nil {
 					t.Errorf("round %d: the newest event: %v", round, err)
 				}
 			}

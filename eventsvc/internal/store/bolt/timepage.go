@@ -64,10 +64,10 @@ type copied struct {
 	at store.Moment
 }
 
-// asked is a version with its note in memory of the page.
+// asked is a version with its text in memory of the page.
 type asked struct {
 	revision uint64
-	note     []byte
+	text     []byte
 }
 
 // run reads the page.
@@ -221,7 +221,7 @@ func (p *timePager) pass(second int64) {
 // full reports that the page has looked at enough.
 func (p *timePager) full() bool { return p.looked >= pageLooked || p.entries > pageEntries }
 
-// look looks at a record: first, if the query has a function for notes, at its note.
+// look looks at a record: first, if the query has a function for texts, at its text.
 func (p *timePager) look(ctx context.Context, revision uint64) error {
 	if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
 		return ctx.Err()
@@ -229,18 +229,18 @@ func (p *timePager) look(ctx context.Context, revision uint64) error {
 	if p.query.Match == nil {
 		return p.find(revision)
 	}
-	note, ok := p.log.Note(revision)
+	text, ok := p.log.Note(revision)
 	if !ok {
 		e, _, err := p.borrow(revision)
 		if err != nil || e.Key == nil {
 			return err
 		}
-		if note, err = e.Note(); err != nil {
+		if text, err = e.AppendText(nil); err != nil {
 			return err
 		}
 	}
 	from := len(p.memory)
-	p.memory = append(p.memory, note...)
+	p.memory = append(p.memory, text...)
 	p.asked = append(p.asked, asked{revision, p.memory[from:len(p.memory):len(p.memory)]})
 	return nil
 }
@@ -322,7 +322,7 @@ func (p *timePager) lend() error {
 // page goes on.
 func (p *timePager) hand() (more bool, err error) {
 	for i := range p.asked {
-		match, err := p.query.Match(p.asked[i].note)
+		match, err := p.query.Match(p.asked[i].text)
 		if err != nil {
 			return false, err
 		}

@@ -123,15 +123,16 @@ func (c *Committer) commit(first *Write) {
 // store brings the writes of the batch to the disk and, when they are there, into
 // the memtable.
 func (c *Committer) store() error {
-	c.begin()
-	now, full, last := c.Clock.Now(), c.Usage.Full(), c.Writer.Last
+	create, remove := c.Usage.Full(c.begin())
+	now, last := c.Clock.Now(), c.Writer.Last
 	err := c.Merger.Index.View(func(v index.View) error {
 		for _, w := range c.batch {
-			if w.Kind != seglog.Deleted && full != nil {
-				w.Err = full
-				continue
+			if w.Err = create; w.Kind == seglog.Deleted {
+				w.Err = remove
 			}
-			w.Err = c.accept(v, w, now)
+			if w.Err == nil {
+				w.Err = c.accept(v, w, now)
+			}
 		}
 		return nil
 	})
@@ -142,15 +143,15 @@ func (c *Committer) store() error {
 	return c.persist()
 }
 
-// begin makes room for the records of the batch.
-func (c *Committer) begin() {
-	size := int64(0)
+// begin makes room in memory for the records of the batch, and returns how many bytes they have.
+func (c *Committer) begin() (size int64) {
 	for _, w := range c.batch {
 		size += w.size()
 	}
 	c.frame = wal.NewFrame(len(c.batch), size)
 	c.changes = make([]watch.Change, 0, len(c.batch))
 	c.events, c.bytes = 0, 0
+	return size
 }
 
 // persist makes the frame durable, and puts the writes that were accepted into the memtable.

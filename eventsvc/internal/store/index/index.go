@@ -33,6 +33,7 @@ type Index struct {
 	failed  atomic.Bool   // writing the file has failed: nothing more is written to it
 	stale   atomic.Int64  // about so many versions that are gone from the log have terms in the file
 	loose   atomic.Int64  // about so many keys are not sorted
+	waiting atomic.Int64  // bytes at most that the file grows by when the memtables are merged
 	merging sync.Mutex    // held while the file is merged into, or replaced
 
 	rewriting atomic.Bool // the file is being written again
@@ -64,9 +65,18 @@ const (
 const (
 	fileName = "index.db"
 	mmap     = 4 << 30
-	// Every transaction of a merge holds the pages that it changes in memory.
+	// Every transaction of a merge holds the pages that it changes in memory, and needs room for them beside the old ones. So it
+	// changes fewer keys where the file is small.
 	mergeChunk = 2048
+	mergeLeast = 128
+	mergePart  = 16
 )
+
+// mergeKeys returns how many keys one transaction of a merge changes.
+func (x *Index) mergeKeys() int {
+	pages := int(disk.Usage(x.path)) / os.Getpagesize()
+	return max(mergeLeast, min(mergeChunk, pages/mergePart))
+}
 
 // buckets are those of a file, beside the meta bucket.
 func buckets() []string { return []string{bucketKeys, bucketSorted, bucketTerms, bucketPacked} }
@@ -229,10 +239,26 @@ func (x *Index) Put(key string, p Pointer, a event.Attributes) {
 	if x.known.absent(key) {
 		x.known.add(key)
 	}
+	bytes := entryBytes(len(key))
 	if !p.Deletion() {
-		m.postings.add(p.Revision(), a)
+		bytes += int64(m.postings.add(p.Revision(), a)) * entryBytes(termBytes)
 	}
 	m.put(key, p)
+	m.bytes += bytes
+	x.waiting.Add(bytes)
+}
+
+// termBytes is what the key and the value of a term of one version have.
+const termBytes = 28
+
+// entryBytes returns what an entry takes of a page that is half full, with the 16 bytes that bbolt needs for it, and those of a
+// pointer.
+func entryBytes(key int) int64 { return 2 * int64(key+16+12) }
+
+// MergeBytes returns how much room the next merges need at most: what they add, and the pages that one transaction changes, as
+// far as these do not fit into empty pages.
+func (x *Index) MergeBytes() int64 {
+	return max(0, x.waiting.Load()+int64(x.mergeKeys()*os.Getpagesize())-x.free())
 }
 
 // Size returns how many keys were put since the last [Index.Freeze].
@@ -267,6 +293,7 @@ func (x *Index) Merge(compactRevision uint64) error {
 	}
 	// Freeze leaves the tables alone as long as one is frozen.
 	x.tables.Store(&tables{active: t.active})
+	x.waiting.Add(-t.frozen.bytes)
 	return nil
 }
 
@@ -306,12 +333,12 @@ func (x *Index) merge(m *memtable, compactRevision uint64) error {
 	if err := x.mergeTerms(m); err != nil {
 		return err
 	}
-	node := m.head.next[0].Load()
+	node, most := m.head.next[0].Load(), x.mergeKeys()
 	for node != nil {
 		err := x.update(func(tx *bbolt.Tx) error {
 			v := viewOf(tx)
 			keys := v.keys
-			for n := 0; n < mergeChunk && node != nil; n++ {
+			for n := 0; n < most && node != nil; n++ {
 				p := Pointer(node.value.Load())
 				var err error
 				if p.Deletion() && p.Revision() <= compactRevision && !v.hides(node.key) {

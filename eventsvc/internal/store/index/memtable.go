@@ -35,10 +35,11 @@ const memtableHeight = 16
 // number of readers, who take no lock. Entries are never removed; the whole table is
 // dropped once it is merged.
 type memtable struct {
-	head memnode
-	size int    // entries; the writer's
-	last uint64 // newest revision; the writer's until the table is frozen
-	live Live   // once frozen
+	head  memnode
+	size  int    // entries; the writer's
+	bytes int64  // that they take of the file at most; the writer's until the table is frozen
+	last  uint64 // newest revision; the writer's until the table is frozen
+	live  Live   // once frozen
 
 	positions positions
 	postings  postings

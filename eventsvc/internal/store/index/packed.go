@@ -14,7 +14,7 @@ import (
 )
 
 // bucketPacked has the runs of rare terms, many in one entry. A term that one version has takes
-// forty bytes as an entry of its own, and about twelve here. [Index.Rewrite] packs runs; merges
+// forty bytes as an entry of its own, and about twelve here. [Index.Pack] and [Index.Rewrite] pack runs; merges
 // leave theirs in bucketTerms.
 //
 //	key: term of the last run 8 | number of the groups before that end with this term 4
@@ -98,20 +98,21 @@ func eachPacked(packed *bbolt.Bucket, t Term, f func(revisions []uint64)) error 
 type run struct {
 	term      Term
 	revisions []uint64
+	key       []byte // in bucketTerms; nil: it is packed
 }
 
-// packedRuns goes over the packed runs of a file. A run is good until the next one.
-func packedRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
+// packedRuns goes over the packed runs of a file, from a term on. A run is good until the next one.
+func packedRuns(tx *bbolt.Tx, from Term) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
 		c := tx.Bucket([]byte(bucketPacked)).Cursor()
-		for k, v := c.First(); k != nil; k, v = c.Next() {
+		for k, v := c.Seek(be.AppendUint64(nil, uint64(from))); k != nil; k, v = c.Next() {
 			g, err := parseGroup(k, v)
 			if err != nil {
 				yield(run{}, err)
 				return
 			}
 			for t, revisions := range g.each {
-				if !yield(run{t, revisions}, nil) {
+				if t >= from && !yield(run{t, revisions, nil}, nil) {
 					return
 				}
 			}
@@ -119,19 +120,19 @@ func packedRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
 	}
 }
 
-// singleRuns goes over the runs that are not packed.
-func singleRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
+// singleRuns goes over the runs that are not packed, from a term on.
+func singleRuns(tx *bbolt.Tx, from Term) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
 		var room []uint64
 		c := tx.Bucket([]byte(bucketTerms)).Cursor()
-		for k, v := c.First(); k != nil; k, v = c.Next() {
+		for k, v := c.Seek(be.AppendUint64(nil, uint64(from))); k != nil; k, v = c.Next() {
 			if len(k) != 16 {
 				yield(run{}, fmt.Errorf("%q is no key of a term: %w", k, boltfile.ErrChecksum))
 				return
 			}
 			t := Term(be.Uint64(k))
 			revisions, err := parseRun(room[:0], t, v)
-			if !yield(run{t, revisions}, err) || err != nil {
+			if !yield(run{t, revisions, k}, err) || err != nil {
 				return
 			}
 			room = revisions
@@ -139,10 +140,10 @@ func singleRuns(tx *bbolt.Tx) iter.Seq2[run, error] {
 	}
 }
 
-// runsOf goes over all runs of a file in order of their terms.
-func runsOf(tx *bbolt.Tx) iter.Seq2[run, error] {
+// runsOf goes over all runs of a file in order of their terms, from one on.
+func runsOf(tx *bbolt.Tx, from Term) iter.Seq2[run, error] {
 	return func(yield func(run, error) bool) {
-		packed, stop := iter.Pull2(packedRuns(tx))
+		packed, stop := iter.Pull2(packedRuns(tx, from))
 		defer stop()
 		next, err, more := packed()
 		untilPacked := func(t Term) bool {
@@ -153,7 +154,7 @@ func runsOf(tx *bbolt.Tx) iter.Seq2[run, error] {
 			}
 			return true
 		}
-		for r, failed := range singleRuns(tx) {
+		for r, failed := range singleRuns(tx, from) {
 			if !untilPacked(r.term) || !yield(r, failed) {
 				return
 			}
@@ -162,10 +163,9 @@ func runsOf(tx *bbolt.Tx) iter.Seq2[run, error] {
 	}
 }
 
-// A packer writes the terms of a new file.
+// A packer makes the entries of terms.
 type packer struct {
-	to     *bbolt.DB
-	writes []entry // to be written in one transaction
+	writes []entry // that are made
 
 	term      Term // of the rare run in the making
 	revisions []uint64
@@ -182,29 +182,30 @@ type entry struct {
 
 // copyTerms copies the terms of the revisions that the log has to a new file.
 func copyTerms(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions) error {
-	p := packer{to: to}
-	for r, err := range runsOf(from) {
+	var p packer
+	for r, err := range runsOf(from, 0) {
 		if err == nil {
 			err = ctx.Err()
 		}
 		if err == nil {
 			r.revisions = slices.DeleteFunc(r.revisions, func(revision uint64) bool { return !held.Has(revision) })
-			err = p.add(r)
+			if p.add(r); len(p.writes) >= mergeChunk {
+				err = writeEntries(to, p.writes)
+				p.writes = p.writes[:0]
+			}
 		}
 		if err != nil {
 			return err
 		}
 	}
-	p.endRun()
-	p.endGroup()
-	return p.flush()
+	p.end()
+	return writeEntries(to, p.writes)
 }
 
 // add adds a run, whose term is not less than those before.
-func (p *packer) add(r run) error {
+func (p *packer) add(r run) {
 	switch {
 	case len(r.revisions) == 0:
-		return nil
 	case len(r.revisions) > packedRevisions:
 		p.writes = append(p.writes, entry{bucketTerms, runKey(r.term, r.revisions[len(r.revisions)-1]), appendRun(nil, r.term, r.revisions)})
 	default:
@@ -214,10 +215,12 @@ func (p *packer) add(r run) error {
 		}
 		p.term, p.revisions = r.term, append(p.revisions, r.revisions...)
 	}
-	if len(p.writes) < mergeChunk {
-		return nil
-	}
-	return p.flush()
+}
+
+// end ends the run and the group in the making.
+func (p *packer) end() {
+	p.endRun()
+	p.endGroup()
 }
 
 // endRun adds the run in the making to the group.
@@ -252,23 +255,18 @@ func (p *packer) endGroup() {
 	p.group = nil
 }
 
-// flush writes what was added.
-func (p *packer) flush() error {
-	err := writeEntries(p.to, p.writes)
-	p.writes = p.writes[:0]
-	return err
-}
-
 // writeEntries writes entries, in the order of their keys, to a file.
 func writeEntries(to *bbolt.DB, entries []entry) error {
-	return to.Update(func(tx *bbolt.Tx) error {
-		for _, w := range entries {
-			b := tx.Bucket([]byte(w.bucket))
-			b.FillPercent = boltfile.FillPercent
-			if err := b.Put(w.key, w.value); err != nil {
-				return err
-			}
+	return to.Update(func(tx *bbolt.Tx) error { return putEntries(tx, entries) })
+}
+
+func putEntries(tx *bbolt.Tx, entries []entry) error {
+	for _, w := range entries {
+		b := tx.Bucket([]byte(w.bucket))
+		b.FillPercent = boltfile.FillPercent
+		if err := b.Put(w.key, w.value); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }

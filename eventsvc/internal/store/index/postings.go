@@ -47,8 +47,10 @@ var Gaps = hashText(fnvBasis, []byte{0xfe})
 var drops = hashText(fnvBasis, []byte{0xfd})
 
 // hasTerm reports whether a field has terms. The resourceVersion of the object has none: nearly each event has one of its own,
-// which would be a third of all terms, and who asks for it names the object, too.
-func hasTerm(f event.Field) bool { return f < event.NumFields && f != event.RegardingResourceVersion }
+// which would be a third of all terms, and who asks for it names the object, too. The node has none, as no selector names it.
+func hasTerm(f event.Field) bool {
+	return f < event.NumFields && f != event.RegardingResourceVersion && f != event.Node
+}
 
 // eachTerm calls f with the terms of a version. Empty fields have none.
 func eachTerm(a event.Attributes, f func(Term)) {
@@ -114,10 +116,18 @@ type postings struct {
 	of map[Term][]uint64
 }
 
-func (p *postings) add(revision uint64, a event.Attributes) {
+// add adds a version, and returns how many of its terms are new.
+func (p *postings) add(revision uint64, a event.Attributes) (added int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	eachTerm(a, func(t Term) { p.of[t] = append(p.of[t], revision) })
+	eachTerm(a, func(t Term) {
+		known := p.of[t]
+		if known == nil {
+			added++
+		}
+		p.of[t] = append(known, revision)
+	})
+	return added
 }
 
 func (p *postings) count(t Term) int {
@@ -279,7 +289,7 @@ func (x *Index) mergeTerms(m *memtable) error {
 		all = append(all, t)
 	}
 	slices.Sort(all)
-	for chunk := range slices.Chunk(all, mergeChunk) {
+	for chunk := range slices.Chunk(all, x.mergeKeys()) {
 		err := x.update(func(tx *bbolt.Tx) error {
 			b := tx.Bucket([]byte(bucketTerms))
 			for _, t := range chunk {

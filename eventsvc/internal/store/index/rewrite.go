@@ -14,20 +14,24 @@ import (
 	"tidings.example/shared/safefile"
 )
 
-// The file is written again when it has so much empty, and more than half, or when the
-// terms of so many versions that are gone are in it, or so many keys that are not sorted.
-const (
-	rewriteFree  = 16 << 20
-	rewriteStale = 100_000
-)
+// The file is written again when it has so much empty, and more than half.
+const rewriteFree = 16 << 20
 
-// NeedsRewrite reports whether [Index.Rewrite] is worth its work, with so many events.
-func (x *Index) NeedsRewrite(events int64) bool {
+// NeedsRewrite reports whether [Index.Rewrite] is worth its work.
+func (x *Index) NeedsRewrite() bool {
+	free := x.free()
+	return free >= rewriteFree && free >= disk.Usage(x.path)/2
+}
+
+// free returns how many bytes of the file are empty.
+func (x *Index) free() int64 {
 	file := x.file.Load()
 	stats := file.Stats()
-	free := int64(stats.FreePageN+stats.PendingPageN) * int64(file.Info().PageSize)
-	return free >= rewriteFree && free >= disk.Usage(x.path)/2 || max(x.stale.Load(), x.loose.Load()) >= max(rewriteStale, events)
+	return int64(stats.FreePageN+stats.PendingPageN) * int64(file.Info().PageSize)
 }
+
+// RewriteBytes returns how much room [Index.Rewrite] needs at most.
+func (x *Index) RewriteBytes() int64 { return disk.Usage(x.path) - x.free() }
 
 // Rewrite copies the index to a new file, without empty pages and without the terms of
 // versions that are gone, and takes that file into use. held returns the revisions up to a given one that the log has. The terms of

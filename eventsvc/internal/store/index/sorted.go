@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,10 +14,10 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// bucketSorted has the keys of the events that existed when the file was written again, in order and many in one entry. A key
+// bucketSorted has the keys of the events that existed when they were packed last, in order and many in one entry. A key
 // takes eighty bytes as an entry of its own, and a quarter of that here, because those that follow each other begin alike, and
 // the names of events end with a number in hexadecimal digits.
-// [Index.Rewrite] brings keys here; merges leave theirs in bucketKeys, where they hide those here.
+// [Index.Pack] and [Index.Rewrite] bring keys here; merges leave theirs in bucketKeys, where they hide those here.
 //
 //	key: the last key of the group
 //	value: the first revision of the group (uvarint), and for each key, in order
@@ -225,10 +226,9 @@ func (s *sortedKeys) next() {
 	}
 }
 
-// A keyWriter writes the keys of a new file.
+// A keyWriter makes the entries of keys.
 type keyWriter struct {
-	to     *bbolt.DB
-	writes []entry // to be written in one transaction
+	writes []entry // that are made
 
 	keys      [][]byte // of the group in the making
 	revisions []uint64
@@ -239,7 +239,7 @@ type keyWriter struct {
 // copyKeys copies the keys of a file to a new one: those of events that exist are sorted. Of the others, those are left out of
 // whose deletion the log has no record.
 func copyKeys(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions) error {
-	w := keyWriter{to: to}
+	var w keyWriter
 	for it := viewOf(from).Iterate("", ""); it.Valid(); it.Next() {
 		if err := it.Err(); err != nil {
 			return err
@@ -252,13 +252,14 @@ func copyKeys(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions)
 			w.writes = append(w.writes, entry{bucketKeys, key, appendPointer(nil, key, p)})
 		}
 		if len(w.writes) >= mergeChunk {
-			if err := w.flush(ctx); err != nil {
+			if err := errors.Join(ctx.Err(), writeEntries(to, w.writes)); err != nil {
 				return err
 			}
+			w.writes = w.writes[:0]
 		}
 	}
 	w.end()
-	return w.flush(ctx)
+	return errors.Join(ctx.Err(), writeEntries(to, w.writes))
 }
 
 // add adds a key to the group in the making, which ends when it is full.
@@ -291,16 +292,6 @@ func (w *keyWriter) end() {
 	}
 	w.writes = append(w.writes, entry{bucketSorted, before, be.AppendUint32(value, groupChecksum(before, value))})
 	w.keys, w.revisions, w.size = w.keys[:0], w.revisions[:0], 0
-}
-
-// flush writes what was added.
-func (w *keyWriter) flush(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	err := writeEntries(w.to, w.writes)
-	w.writes = w.writes[:0]
-	return err
 }
 
 // common returns how many bytes two texts begin with alike.

@@ -115,7 +115,16 @@ func TestSortedKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.wantIn(t, x, fmt.Sprint("merged ", round), random)
-		switch random.IntN(4) {
+		held := func(last uint64) (index.Revisions, error) {
+			set, err := all(last)
+			for _, p := range m {
+				if p.Deletion() && p.Revision() <= compact { // whose record is gone, and those of others near it
+					delete(set, p.Revision()/4096)
+				}
+			}
+			return set, err
+		}
+		switch random.IntN(5) {
 		case 0:
 			var gone []index.Entry
 			for key, p := range m {
@@ -127,15 +136,6 @@ func TestSortedKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 1:
-			held := func(last uint64) (index.Revisions, error) {
-				set, err := all(last)
-				for _, p := range m {
-					if p.Deletion() && p.Revision() <= compact { // whose record is gone, and those of others near it
-						delete(set, p.Revision()/4096)
-					}
-				}
-				return set, err
-			}
 			during := false
 			err := x.Rewrite(t.Context(), func(last uint64) (index.Revisions, error) {
 				during = x.Rewriting()
@@ -149,6 +149,10 @@ func TestSortedKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			x = openIndex(t, dir)
+		case 3:
+			if err := x.Pack(t.Context(), held); err != nil {
+				t.Fatal(err)
+			}
 		}
 		m.wantIn(t, x, fmt.Sprint("done ", round), random)
 	}

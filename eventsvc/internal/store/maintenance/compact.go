@@ -18,10 +18,15 @@ import (
 // A sealed segment is compacted when this fraction and this many bytes of it are dead.
 // Small segments need fewer bytes. The files then stay below one and a half times of what
 // is needed.
+// Where room is tight, a smaller fraction is worth the work: the rest of what is dead is a part of the limit that events cannot take.
 const (
 	compactFraction = 0.25
 	compactBytes    = 1 << 20
+	tightFraction   = 1.0 / 32
 )
+
+// errNoRoom says that a file cannot be rewritten now within the limit of bytes.
+var errNoRoom = fmt.Errorf("%w: a file cannot be rewritten within --max-bytes", store.ErrFull)
 
 // compaction brings back the disk space of records that nothing needs. It has one user at a
 // time: whoever holds off rounds.
@@ -96,7 +101,7 @@ func (c *compaction) one(ctx context.Context) (*seglog.Segment, error) {
 			gain -= account.Retained
 		}
 		unneeded := account.Dead >= all && i == 0
-		if !unneeded && !s.NeedsMerge() && (gain < min(compactBytes, c.SegmentBytes/16) || float64(gain) < compactFraction*float64(all)) {
+		if !unneeded && !s.NeedsMerge() && !c.worthIt(gain, all) {
 			clean = clean && account.Clean()
 			continue
 		}
@@ -109,9 +114,20 @@ func (c *compaction) one(ctx context.Context) (*seglog.Segment, error) {
 		if unneeded {
 			return s, c.unlink(ctx, s)
 		}
-		return s, c.rewrite(ctx, s, clean, s.Compressed)
+		if err := c.rewrite(ctx, s, clean, s.Compressed); !errors.Is(err, errNoRoom) {
+			return s, err
+		}
+		clean = false
 	}
 	return nil, nil
+}
+
+// worthIt reports whether a segment with so many bytes is rewritten for a gain.
+func (c *compaction) worthIt(gain, all int64) bool {
+	if c.Usage.Tight() {
+		return gain > 0 && float64(gain) >= tightFraction*float64(all)
+	}
+	return gain >= min(compactBytes, c.SegmentBytes/16) && float64(gain) >= compactFraction*float64(all)
 }
 
 // countDead corrects the account of what is dead in segments by reading each of them
@@ -163,6 +179,7 @@ func (c *compaction) unlink(ctx context.Context, s *seglog.Segment) error {
 	if err := c.Do(ctx, func() error { c.Records.Log.RemoveFirst(); return nil }); err != nil {
 		return err
 	}
+	c.Usage.Measure()
 	if err := s.Close(); err != nil {
 		return err
 	}
@@ -190,6 +207,11 @@ func (c *compaction) carry(ctx context.Context, s *seglog.Segment) error {
 // rewrite copies what is needed of a segment into a new file, compressed or not, and puts
 // that in its place. Deletions that no state needs are dropped if the segments before are clean.
 func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, compress bool) error {
+	done, ok := c.Usage.Reserve(usage.RewriteBytes(s))
+	if !ok {
+		return errNoRoom
+	}
+	defer done()
 	tmp := s.Path + ".tmp"
 	k := c.keeper(clean)
 	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Keeper: k.view, Since: c.Kept(), Compress: compress, Drop: c.drop})
@@ -215,10 +237,25 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 
 // rewriteIndex writes the index to a new file.
 func (c *compaction) rewriteIndex(ctx context.Context) error {
-	return c.Records.Index.Rewrite(ctx, func(last uint64) (index.Revisions, error) {
+	done, ok := c.Usage.Reserve(c.Records.Index.RewriteBytes())
+	if !ok {
+		return errNoRoom
+	}
+	defer done()
+	return c.Records.Index.Rewrite(ctx, c.held(ctx))
+}
+
+// packIndex packs the index within its file.
+func (c *compaction) packIndex(ctx context.Context) error {
+	return c.Records.Index.Pack(ctx, c.held(ctx))
+}
+
+// held returns a function for the revisions that the log has up to a given one.
+func (c *compaction) held(ctx context.Context) func(last uint64) (index.Revisions, error) {
+	return func(last uint64) (index.Revisions, error) {
 		set := index.Revisions{}
 		return set, c.Records.Log.Revisions(ctx, last, set.Add)
-	})
+	}
 }
 
 // A keeper decides which records of a segment are needed.

@@ -25,7 +25,9 @@ func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn
 		if err != nil || s == nil {
 			return err
 		}
-		if err := m.compaction.convert(ctx, s, false, true); err != nil {
+		if err := m.compaction.convert(ctx, s, false, true); errors.Is(err, errNoRoom) {
+			return nil // until the next round has made some
+		} else if err != nil {
 			return err
 		}
 	}

@@ -7,12 +7,12 @@
 // [Maintenance.Run] does a round every few seconds, and at once after
 // [Maintenance.Hurry]. A round ([Maintenance.Round]):
 //
-//  1. if there is little room, compress sealed segments of any age;
+//  1. if there is little room, compress sealed segments of any age, and trim and compact;
 //  2. expire: delete events through the committer, like any other write;
 //  3. trim: move the compact revision, and account for what that makes dead;
 //  4. compact: unlink sealed segments without a needed record, and rewrite those that
 //     are dead in large part;
-//  5. project how old events get before there is no room; rewrite the index if it is mostly empty;
+//  5. project how old events get before there is no room; pack the index, or rewrite it if it is mostly empty;
 //  6. compress sealed segments whose records are old, for a few seconds at most.
 //
 // A deletion stays in the log until no older version of its event can be in the files,

@@ -153,6 +153,11 @@ func (m *Maintenance) Round(ctx context.Context) error {
 	defer m.Pause()()
 	began := time.Since(m.opened)
 	defer m.Usage.Measure()
+	if full, _ := m.Usage.Full(0); full != nil { // what waits to be merged needs more room than what is merged
+		if err := m.Flush(ctx); err != nil && !errors.Is(err, store.ErrFull) {
+			return err
+		}
+	}
 	// Segments of any age are compressed before events have to go for lack of room.
 	if err := m.compressWhile(ctx, 0, m.Usage.Tight); err != nil { // on a full disk, deletions make room for that
 		m.Log.Warn("there is little room, and log files could not be compressed", "error", err)
@@ -167,13 +172,24 @@ func (m *Maintenance) Round(ctx context.Context) error {
 	if err := m.project(); err != nil {
 		return err
 	}
-	if m.Records.Index.NeedsRewrite(m.Usage.Live().Events) {
-		if err := m.compaction.rewriteIndex(ctx); err != nil {
-			return err
-		}
+	if err := m.tidyIndex(ctx); err != nil {
+		return err
 	}
 	compressing := time.Now()
 	return m.compressWhile(ctx, m.Policy.CompressAfter, func() bool { return time.Since(compressing) < compressFor })
+}
+
+// tidyIndex packs the index, or writes it to a new file if it is mostly empty and there is room for that.
+func (m *Maintenance) tidyIndex(ctx context.Context) error {
+	if m.Records.Index.NeedsRewrite() {
+		if err := m.compaction.rewriteIndex(ctx); !errors.Is(err, errNoRoom) {
+			return err
+		}
+	}
+	if m.Records.Index.NeedsPack(m.Usage.Live().Events) {
+		return m.compaction.packIndex(ctx)
+	}
+	return nil
 }
 
 // Compact does a round, and then brings back all disk space that can be had, whether it is
@@ -191,6 +207,11 @@ func (m *Maintenance) Compact(ctx context.Context, compress bool, progress store
 // themselves. It reports whether there are more. Where there is no room even for
 // deletions, trimming and compaction may make some.
 func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
+	if m.Usage.Tight() { // history goes before events
+		if err := m.reclaim(ctx); err != nil {
+			return false, err
+		}
+	}
 	var full error
 	if m.Expires() {
 		if more, full = m.expire(ctx); full == nil {
@@ -200,15 +221,20 @@ func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
 	if full != nil && !errors.Is(full, store.ErrFull) {
 		return false, full
 	}
+	if err := m.reclaim(ctx); err != nil {
+		return false, err
+	}
+	return more, full
+}
+
+// reclaim gives up history that is past its time or has no room, and brings back the disk space of what is dead.
+func (m *Maintenance) reclaim(ctx context.Context) error {
 	cutoff := time.Unix(0, math.MinInt64)
 	if history := cmp.Or(m.Policy.History, m.Policy.Retention); history > 0 {
 		cutoff = m.Clock.Old().Add(-history)
 	}
 	if err := m.trim(ctx, cutoff, m.Usage.HistoryLimit()); err != nil {
-		return false, err
+		return err
 	}
-	if err := m.compaction.run(ctx); err != nil {
-		return false, err
-	}
-	return more, full
+	return m.compaction.run(ctx)
 }

@@ -25,7 +25,7 @@ func TestProjectedAge(t *testing.T) {
 	clock := newClock()
 	var log bytes.Buffer
 	p := parts.Open(t, parts.Options{
-		Now: clock.Now, MaxBytes: limit, SegmentBytes: 512 << 10, Policy: maintenance.Policy{Retention: 1000 * time.Hour}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		Now: clock.Now, MaxBytes: limit, SegmentBytes: usage.SegmentBytes(limit), Policy: maintenance.Policy{Retention: 1000 * time.Hour}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	value := []byte(strings.Repeat("x", 5_000))
 	projected := map[int64]float64{} // by the number of events

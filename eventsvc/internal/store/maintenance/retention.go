@@ -80,9 +80,8 @@ const (
 // retention there is a place in the log before which everything of that
 // retention is gone. Other rules than before make it begin again.
 func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
-	free, _ := m.Usage.Free() // 0 after an error
-	// A quarter of what is free, because the rest is needed to rewrite files.
-	left := int(max(expiryBatch, min(expiryRound, free/4/deletionBytes)))
+	// A quarter of the room, because the rest is needed to rewrite files.
+	left := int(max(expiryBatch, min(expiryRound, m.Usage.DeletionRoom()/4/deletionBytes)))
 	by := m.Policy.rules()
 	if by != m.rules {
 		clear(m.expired)
@@ -122,8 +121,7 @@ func (m *Maintenance) expireOldest(ctx context.Context) error {
 		maxEvents = m.Policy.MaxEvents
 	}
 	for {
-		live := m.Usage.Live()
-		bytes, events := live.Bytes-m.Usage.LiveLimit(), live.Events-maxEvents // too many
+		bytes, events := m.Usage.Excess(), m.Usage.Live().Events-maxEvents
 		if bytes <= 0 && events <= 0 {
 			return nil
 		}

@@ -31,7 +31,8 @@
 // inflate a block when they need a record of it, and keep some in a cache that all share. Those
 // that go over the log leave the cache alone.
 //
-// A compressed segment also has the notes of its records apart from them, and the words of these.
+// A compressed segment also has the notes of its records apart from them, with what else words are searched in
+// ([event.AppendText]), and the words of these.
 // By them [Reader.Search] finds the records whose notes may have some texts, and [Reader.Note]
 // returns a note without its record. Where they are damaged, both say so, and the records are looked at.
 //
@@ -66,7 +67,7 @@
 //	│             with the base, and each behind the one before
 //	├── notes     only in a compressed segment: last revision 8 → notes of up to 512 records
 //	├── words     only in a compressed segment: last revision 8 → words of the notes of up to 64 entries
-//	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, CRC32C 4
+//	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, node, CRC32C 4
 //	└── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
 //	              instead of the revision the base of the segment that the run was carried from
 //

@@ -29,10 +29,14 @@ const (
 	noteBytes   = 256 << 10
 )
 
-// Note returns the note of a version.
-func (e *Entry) Note() ([]byte, error) {
+// AppendText appends the text of a version, in which words are searched.
+func (e *Entry) AppendText(dst []byte) ([]byte, error) {
 	v := e.View(store.Key{})
-	return codec.Note(&v)
+	note, err := codec.Note(&v)
+	if err != nil {
+		return dst, err
+	}
+	return event.AppendText(dst, note, e.Attributes), nil
 }
 
 // A noteWriter writes the notes of a compressed segment, and their words.
@@ -58,13 +62,14 @@ func (w *noteWriter) add(tx *bbolt.Tx, revision uint64, record []byte) error {
 	if err == nil && e.Kind == Deleted {
 		return nil
 	}
-	note, unread := e.Note()
 	length := uint64(0) // it is not known
-	if err == nil && unread == nil {
-		length = uint64(len(note)) + 1
-		w.texts = append(w.texts, note...)
-		w.room = event.Fold(w.room[:0], note)
-		w.words.add(w.room)
+	if err == nil {
+		from := len(w.texts)
+		if w.texts, err = e.AppendText(w.texts); err == nil {
+			length = uint64(len(w.texts)-from) + 1
+			w.room = event.Fold(w.room[:0], w.texts[from:])
+			w.words.add(w.room)
+		}
 	}
 	w.heads = binary.AppendUvarint(binary.AppendUvarint(w.heads, revision-w.last), length)
 	w.last = revision

@@ -54,9 +54,9 @@ func (c *notesChecker) record(revision uint64, record []byte) {
 		return
 	}
 	is, known := c.frame.find(revision)
-	want, unread := e.Note()
+	want, unread := e.AppendText(nil)
 	if known != (damaged == nil && unread == nil) || known && !bytes.Equal(is, want) {
-		c.problem("revision %d: its note is not the one to search in", revision)
+		c.problem("revision %d: its text is not the one to search in", revision)
 	}
 }
 

@@ -179,7 +179,8 @@ func (s *Search) look(revision uint64, record []byte) (more bool, err error) {
 	if e.Kind == Deleted {
 		return true, nil
 	}
-	if note, unread := e.Note(); unread != nil || s.has(note) {
+	text, unread := e.AppendText(nil)
+	if unread != nil || s.has(text) {
 		s.found = append(s.found, revision)
 	}
 	return len(s.found) <= searchMost, nil

@@ -1,6 +1,7 @@
 package seglog
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 
@@ -9,12 +10,12 @@ import (
 )
 
 // dimensions is how many texts a series has.
-const dimensions = 7
+const dimensions = 8
 
 // appendSeries appends the texts of the series that a record belongs to, which are its
 // [event.DimensionsOf].
 func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
-	var kind, typ, reason, reporter, source []byte
+	var kind, typ, reason, reporter, source, node []byte
 	for f, text := range a.Fields() {
 		switch f {
 		case event.Type:
@@ -27,6 +28,8 @@ func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
 			reporter = text
 		case event.Source:
 			source = text
+		case event.Node:
+			node = text
 		}
 	}
 	if len(reporter) == 0 {
@@ -35,7 +38,7 @@ func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
 	for _, text := range [][]byte{namespace, typ, reason, kind, reporter} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
-	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get)} {
+	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get), cmp.Or(a.Get(event.NodeLabel), string(node))} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
 	return dst
@@ -63,7 +66,7 @@ func seriesTexts(key, value []byte) ([]byte, error) {
 // parseSeries returns the dimensions that appendSeries has encoded.
 func parseSeries(texts []byte) (d event.Dimensions, err error) {
 	rest := string(texts)
-	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster, &d.Owner} {
+	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster, &d.Owner, &d.Node} {
 		n, size := binary.Uvarint(texts[len(texts)-len(rest):])
 		if size <= 0 || n > uint64(len(rest)-size) {
 			return d, fmt.Errorf("series of a segment: %w", boltfile.ErrChecksum)

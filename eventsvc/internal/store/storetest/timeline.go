@@ -91,7 +91,7 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 			return true
 		}
 		note, err := codec.Note(v)
-		match, failed := q.Match(note)
+		match, failed := q.Match(event.AppendText(nil, note, v.Attributes))
 		return match && err == nil && failed == nil // those of tests do not fail
 	}
 	var found []observed

@@ -40,6 +40,7 @@ type RulePart struct {
 type Breakdown struct {
 	Stats
 	Oldest     time.Time `json:"oldest"`              // when the oldest event was last written
+	OldestAge  float64   `json:"oldestAgeSeconds"`    // since then
 	PerSecond  float64   `json:"perSecond"`           // events
 	Projected  float64   `json:"projectedAgeSeconds"` // see [Stats.Projected]
 	Namespaces []Part    `json:"namespaces"`
@@ -47,6 +48,14 @@ type Breakdown struct {
 	Reporters  []Part    `json:"reporters"`
 
 	Rules []RulePart `json:"rules,omitempty"` // in their order, if some were asked about
+}
+
+// FitsFor returns in which time as many events arrive as fit into MaxBytes, at the rate of the past hour; 0 if none has arrived.
+func (b *Breakdown) FitsFor() time.Duration {
+	if b.PerSecond <= 0 {
+		return 0
+	}
+	return time.Duration(min(Forever.Seconds(), float64(b.Fits())/b.PerSecond) * float64(time.Second))
 }
 
 // Lister is what a breakdown reads.
@@ -84,7 +93,7 @@ func BreakdownOf(ctx context.Context, s Lister, maxBytes int64, by *rules.Set, n
 	seconds := min(RateWindow, now.Sub(c.oldest)).Seconds()
 	c.all.finish(seconds)
 	return &Breakdown{
-		Stats: stats, Oldest: c.oldest, PerSecond: c.all.PerSecond, Projected: stats.Projected(c.oldest, now).Seconds(),
+		Stats: stats, Oldest: c.oldest, OldestAge: now.Sub(c.oldest).Seconds(), PerSecond: c.all.PerSecond, Projected: stats.Projected(c.oldest, now).Seconds(),
 		Namespaces: sortedParts(c.by[0], seconds), Types: sortedParts(c.by[1], seconds), Reporters: sortedParts(c.by[2], seconds),
 		Rules: c.saved,
 	}, nil

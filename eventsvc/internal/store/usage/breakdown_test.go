@@ -60,12 +60,16 @@ func TestOf(t *testing.T) {
 	if diff := cmp.Diff(want, got.Namespaces, cmpopts.IgnoreUnexported(usage.Part{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
 	}
-	// 600 bytes in ten hours; 52 % of the limit is for events, and the packing is that of records in files.
-	if hours := got.Projected / 3600; hours < 51 || hours > 53 {
+	// 600 bytes in ten hours; 86 % of the limit is for events, and the packing is that of records in files.
+	if hours := got.Projected / 3600; hours < 85 || hours > 87 {
 		t.Errorf("projected: %.1f h", hours)
 	}
-	if fits := got.Stats.Fits(); fits < 30 || fits > 32 {
+	if fits := got.Stats.Fits(); fits < 50 || fits > 52 {
 		t.Errorf("%d events fit", fits)
+	}
+	// 51 events at three in an hour.
+	if hours := got.FitsFor().Hours(); hours < 16.6 || hours > 17.3 || got.OldestAge != (10*time.Hour).Seconds() {
+		t.Errorf("those of %.1f h, the oldest is %.0f s old", hours, got.OldestAge)
 	}
 	saved := []usage.RulePart{
 		{Name: "old", Does: "keep 2h30m0s", Events: 3, Bytes: 300, SavedEvents: 2, SavedBytes: 200},

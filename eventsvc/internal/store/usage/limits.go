@@ -1,12 +1,14 @@
 package usage
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -16,13 +18,45 @@ const (
 	defaultShare    = 0.8 // of what is free at start
 )
 
-// Parts of MaxBytes. Maintenance keeps what is needed below keepShare, and events alone
-// below liveShare of it. The rest is room for what is written before its next round, for
-// dead records before they are compacted, and for a segment that is being rewritten.
+// Parts of MaxBytes that events cannot take.
 const (
-	keepShare = 0.64
-	liveShare = 0.52
+	deletedPart = 64 // of it is for deletions alone, because events that go need room first
+	historyPart = 32 // of it is for history, however many events there are
+	deadPart    = 64 // of it may be dead where it is not worth to write a file again
+	historyMost = 4  // of it is the most that history takes where events leave it room
+
+	// What is written until the next round of maintenance, and a file that is being written again, take so much: files are
+	// small where MaxBytes is, see [SegmentBytes].
+	workPart = 64.0 / 5
+	workMost = 384 << 20
 )
+
+// What is sealed, and merged, at once where MaxBytes does not make it less.
+const (
+	defaultSegmentBytes = 64 << 20
+	defaultMemtableKeys = 1 << 16
+)
+
+// SegmentBytes returns at which size a file of the log is sealed with a limit for all files.
+func SegmentBytes(maxBytes int64) int64 {
+	if maxBytes <= 0 {
+		return defaultSegmentBytes
+	}
+	return max(64<<10, min(defaultSegmentBytes, maxBytes/64))
+}
+
+// MemtableKeys returns how many keys are merged into the index at once with a limit for all files.
+func MemtableKeys(maxBytes int64) int {
+	if maxBytes <= 0 {
+		return defaultMemtableKeys
+	}
+	return int(max(256, min(defaultMemtableKeys, maxBytes>>17)))
+}
+
+// eventRoom returns how much of a limit the files may take for the events that exist: 86 % or more.
+func eventRoom(maxBytes int64) int64 {
+	return maxBytes - maxBytes/deletedPart - maxBytes/historyPart - maxBytes/deadPart - min(int64(float64(maxBytes)/workPart), workMost)
+}
 
 // maxPacking is more than records can be compressed by.
 const maxPacking = 32
@@ -32,8 +66,8 @@ type Limits struct {
 	MaxBytes int64 // of all files; not positive: no limit
 	MinFree  int64 // events are refused when the disk has less left; not positive: no limit
 
-	// OverLimit is called when Full finds that MaxBytes is exceeded: maintenance can
-	// make room. It must not wait.
+	// OverLimit is called when Full finds that there will be no room for events soon: maintenance can
+	// make some. It must not wait.
 	OverLimit func()
 }
 
@@ -57,27 +91,89 @@ func DefaultMaxBytes(dir string) (int64, error) {
 // Free returns how many bytes the disk has left.
 func (u *Usage) Free() (int64, error) { return disk.Free(u.dir) }
 
-// Full returns why there is no room for more events, nil if there is. The committers ask
-// before every commit. They write deletions all the same, into the room that MinFree keeps
-// back.
-func (u *Usage) Full() error {
+// Full returns why there is no room for more events, and why there is none for deletions; nil if there is. The committers ask
+// before every commit of so many bytes. While the disk has less left than MinFree, deletions are written all the same, into the
+// room that this keeps back.
+func (u *Usage) Full(size int64) (create, remove error) {
 	free, err := u.Free()
 	if err != nil {
-		return err
+		return err, nil
 	}
 	if free < u.limits.MinFree {
-		return fmt.Errorf("%w: %d MiB are free on the disk, %d MiB are kept back for deletions", store.ErrFull, free>>20, u.limits.MinFree>>20)
+		create = fmt.Errorf("%w: %d MiB are free on the disk, %d MiB are kept back for deletions", store.ErrFull, free>>20, u.limits.MinFree>>20)
 	}
-	used := u.sealed.Load() + disk.Usage(u.records.Log.Head().Path)
-	if u.limits.MaxBytes > 0 && used > u.limits.MaxBytes {
-		u.limits.OverLimit()
-		return fmt.Errorf("%w: %d MiB are in use, the limit is %d MiB", store.ErrFull, used>>20, u.limits.MaxBytes>>20)
+	if u.limits.MaxBytes <= 0 {
+		return create, nil
 	}
-	return nil
+	used := u.used()
+	left := u.left(used, 0) - 2*size // what it takes of pages is less
+	if used <= u.restRoom() && left >= u.limits.MaxBytes/deletedPart {
+		return create, nil
+	}
+	u.limits.OverLimit()
+	full := fmt.Errorf("%w: %d MiB are in use, the rest of the limit of %d MiB is kept for files that are being rewritten",
+		store.ErrFull, used>>20, u.limits.MaxBytes>>20)
+	if left < u.limits.MaxBytes/deletedPart {
+		create = cmp.Or(create, full)
+	}
+	if left < 0 && !u.lowered.Load() {
+		remove = full
+	}
+	return create, remove
 }
 
-// HistoryLimit returns how many bytes of history fit beside the events: none when
-// the disk has no room left, whoever has filled it.
+// left returns how much of MaxBytes is left for what is written next where the files take so much: beside what they grow by when that
+// is checkpointed and merged which was written before, and beside a file of so many bytes, or one that is being rewritten or may have
+// to be.
+func (u *Usage) left(used, file int64) int64 {
+	rewriting := max(u.largest.Load(), u.reserved.Load(), file)
+	return u.limits.MaxBytes - used - 2*u.wal.Load() - u.records.Index.MergeBytes() - rewriting
+}
+
+// used returns what the files take, without those that are being written anew.
+func (u *Usage) used() int64 {
+	return u.sealed.Load() + u.wal.Load() + disk.Usage(u.records.Log.Head().Path) + disk.Usage(u.records.Index.Path())
+}
+
+// DeletionRoom returns how many bytes deletions may take.
+func (u *Usage) DeletionRoom() int64 {
+	free, _ := u.Free() // 0 after an error
+	if u.limits.MaxBytes <= 0 || u.lowered.Load() {
+		return free
+	}
+	return max(0, min(free, u.left(u.used(), 0)))
+}
+
+// Reserve keeps room for a file that is to be written, until done is called. It reports false if there is none. Only maintenance
+// writes files, one at a time.
+func (u *Usage) Reserve(bytes int64) (done func(), ok bool) {
+	if u.limits.MaxBytes > 0 && u.left(u.used(), bytes) < 0 && !u.lowered.Load() {
+		return nil, false
+	}
+	u.reserved.Store(bytes)
+	return func() { u.reserved.Store(0); u.Measure() }, true
+}
+
+// RewriteBytes returns how much room a segment needs that is to be rewritten, at most.
+func RewriteBytes(s *seglog.Segment) int64 {
+	size := disk.Usage(s.Path)
+	return size + size/8 + 64<<10
+}
+
+// restRoom is what the files may take between two rounds of maintenance.
+func (u *Usage) restRoom() int64 {
+	return eventRoom(u.limits.MaxBytes) + u.limits.MaxBytes/historyPart + u.limits.MaxBytes/deadPart
+}
+
+// Tight reports that the files take more than is left to them.
+func (u *Usage) Tight() bool { return u.limits.MaxBytes > 0 && u.used() > u.restRoom() }
+
+// leastHistory returns how many bytes of history are kept although events have to go: as many as take their part of MaxBytes in a
+// file that is not compressed, with their index.
+func (u *Usage) leastHistory() int64 { return u.limits.MaxBytes / historyPart * 2 / 3 }
+
+// HistoryLimit returns how many bytes of history fit beside the events: none when the disk has no room left, whoever has filled it.
+// History goes before events.
 func (u *Usage) HistoryLimit() int64 {
 	if free, err := u.Free(); err == nil && free < u.limits.MinFree {
 		return 0
@@ -85,29 +181,34 @@ func (u *Usage) HistoryLimit() int64 {
 	if u.limits.MaxBytes <= 0 {
 		return math.MaxInt64
 	}
-	packing := u.packing()
-	room := int64(keepShare*packing*float64(u.limits.MaxBytes)) - u.bytes.Load()
-	return max(0, min(int64(max(1, packing)*float64(u.limits.MaxBytes)/4), room))
+	s := u.Stats()
+	packing := max(1, packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes))
+	limit := int64(packing * float64(u.limits.MaxBytes/historyMost))
+	if over := s.FileBytes - u.reclaimable() - u.restRoom(); over > 0 {
+		limit = min(limit, s.HistoryBytes-int64(packing*float64(over)))
+	}
+	return max(limit, u.leastHistory())
 }
 
-// LiveLimit returns how many bytes of events maintenance leaves.
-func (u *Usage) LiveLimit() int64 {
+// Excess returns how many bytes of events do not fit. History does not make it larger: what there is of it counts as if it took as
+// much as it can, so that no event goes for it.
+func (u *Usage) Excess() int64 {
 	if u.limits.MaxBytes <= 0 {
-		return math.MaxInt64
+		return 0
 	}
-	return int64(liveShare * u.packing() * float64(u.limits.MaxBytes))
+	s := u.Stats()
+	packing := packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes)
+	least := u.leastHistory()
+	history := min(s.HistoryBytes*3/2, u.limits.MaxBytes/historyPart) + int64(float64(max(0, s.HistoryBytes-least))/packing)
+	return int64(packing * float64(s.FileBytes-u.reclaimable()-history-eventRoom(u.limits.MaxBytes)))
 }
 
-// Tight reports that there are more events than MaxBytes has room for.
-func (u *Usage) Tight() bool { return u.bytes.Load() > u.LiveLimit() }
-
-// packing returns how many bytes of records a byte of the files has: less than one because of
-// the index and the slack of pages, more where records are compressed.
-func (u *Usage) packing() float64 {
-	records, files := int64(0), disk.Usage(u.records.Index.Path())
+// reclaimable returns what compaction brings back.
+func (u *Usage) reclaimable() (bytes int64) {
 	for _, s := range u.records.Log.Segments() {
-		records += s.Bytes()
-		files += disk.Usage(s.Path)
+		if dead, all := u.Segment(s.Base).Dead, s.Bytes(); dead > 0 && all > 0 {
+			bytes += int64(float64(disk.Usage(s.Path)) * min(1, float64(dead)/float64(all)))
+		}
 	}
-	return packing(records, files)
+	return bytes
 }

@@ -23,7 +23,7 @@ func (u *Usage) Collectors() []prometheus.Collector {
 		gauge("store_revision", "Revision of the newest write.", func(s Stats) int64 { return int64(s.Revision) }),
 		gauge("store_oldest_revision", "The oldest revision whose state can be read.", func(s Stats) int64 { return int64(s.Oldest) }),
 		plain("store_full", "1 if there is no room for new events.", func() float64 {
-			if u.Full() != nil {
+			if create, _ := u.Full(0); create != nil {
 				return 1
 			}
 			return 0

@@ -46,7 +46,12 @@ type Usage struct {
 	dir     string
 	limits  Limits
 	records seglog.IndexedLog
-	sealed  atomic.Int64 // bytes of the files other than the head
+
+	sealed   atomic.Int64 // bytes of the sealed segments
+	largest  atomic.Int64 // that it takes to rewrite one of them, or the head when it is sealed
+	wal      atomic.Int64 // bytes of the write-ahead log
+	reserved atomic.Int64 // for a file that is being written anew
+	lowered  atomic.Bool  // the limit is less than the files took at the start; until they fit, it cannot be kept to
 
 	events, bytes atomic.Int64 // live
 
@@ -70,6 +75,7 @@ func New(dir string, limits Limits, r seglog.IndexedLog) (*Usage, error) {
 		}
 	}
 	u.Measure()
+	u.lowered.Store(limits.MaxBytes > 0 && u.left(u.used(), 0) < 0)
 	return u, nil
 }
 
@@ -186,13 +192,19 @@ func (u *Usage) otherBytes() int64 {
 	return disk.Usage(u.records.Index.Path()) + disk.Usage(filepath.Join(u.dir, wal.FileName))
 }
 
-// Measure notes what the files take, except the head, which [Usage.Full] measures. It
+// Measure notes what the files take, except the head and the index, which [Usage.Full] measures. It
 // is to be called after one of them has changed.
 func (u *Usage) Measure() {
+	var sealed, largest int64
 	ss := u.records.Log.Segments()
-	size := u.otherBytes()
 	for _, s := range ss[:len(ss)-1] {
-		size += disk.Usage(s.Path)
+		sealed += disk.Usage(s.Path)
+		largest = max(largest, RewriteBytes(s))
 	}
-	u.sealed.Store(size)
+	u.sealed.Store(sealed)
+	u.largest.Store(max(largest, RewriteBytes(ss.Head())))
+	u.wal.Store(disk.Usage(filepath.Join(u.dir, wal.FileName)))
+	if u.lowered.Load() && !u.Tight() {
+		u.lowered.Store(false)
+	}
 }

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -15,17 +16,16 @@ import (
 // random parts. It is for measuring how much events repeat each other, so what differs in a
 // cluster differs here. The same number always has the same event.
 type Mix struct {
-	Events int       // how many
-	Begin  time.Time // just before the first one; 100 follow in a second
+	Events int           // how many
+	Begin  time.Time     // just before the first one
+	Every  time.Duration // another one follows; 0: 10 ms
+	Life   int           // of the events that a pod reports before another one takes its place; 0: 8
 }
 
-// A Mix has so many pods at any time, each of which reports so many events before another one
-// takes its place.
-const (
-	mixPods  = 500
-	mixLife  = 8
-	mixEvery = 10 * time.Millisecond
-)
+// mixPods is how many pods a Mix has at any time.
+const mixPods = 500
+
+func (m *Mix) life() int { return cmp.Or(m.Life, 8) }
 
 const (
 	nameAlphabet = "bcdfghjklmnpqrstvwxz2456789"
@@ -63,7 +63,7 @@ func uid(r *rand.Rand) string {
 type mixPod struct{ namespace, app, name, uid, node, image string }
 
 func (m *Mix) pod(i int) mixPod {
-	r := rand.New(rand.NewPCG(uint64(i/mixPods/mixLife*mixPods+i%mixPods), 1))
+	r := rand.New(rand.NewPCG(uint64(i/mixPods/m.life()*mixPods+i%mixPods), 1))
 	n := r.IntN(400)
 	deployment := rand.New(rand.NewPCG(uint64(n), 2))
 	p := mixPod{
@@ -76,7 +76,9 @@ func (m *Mix) pod(i int) mixPod {
 }
 
 // At returns when event i is observed.
-func (m *Mix) At(i int) time.Time { return m.Begin.Add(time.Duration(i+1) * mixEvery) }
+func (m *Mix) At(i int) time.Time {
+	return m.Begin.Add(time.Duration(i+1) * cmp.Or(m.Every, 10*time.Millisecond))
+}
 
 // Name returns the namespace and the name of event i.
 func (m *Mix) Name(i int) (namespace, name string) {
@@ -86,7 +88,7 @@ func (m *Mix) Name(i int) (namespace, name string) {
 
 // reason returns the reason and the note of event i.
 func (m *Mix) reason(i int, p *mixPod, r *rand.Rand) (reason, note string) {
-	step := i / mixPods % mixLife
+	step := i / mixPods % m.life()
 	if reason = mixReasons[r.IntN(len(mixReasons))]; step < len(mixStart) {
 		reason = mixStart[step]
 	}
@@ -110,29 +112,67 @@ func (m *Mix) reason(i int, p *mixPod, r *rand.Rand) (reason, note string) {
 	return reason, note
 }
 
-// body returns event i. One in two has labels, one in five a series.
-func (m *Mix) body(i int) string {
-	p, r := m.pod(i), rand.New(rand.NewPCG(uint64(i), 3))
-	namespace, name := m.Name(i)
-	reason, note := m.reason(i, &p, r)
-	at := m.At(i).UTC().Format("2006-01-02T15:04:05.000000Z07:00")
-	kind, labels, series, reporter, instance := "Normal", "", "", "kubelet", p.node
+// mixEvent is an event of a mix, with texts as JSON has them.
+type mixEvent struct {
+	mixPod
+	number                                                     int
+	in, as                                                     string // namespace and name
+	reason, note, at, kind, labels, series, reporter, instance string
+}
+
+// event returns event i. One in two has labels, one in five a series.
+func (m *Mix) event(i int) mixEvent {
+	r := rand.New(rand.NewPCG(uint64(i), 3))
+	e := mixEvent{mixPod: m.pod(i), number: i, kind: "Normal", reporter: "kubelet", at: m.At(i).UTC().Format("2006-01-02T15:04:05.000000Z07:00")}
+	e.in, e.as = m.Name(i)
+	e.reason, e.note = m.reason(i, &e.mixPod, r)
+	e.instance = e.node
 	if r.IntN(10) == 0 {
-		kind = "Warning"
+		e.kind = "Warning"
 	}
 	if r.IntN(2) == 0 {
-		labels = `,"labels":{"app.kubernetes.io/name":"` + p.app + `","team":"` + p.namespace + `"}`
+		e.labels = `,"labels":{"app.kubernetes.io/name":"` + e.app + `","team":"` + e.namespace + `"}`
 	}
 	if r.IntN(5) == 0 {
-		series = fmt.Sprintf(`,"series":{"count":%d,"lastObservedTime":"%s"}`, 2+r.IntN(50), at)
+		e.series = fmt.Sprintf(`,"series":{"count":%d,"lastObservedTime":"%s"}`, 2+r.IntN(50), e.at)
 	}
-	if reason == "Scheduled" {
-		reporter, instance = "default-scheduler", "default-scheduler-control-plane-0"
+	if e.reason == "Scheduled" {
+		e.reporter, e.instance = "default-scheduler", "default-scheduler-control-plane-0"
 	}
-	return `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"` + name + `","namespace":"` + namespace + `"` + labels + `},"eventTime":"` + at +
-		`","reportingController":"` + reporter + `","reportingInstance":"` + instance + `","action":"` + reason + `","reason":"` + reason + `","type":"` + kind +
-		`","regarding":{"apiVersion":"v1","kind":"Pod","namespace":"` + namespace + `","name":"` + p.name + `","uid":"` + p.uid +
-		`","resourceVersion":"` + fmt.Sprint(48_000_000+i) + `","fieldPath":"spec.containers{` + p.app + `}"},"note":"` + note + `"` + series + `}`
+	return e
+}
+
+// object is the event as its reporter sends it, with more metadata.
+func (e *mixEvent) object(metadata string) string {
+	return `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"` + e.as + `","namespace":"` + e.in + `"` + e.labels + metadata + `},"eventTime":"` + e.at +
+		`","reportingController":"` + e.reporter + `","reportingInstance":"` + e.instance + `","action":"` + e.reason + `","reason":"` + e.reason + `","type":"` + e.kind +
+		`","regarding":{"apiVersion":"v1","kind":"Pod","namespace":"` + e.in + `","name":"` + e.name + `","uid":"` + e.uid +
+		`","resourceVersion":"` + fmt.Sprint(48_000_000+e.number) + `","fieldPath":"spec.containers{` + e.app + `}"},"note":"` + e.note + `"` + e.series + `}`
+}
+
+func (m *Mix) body(i int) string {
+	e := m.event(i)
+	return e.object("")
+}
+
+// UID returns the uid of the pod that event i is about.
+func (m *Mix) UID(i int) string { return m.pod(i).uid }
+
+// Line returns event i as an export of eventsvc has it.
+func (m *Mix) Line(i int) string {
+	e := m.event(i)
+	created := e.at[:len("2006-01-02T15:04:05")] + "Z"
+	return `{"type":"ADDED","object":` + e.object(`,"uid":"`+uid(rand.New(rand.NewPCG(uint64(i), 4)))+`","resourceVersion":"`+fmt.Sprint(2+i)+`","creationTimestamp":"`+created+
+		`","managedFields":[{"manager":"`+e.reporter+`","operation":"Update","apiVersion":"events.k8s.io/v1","time":"`+created+`","fieldsType":"FieldsV1","fieldsV1":{"f:action":{},"f:eventTime":{},`+
+		`"f:note":{},"f:reason":{},"f:regarding":{},"f:reportingController":{},"f:reportingInstance":{},"f:type":{}}}]`) + "}\n"
+}
+
+// FlatLine returns event i as one sends it to a log store.
+func (m *Mix) FlatLine(i int) string {
+	e := m.event(i)
+	return `{"_time":"` + e.at + `","_msg":"` + e.note + `","name":"` + e.as + `","namespace":"` + e.in + `","uid":"` + uid(rand.New(rand.NewPCG(uint64(i), 4))) +
+		`","type":"` + e.kind + `","reason":"` + e.reason + `","action":"` + e.reason + `","reportingController":"` + e.reporter + `","reportingInstance":"` + e.instance +
+		`","kind":"Pod","object":"` + e.name + `","objectUid":"` + e.mixPod.uid + `","objectApiVersion":"v1","objectResourceVersion":"` + fmt.Sprint(48_000_000+i) + `"}` + "\n"
 }
 
 // FillMix creates the events of a mix.

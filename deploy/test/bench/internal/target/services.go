@@ -79,7 +79,15 @@ type Options struct {
 	Events   []string // more arguments of eventsvc
 }
 
-// Start starts both on free ports with empty data.
+// Prepared returns services that are not started, for commands that need the files of eventsvc for themselves.
+func Prepared(bin, dir string) *Services { return &Services{Dir: dir, bin: bin} }
+
+// Offline returns a command of eventsvc on its files.
+func (s *Services) Offline(command string, args ...string) *exec.Cmd {
+	return s.command("eventsvc", append([]string{command, "--data-dir=" + s.DataDir(), "--listen-admin=127.0.0.1:1"}, args...))
+}
+
+// Start starts both on free ports, with the data that is in the directory.
 func Start(ctx context.Context, bin, dir string, more Options) (*Services, error) {
 	s := &Services{Dir: dir, bin: bin, cgroup: more.Cgroup}
 	if err := os.MkdirAll(s.DataDir(), 0o700); err != nil {

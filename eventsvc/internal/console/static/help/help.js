@@ -1,4 +1,4 @@
-// The search box of the manual's pages.
+// The search box of the manual's pages. The address keeps the question as ?q=, so that a search can be linked to.
 
 import { excerpt, find } from "./search.js";
 
@@ -8,11 +8,40 @@ let index; // loaded when somebody searches
 const box = /** @type {HTMLInputElement} */ (document.getElementById("search"));
 const list = /** @type {HTMLElement} */ (document.getElementById("found"));
 
-box.addEventListener("input", async () => {
+async function search() {
+  if (box.value.trim() === "") return list.replaceChildren();
   index ??= fetch(new URL("search.json", import.meta.url)).then((answer) => answer.json());
-  const entries = await index;
-  list.replaceChildren(...find(entries, box.value).map(row));
+  let entries;
+  try {
+    entries = await index;
+  } catch {
+    index = undefined;
+    return list.replaceChildren(note("The search could not be loaded. Try again."));
+  }
+  const found = find(entries, box.value);
+  list.replaceChildren(...(found.length ? found.map(row) : [note("No page has these words.")]));
+}
+
+box.addEventListener("input", () => {
+  const here = new URL(location.href);
+  if (box.value.trim() === "") here.searchParams.delete("q");
+  else here.searchParams.set("q", box.value.trim());
+  history.replaceState(null, "", here);
+  void search();
 });
+
+const asked = new URL(location.href).searchParams.get("q");
+if (asked) {
+  box.value = asked.slice(0, 200);
+  void search();
+}
+
+/** @param {string} text */
+function note(text) {
+  const item = document.createElement("li");
+  item.textContent = text;
+  return item;
+}
 
 /** @param {import("./search.js").Entry} entry */
 function row(entry) {

@@ -1,48 +1,142 @@
-// Search of the manual: which sections, settings, metrics and alerts a text finds.
+// Search of the manual: which sections, settings, metrics and alerts a text finds, by BM25 over stems and synonyms.
 
 /**
  * One entry of the index.
  * @typedef {{title: string, page: string, url: string, text: string}} Entry
+ * @typedef {{entry: Entry, title: Set<string>, page: Set<string>, counts: Map<string, number>, length: number}} Parsed
  */
 
-/** What is shown at most. */
-const most = 20;
+/** What is shown at most, and of one page. */
+const most = 20, mostOfPage = 3;
+
+/** What people call things, and what the manual calls them. */
+const synonyms = new Map(Object.entries({
+  agent: "agents mcp", availability: "replicas", backup: "back", configuration: "settings config", corrupt: "damaged", corrupted: "damaged",
+  down: "away", effective: "running", health: "healthy", healthcheck: "healthy probes", probe: "healthy", size: "sizing", systemd: "linux unit",
+  unreachable: "away", vm: "linux machine", auth: "token sign policy", authentication: "token sign", authorization: "policy", cert: "certificate", certs: "certificate",
+  crash: "recover killed", dashboard: "grafana console", db: "database", delete: "remove", deny: "forbidden 403 policy",
+  disaster: "lost recover", dr: "lost recover", docker: "compose container", erase: "delete remove", firewall: "ports connections",
+  ha: "replicas", helm: "chart", https: "tls certificate", idp: "identity provider issuer", k8s: "kubernetes", kube: "kubernetes",
+  keycloak: "provider sign", latency: "slow", login: "sign", logon: "sign", lost: "recover", mtls: "certificate client", oauth: "token",
+  oauth2: "token", oidc: "openid provider sign", okta: "provider sign", oom: "memory", outage: "away", p95: "slow", p99: "slow",
+  password: "secret", passwd: "secret", perf: "slow figures", performance: "slow figures", permission: "policy rights allow",
+  permissions: "policy rights allow", pg: "postgresql", postgres: "postgresql", prometheus: "metrics", purge: "delete remove retention",
+  quota: "limits", rbac: "policy rights", restore: "recover backup", retention: "history", rollback: "roll back upgrade",
+  rollout: "deployment", rotate: "change", rotation: "change", sla: "promises", slow: "bottleneck", ssl: "tls certificate",
+  sso: "sign provider", throttle: "limits 429", throttled: "limits 429", throttling: "limits guessing", ttl: "retention", ui: "console",
+  undelete: "bring deleted back", undo: "bring deleted back", uninstall: "remove", unauthorized: "401 token", forbidden: "403 policy",
+  upgrade: "update", wal: "log storage", x509: "certificate authority", yaml: "file",
+}));
+
+/** Words that say nothing. */
+const stop = new Set("a an and are as at be by can do does for from how i if in is it my much many need not of on or our show that the this to was what when where which who why will with".split(" "));
+
+/** @param {string} text */
+function words(text) {
+  return text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((w) => w !== "");
+}
 
 /**
- * Returns the entries that have all words, the best first: those whose title is the question, then those whose title
- * has all words, then those whose text has them.
+ * Cuts the endings of English words, so that rotate, rotated, rotating and rotation are one.
+ * @param {string} word
+ */
+export function stem(word) {
+  if (word.length < 4 || /\d/.test(word)) return word;
+  let w = word.replace(/ies$/, "y").replace(/([^s])s$/, "$1");
+  w = w.replace(/(.{3,})(?:ations?|ating|ated|ate)$/, "$1at").replace(/(.{3,})(?:ing|ed|er|ly|ion)$/, "$1");
+  return w.replace(/([^aeiou])\1$/, "$1").replace(/e$/, "");
+}
+
+/** @type {WeakMap<Entry[], {parsed: Parsed[], known: Map<string, number>, average: number}>} */
+const indexes = new WeakMap();
+
+/** @param {Entry[]} entries */
+function index(entries) {
+  let found = indexes.get(entries);
+  if (found) return found;
+  /** @type {Map<string, number>} */
+  const known = new Map(); // in how many entries a stem is
+  const parsed = entries.map((entry) => {
+    const counts = new Map();
+    const all = words(`${entry.title} ${entry.page} ${entry.text}`).map(stem);
+    for (const w of all) counts.set(w, (counts.get(w) ?? 0) + 1);
+    for (const w of counts.keys()) known.set(w, (known.get(w) ?? 0) + 1);
+    return { entry, title: new Set(words(entry.title).map(stem)), page: new Set(words(entry.page).map(stem)), counts, length: all.length };
+  });
+  found = { parsed, known, average: parsed.reduce((sum, p) => sum + p.length, 0) / Math.max(1, parsed.length) };
+  indexes.set(entries, found);
+  return found;
+}
+
+/**
+ * Returns the stems that a word of a question stands for, with their weights: the word itself, what it begins, its synonyms.
+ * @param {string} word @param {Map<string, number>} known
+ */
+function meanings(word, known) {
+  /** @type {Map<string, number>} */
+  const all = new Map([[stem(word), 1]]);
+  for (const other of words(synonyms.get(word) ?? "")) if (!all.has(stem(other))) all.set(stem(other), 0.7);
+  if (word.length > 2 && !known.has(stem(word))) { // still being typed
+    for (const w of known.keys()) if (w.startsWith(word) && !all.has(w)) all.set(w, 0.6);
+  }
+  return all;
+}
+
+/**
+ * Returns the entries that have most of the words, the best first.
  * @param {Entry[]} entries @param {string} question
  * @returns {Entry[]}
  */
 export function find(entries, question) {
-  const wanted = question.trim().toLowerCase();
-  const words = wanted.split(/\s+/).filter((w) => w !== "");
-  if (words.length === 0) return [];
-  return entries
-    .map((entry) => ({ entry, rank: rank(entry, wanted, words) }))
-    .filter((found) => found.rank > 0)
-    .sort((a, b) => b.rank - a.rank)
-    .slice(0, most)
-    .map((found) => found.entry);
-}
-
-/** @param {Entry} entry @param {string} wanted @param {string[]} words */
-function rank(entry, wanted, words) {
-  const title = entry.title.toLowerCase();
-  const all = `${title} ${entry.page} ${entry.text}`.toLowerCase();
-  if (!words.every((w) => all.includes(w))) return 0;
-  if (title.replace(/^--/, "") === wanted.replace(/^--/, "")) return 4;
-  if (title.includes(wanted)) return 3;
-  return words.every((w) => title.includes(w)) ? 2 : 1;
+  const { parsed, known, average } = index(entries);
+  const asked = words(question);
+  const wanted = (asked.some((w) => !stop.has(w)) ? asked.filter((w) => !stop.has(w)) : asked).slice(0, 16).map((w) => meanings(w, known));
+  if (wanted.length === 0) return [];
+  const exact = asked.join(" ");
+  /** @type {Map<string, number>} */
+  const shown = new Map();
+  return parsed
+    .map((p) => ({ entry: p.entry, score: score(p, wanted, known, parsed.length, average) * (words(p.entry.title).join(" ") === exact ? 4 : 1) }))
+    .filter((found) => found.score > 0)
+    .sort((a, b) => b.score - a.score)
+    .map((found) => found.entry)
+    .filter((entry) => {
+      const n = (shown.get(entry.page) ?? 0) + 1;
+      shown.set(entry.page, n);
+      return n <= mostOfPage;
+    })
+    .slice(0, most);
 }
 
 /**
- * Returns the text around the first word of a question.
+ * @param {Parsed} p @param {Map<string, number>[]} wanted @param {Map<string, number>} known @param {number} all
+ * @param {number} average
+ */
+function score(p, wanted, known, all, average) {
+  let sum = 0, has = 0;
+  for (const stems of wanted) {
+    let best = 0;
+    for (const [w, weight] of stems) {
+      const n = p.counts.get(w);
+      if (!n) continue;
+      const rare = Math.log(1 + (all - (known.get(w) ?? 0) + 0.5) / ((known.get(w) ?? 0) + 0.5));
+      const often = n / (n + 1.2 * (0.4 + 0.6 * p.length / average));
+      best = Math.max(best, weight * rare * (often + (p.title.has(w) ? 1.5 : 0) + (p.page.has(w) ? 1 : 0)));
+    }
+    if (best > 0) has++;
+    sum += best;
+  }
+  return sum * (has / wanted.length) ** 2 * (p.entry.title === p.entry.page ? 1.3 : 1); // the page before its parts
+}
+
+/**
+ * Returns the text around the first word of a question that it has.
  * @param {string} text @param {string} question
  */
 export function excerpt(text, question) {
-  const [word] = question.trim().toLowerCase().split(/\s+/);
-  const at = Math.max(0, text.toLowerCase().indexOf(word) - 60);
+  const lower = text.toLowerCase();
+  const places = words(question).filter((w) => !stop.has(w)).map((w) => lower.indexOf(w)).filter((at) => at >= 0);
+  const at = Math.max(0, (places[0] ?? 0) - 60);
   const end = at + 180;
   return (at > 0 ? "…" : "") + text.slice(at, end) + (end < text.length ? "…" : "");
 }

@@ -23,11 +23,19 @@ test("a text becomes terms", () => {
     ["reason:", term("reason", "")],
     ["-", term("", "-")],
     ['"open', term("", "open")],
+    ["type=Warning ns:shop KIND:Pod", term("type", "Warning"), term("namespace", "shop"), term("kind", "Pod")],
+    ["reason!=A reason==B", term("reason", "A", true), term("reason", "B")],
+    ["reason:Failed*", term("reason", "Failed*")],
+    ['reason:a,"b c" x', { ...term("reason", 'a,"b c"'), list: true }, term("", "x")],
+    ["(a OR b) -(c) d", term("()", "a OR b"), term("()", "c", true), term("", "d")],
+    ["a OR b c", term("()", "a OR b c")],
+    ['"a OR b"', term("", "a OR b")],
+    ["f(x) y", term("", "f(x)"), term("", "y")],
   ]) assert.deepEqual(g.parse(String(text)), want, String(text));
 });
 
 test("terms are written so that they are read the same", () => {
-  const values = ["a", "a b", 'say "no"', "-x", "a:b", "back\\slash", "<img src=x onerror=alert(1)>", "ünï", "x,y=z"];
+  const values = ["a", "a b", 'say "no"', "-x", "a:b", "back\\slash", "<img src=x onerror=alert(1)>", "ünï", "x,y=z", "OR", "f(x)", "(", "a*"];
   for (const field of ["", "name", "reason", "label.app"]) {
     for (const value of values) {
       for (const not of [false, true]) {
@@ -47,12 +55,16 @@ test("a term takes the place of one that contradicts it", () => {
 });
 
 test("terms become the parameters of a query", () => {
-  assert.deepEqual(g.parameters('type:Warning -namespace:dev name:a,b label.app:web pull -"back off"'), {
-    fieldSelector: "type=Warning,namespace!=dev,regarding.name=a\\,b", labelSelector: "app=web", text: 'pull -"back off"',
-  });
-  assert.deepEqual(g.parameters("namespace:shop -namespace:dev"), { namespace: "shop", fieldSelector: "namespace!=dev" });
+  assert.deepEqual(g.parameters(' type:Warning (a OR b)'), { search: "type:Warning (a OR b)" });
   assert.deepEqual(g.parameters(""), {});
-  assert.equal(g.listSelector(g.parse("kind:Pod reporter:kubelet -type:Normal")), "regarding.kind=Pod,type!=Normal");
+  assert.equal(g.listSelector(g.parse("kind:Pod reporter:kubelet -type:Normal reason:a,b name:x*")), "regarding.kind=Pod,type!=Normal");
+  assert.equal(g.add("a OR b", term("type", "Warning")), "(a OR b) type:Warning");
+});
+
+test("a term fits values", () => {
+  for (const [text, value, want] of [["kind:pod", "Pod", true], ["kind:po*", "Pod", true], ["kind:job,POD", "Pod", true], ["kind:job", "Pod", false], ["name:a.b", "axb", false]]) {
+    assert.equal(g.fits(g.parse(String(text))[0], String(value)), want, String(text));
+  }
 });
 
 test("what is wrong is said", () => {

@@ -21,6 +21,23 @@ test("instants are read as they are written", () => {
   assert.ok(Math.abs(time.parseInstant("now-1d12h") - (Date.now() - 36 * time.hour)) < 5000);
 });
 
+test("times of a day, and ranges in one text", () => {
+  const { parseInstant, parseRange, reading, clock, absolute } = time;
+  reading.zone = "utc";
+  const today = absolute(clock.now()).slice(0, 10);
+  const yesterday = absolute(clock.now() - time.day).slice(0, 10);
+  assert.equal(absolute(parseInstant("14:00")), `${today} 14:00:00`);
+  assert.equal(absolute(parseInstant("yesterday 02:00")), `${yesterday} 02:00:00`);
+  assert.equal(absolute(parseInstant("yesterday")), `${yesterday} 00:00:00`);
+  assert.equal(absolute(parseInstant("9:05")), `${today} 09:05:00`);
+  assert.deepEqual(parseRange("yesterday 02:00-03:00")?.map(absolute), [`${yesterday} 02:00:00`, `${yesterday} 03:00:00`]);
+  assert.deepEqual(parseRange("2026-03-04 2:00 - 03:30")?.map(absolute), ["2026-03-04 02:00:00", "2026-03-04 03:30:00"]);
+  assert.equal(parseRange("-6h"), null);
+  assert.equal(parseRange("2026-03-04 12:00"), null);
+  assert.ok(Number.isNaN(parseInstant("someday")));
+  assert.ok(Number.isNaN(parseInstant("25 o'clock")));
+});
+
 test("durations are written in two units at most", () => {
   for (const [ms, want] of [[45e3, "45s"], [200e3, "3m 20s"], [3600e3, "1h"], [7500e3, "2h 5m"], [2 * time.day + time.hour, "2d 1h"], [21 * time.day, "21d"]]) assert.equal(time.duration(Number(ms)), want);
   assert.equal(time.parameter(36 * time.hour), "1d12h");

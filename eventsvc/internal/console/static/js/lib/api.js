@@ -118,16 +118,16 @@ export class Api {
 
   /**
    * Sends a GET. A token that is refused is renewed once, if it can be.
-   * @param {string} address @param {AbortSignal} [signal] @returns {Promise<Response>}
+   * @param {string} address @param {AbortSignal} [signal] @param {string} [accept] the form of the answer @returns {Promise<Response>}
    */
-  async fetch(address, signal) {
+  async fetch(address, signal, accept = "application/json") {
     for (let again = false; ; again = true) {
       const token = await this.session.token();
       const sent = Date.now();
       /** @type {Response} */
       let response;
       try {
-        response = await fetch(address, { headers: { Accept: "application/json", Authorization: "Bearer " + token }, signal, cache: "no-store", credentials: "omit" });
+        response = await fetch(address, { headers: { Accept: accept, Authorization: "Bearer " + token }, signal, cache: "no-store", credentials: "omit" });
       } catch (err) {
         if (aborted(err)) throw err;
         throw new Failure("unreachable", "the server cannot be reached");

@@ -1,6 +1,6 @@
 // Axes: where their ticks are, and how they are labelled.
 
-import { absolute, day, hour, minute, reading, second } from "./time.js";
+import { absolute, day, hour, minute, parseDuration, reading, second } from "./time.js";
 
 const steps = [second, 5 * second, 15 * second, 30 * second, minute, 5 * minute, 15 * minute, 30 * minute, hour, 3 * hour, 6 * hour, 12 * hour,
   day, 2 * day, 7 * day, 14 * day, 28 * day, 91 * day, 364 * day];
@@ -46,4 +46,16 @@ export function stepFor(range, most) {
     if (range / (s * second) <= most) return s >= 86400 ? `${s / 86400}d` : s >= 3600 ? `${s / 3600}h` : s >= 60 ? `${s / 60}m` : `${s}s`;
   }
   return `${Math.ceil(range / (7 * day) / most) * 7}d`;
+}
+
+/**
+ * The counts of a histogram, empty buckets too.
+ * @param {any} data @param {(bucket: any) => number} count
+ */
+export function spread(data, count) {
+  const step = parseDuration(data.step);
+  const from = Math.floor(Date.parse(data.range.from) / step) * step;
+  const values = new Array(Math.max(1, Math.ceil((Date.parse(data.range.to) - from) / step))).fill(0);
+  for (const b of data.buckets) values[Math.round((Date.parse(b.start) - from) / step)] = count(b);
+  return values;
 }

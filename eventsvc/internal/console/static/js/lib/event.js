@@ -19,6 +19,7 @@
  * @property {string} reporter
  * @property {string} host
  * @property {string} cluster
+ * @property {string} node on which it happened
  * @property {string} owner of the object, as kind/name
  * @property {number} first
  * @property {string} action
@@ -54,6 +55,7 @@ export const countOf = (e) => e.series?.count ?? (e.deprecatedCount || 1);
 
 const clusterLabel = "tidings.example/cluster";
 const ownerKindLabel = "tidings.example/owner-kind";
+const nodeLabel = "tidings.example/node";
 const ownerNameLabel = "tidings.example/owner-name";
 
 /** @param {any} e @returns {Row} */
@@ -64,6 +66,7 @@ export function row(e) {
     id: `${m.namespace ?? ""}/${m.name ?? ""}`, revision: m.resourceVersion ?? "", time: observed(e), type: e.type ?? "", reason: e.reason ?? "",
     kind: r.kind ?? "", name: r.name ?? "", ns: r.namespace ?? "", uid: r.uid ?? "", namespace: m.namespace ?? "", note: e.note ?? "",
     count: countOf(e), reporter: e.reportingController || e.deprecatedSource?.component || "", host: e.deprecatedSource?.host || e.reportingInstance || "",
+    node: m.labels?.[nodeLabel] || (r.kind === "Node" ? r.name : e.deprecatedSource?.host || e.reportingController === "kubelet" && e.reportingInstance) || "",
     cluster: m.labels?.[clusterLabel] ?? "", owner: m.labels?.[ownerNameLabel] ? `${m.labels[ownerKindLabel] ?? ""}/${m.labels[ownerNameLabel]}` : "", first: firstObserved(e), action: e.action ?? "",
   };
 }

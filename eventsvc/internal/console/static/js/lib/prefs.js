@@ -2,7 +2,7 @@
 // for.
 
 /** @type {{theme: "system"|"dark"|"light", zone: "local"|"utc", columns: string[], facets: boolean, keys: boolean}} */
-const defaults = { theme: "system", zone: "local", columns: ["time", "type", "reason", "object", "note", "count"], facets: true, keys: true };
+const defaults = { theme: "system", zone: "local", columns: ["time", "type", "reason", "object", "namespace", "note", "count"], facets: true, keys: true };
 
 const key = "tidings.preferences";
 

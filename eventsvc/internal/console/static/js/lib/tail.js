@@ -4,6 +4,7 @@
 
 import { aborted, Failure } from "./api.js";
 import { row } from "./event.js";
+import { fits } from "./grammar.js";
 import { second } from "./time.js";
 
 /** @typedef {import("./event.js").Row} Row @typedef {import("./grammar.js").Term} Term */
@@ -220,7 +221,7 @@ export class Tail {
  * @type {Record<string, (r: Row) => string>}
  */
 const of = {
-  type: (r) => r.type, reason: (r) => r.reason, kind: (r) => r.kind, name: (r) => r.name, namespace: (r) => r.namespace, reporter: (r) => r.reporter, cluster: (r) => r.cluster, owner: (r) => r.owner,
+  type: (r) => r.type, reason: (r) => r.reason, kind: (r) => r.kind, name: (r) => r.name, namespace: (r) => r.namespace, reporter: (r) => r.reporter, cluster: (r) => r.cluster, owner: (r) => r.owner, node: (r) => r.node,
   uid: (r) => r.uid, event: (r) => r.id.slice(r.id.indexOf("/") + 1),
 };
 
@@ -229,9 +230,10 @@ const of = {
  * @param {Term[]} terms @returns {(r: Row) => boolean}
  */
 export function matcher(terms) {
-  const tests = terms.filter((t) => t.field === "" || t.field in of).map((t) => {
+  const tests = terms.filter((t) => t.field === "" || t.field === "note" || t.field in of).map((t) => {
     const value = t.value.toLowerCase();
-    return (/** @type {Row} */ r) => (t.field ? of[t.field](r) === t.value : r.note.toLowerCase().includes(value)) !== t.not;
+    const has = (/** @type {string} */ text) => text.toLowerCase().includes(value);
+    return (/** @type {Row} */ r) => (t.field === "note" ? has(r.note) : t.field ? fits(t, of[t.field](r)) : [r.note, r.reason, r.name, r.node].some(has)) !== t.not;
   });
   return (r) => tests.every((test) => test(r));
 }

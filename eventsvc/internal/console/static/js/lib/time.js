@@ -66,12 +66,34 @@ export function parseDuration(text) {
 }
 
 /**
- * Reads an instant: relative, RFC 3339, or a date with or without a time in the zone the
- * person reads times in. NaN if it is none.
+ * Writes a day by its name, or a time of today, as a date with a time.
+ * @param {string} text
+ */
+function dated(text) {
+  const m = /^(?:(today|yesterday)(?: |$))?(\d{1,2}:\d{2}(?::\d{2})?)?$/i.exec(text);
+  if (!m || text === "") return text;
+  const date = absolute(clock.now() - (m[1]?.toLowerCase() === "yesterday" ? day : 0)).slice(0, 10);
+  return `${date} ${(m[2] ?? "00:00").padStart(5, "0").replace(/^(\d):/, "0$1:")}`;
+}
+
+/**
+ * Reads both ends of a range that stand in one text, as 02:00-03:00 or yesterday 02:00-03:00; null if they do not.
+ * @param {string} text @returns {[number, number]|null}
+ */
+export function parseRange(text) {
+  const m = /^(.*?)(\d{1,2}:\d{2}(?::\d{2})?)\s*[-–]\s*(\d{1,2}:\d{2}(?::\d{2})?)$/.exec(text.trim());
+  if (!m) return null;
+  const [from, to] = [m[2], m[3]].map((end) => parseInstant(m[1] + end.padStart(5, "0")));
+  return Number.isNaN(from) || Number.isNaN(to) ? null : [from, to];
+}
+
+/**
+ * Reads an instant: relative, RFC 3339, a date with or without a time in the zone the
+ * person reads times in, 14:00 of today, or yesterday 14:00. NaN if it is none.
  * @param {string} text
  */
 export function parseInstant(text) {
-  const t = text.trim();
+  const t = dated(text.trim());
   if (isRelative(t)) {
     const m = /^(?:now)?([-+])(.+)$/.exec(t);
     return clock.now() + (m ? (m[1] === "-" ? -1 : 1) * parseDuration(m[2]) : 0);

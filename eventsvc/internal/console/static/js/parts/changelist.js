@@ -27,7 +27,8 @@ export function changeList(app, data) {
         h("p", { class: "change-why" }, c.why),
         h("p", { class: "change-facts" }, h("span", { title: `${c.now} in the window, ${c.before} expected` }, `${human(c.now)} now, ${human(Math.round(c.before * 10) / 10)} expected`),
           !Number.isNaN(first) && h("time", { title: absolute(first) }, `began ${relative(first)}`),
-          id && h("a", { href: app.href({ event: id }) }, "Newest of them"))));
+          id && h("a", { href: app.href({ event: id }) }, "Newest of them"),
+          h("details", null, h("summary", null, "Why here"), c.statistics))));
   }));
 }
 

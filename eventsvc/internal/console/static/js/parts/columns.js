@@ -48,6 +48,7 @@ export const columns = {
   host: { title: "Host", width: "9rem", cell: (r) => r.host },
   action: { title: "Action", width: "8rem", cell: (r) => r.action },
   cluster: { title: "Cluster", width: "7rem", cell: (r) => r.cluster },
+  node: { title: "Node", width: "9rem", cell: (r) => r.node },
   owner: { title: "Owner", width: "11rem", cell: (r) => r.owner },
 };
 

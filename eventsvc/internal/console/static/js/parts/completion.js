@@ -49,7 +49,7 @@ export class Completion {
     const object = field === "name" || field === "uid";
     if (!counted.has(field) && !object || !app.session.open) return [];
     const rest = writeAll(parse(app.state.q).filter((t) => t.field !== field && (t.field || !object)));
-    const question = { ...app.question(), fieldSelector: undefined, labelSelector: undefined, text: undefined, namespace: undefined, ...parameters(rest) };
+    const question = { ...app.question(), search: undefined, ...parameters(rest) };
     if (this.field !== field) this.values.data = undefined;
     this.field = field;
     this.values.want(JSON.stringify([field, question]), async (signal) => {

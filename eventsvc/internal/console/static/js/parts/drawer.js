@@ -83,6 +83,20 @@ export class Drawer {
     ];
   }
 
+  /**
+   * What adds a value to the search, or leaves it out.
+   * @param {string} title @param {string} value
+   */
+  #choose(title, value) {
+    const field = title.startsWith("Label ") ? `label.${title.slice(6)}` : searchable[title];
+    if (!field || !value) return null;
+    const term = { field, value: title === "Object" ? value.slice(value.indexOf("/") + 1) : title.startsWith("Label ") ? value.slice(value.indexOf("=") + 1) : value, not: false };
+    return [false, true].map((not) => h("button", {
+      type: "button", class: "plain icon", key: String(not), title: not ? "Leave these out" : "Only these", "aria-label": `${not ? "Leave out" : "Only"} ${title} ${term.value}`,
+      onclick: () => this.app.add({ ...term, not }),
+    }, icon(not ? "minus" : "plus")));
+  }
+
   /** @param {any} e */
   #details(e) {
     const { app } = this;
@@ -91,11 +105,11 @@ export class Drawer {
     const written = Date.parse(e.metadata?.creationTimestamp ?? "");
     /** @type {[string, import("../lib/dom.js").Child, string][]} */
     const list = [
-      ["Object", objectName(r), objectName(r)], ["Namespace", r.namespace, r.namespace], ["Observed", moment(r.time), rfc3339(r.time || 0)],
+      ["Reason", r.reason, r.reason], ["Object", objectName(r), objectName(r)], ["Namespace", r.namespace, r.namespace], ["Observed", moment(r.time), rfc3339(r.time || 0)],
       ...(count > 1 ? /** @type {[string, import("../lib/dom.js").Child, string][]} */ ([
         ["First", moment(r.first), rfc3339(r.first || 0)], ["Count", `${count.toLocaleString("en")}${rate(count, r.first, r.time) && ` (${rate(count, r.first, r.time)}, over ${duration(r.time - r.first)})`}`, String(count)]]) : []),
       ["Action", r.action, r.action], ["Part", e.regarding?.fieldPath, e.regarding?.fieldPath], ["Related", e.related && objectName({ kind: e.related.kind, name: e.related.name }), e.related?.name],
-      ["Reporter", r.reporter, r.reporter], ["Host", r.host, r.host], ["Cluster", r.cluster, r.cluster], ["Owner", r.owner, r.owner], ["Object’s UID", r.uid, r.uid],
+      ["Reporter", r.reporter, r.reporter], ["Node", r.node, r.node], ["Host", r.host === r.node ? "" : r.host, r.host], ["Cluster", r.cluster, r.cluster], ["Owner", r.owner, r.owner], ["Object’s UID", r.uid, r.uid],
       ["Event", e.metadata?.name, e.metadata?.name], ["Written", moment(written), e.metadata?.creationTimestamp], ["Revision", r.revision, r.revision],
       .../** @type {[string, import("../lib/dom.js").Child, string][]} */ (Object.entries(e.metadata?.labels ?? {}).map(([k, v]) => [`Label ${k}`, String(v), `${k}=${v}`])),
       .../** @type {[string, import("../lib/dom.js").Child, string][]} */ (Object.entries(e.metadata?.annotations ?? {}).map(([k, v]) => [`Annotation ${k}`, String(v), String(v)])),
@@ -105,17 +119,25 @@ export class Drawer {
     return [
       h("p", { class: "full-note" }, e.note || h("em", null, "It has no note."), e.note && copyButton(app, e.note, "Note")),
       h("nav", { class: "asks", "aria-label": "From here" },
-        ask("What changed before this", { view: "changes", at: rfc3339(r.time + 1000), window: "15m", ns: r.ns, other: "" }),
+        ask("What changed before this", { view: "changes", q: "", at: rfc3339(r.time + 1000), window: "15m", ns: r.ns, other: "" }),
         ask("Life of the object", lifeOf({ ...r, namespace: r.ns })),
         ask("Same object", { view: "events", q: objectQuery(r), revision: "" }),
         ask("Same reason", { view: "events", q: queryOf([["reason", r.reason]]), revision: "" }),
         ask("Five minutes around it", around)),
       h("dl", { class: "details" }, list.filter(([, v]) => v !== "" && v !== undefined && v !== null && v !== false).map(([title, value, text]) =>
-        h("div", { key: title }, h("dt", null, title), h("dd", null, h("span", null, value), copyButton(app, text ?? "", title))))),
+        h("div", { key: title }, h("dt", null, title), h("dd", null, h("span", null, value), copyButton(app, text ?? "", title), this.#choose(title, text ?? ""))))),
       r.count > 1 && h("p", { class: "hint" }, `One event stands for ${human(count)} occurrences: a series.`),
     ];
   }
 }
+
+/**
+ * The fields of the search by which values are chosen.
+ * @type {Record<string, string>}
+ */
+const searchable = {
+  Reason: "reason", Object: "name", Namespace: "namespace", Reporter: "reporter", Node: "node", Cluster: "cluster", Owner: "owner", "Object’s UID": "uid", Part: "path", Event: "event",
+};
 
 /** @param {number} at */
 const moment = (at) => (Number.isNaN(at) ? "" : [absolute(at), h("span", { class: "hint" }, ` ${relative(at)}`)]);

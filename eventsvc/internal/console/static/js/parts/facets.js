@@ -13,12 +13,16 @@ export class Facets {
    * @type {Set<string>}
    */
   #long = new Set();
+  /** What is looked for among the values of one dimension. */
+  #find = { dimension: "", text: "" };
 
   /** @param {import("../app.js").App} app */
   constructor(app) {
     this.app = app;
     /** @type {Resource<any>} */
     this.answer = new Resource(app.redraw);
+    /** @type {Resource<any>} */
+    this.found = new Resource(app.redraw);
   }
 
   draw() {
@@ -28,26 +32,46 @@ export class Facets {
     return h("aside", { class: "facets", "aria-label": "Facets" }, answered(app, this.answer, "facets", (data) => grammar.dimensions.map((d) => this.#facet(d, data))));
   }
 
-  /** @param {string} dimension @param {any} data */
-  #facet(dimension, data) {
+  /**
+   * The answer for a dimension: with a part of a value, the server looks among all of them.
+   * @param {string} dimension @param {any} data
+   */
+  #answerFor(dimension, data) {
+    const { app } = this;
+    const { text } = this.#find;
+    if (this.#find.dimension !== dimension || !text) return data;
+    const q = grammar.add(app.state.q, { field: dimension, value: `*${text}*`, not: false });
+    this.found.want(app.key("find", q), (signal) => app.query("facets", { ...app.question(), ...grammar.parameters(q), by: dimension, limit: "50" }, signal));
+    return this.found.data ?? data;
+  }
+
+  /** @param {string} dimension @param {any} all */
+  #facet(dimension, all) {
+    const data = this.#answerFor(dimension, all);
     /** @type {{value: string, count: number}[]} */
     const values = data.facets?.[dimension] ?? [];
     const rest = data.other?.[dimension] ?? 0;
-    if (!values.length || (values.length === 1 && values[0].value === "" && rest === 0)) return null;
+    const distinct = all.distinct?.[dimension] ?? values.length;
+    if (data === all && !values.length || (data === all && values.length === 1 && values[0].value === "" && rest === 0)) return null;
     const most = Math.max(...values.map((v) => v.count), 1);
     const long = this.#long.has(dimension);
     const shown = long ? values : values.slice(0, 8);
     const hidden = rest + values.slice(shown.length).reduce((n, v) => n + v.count, 0);
     return h("section", { class: "facet", key: dimension },
-      h("h3", { id: "facet-" + dimension }, dimension),
+      h("h3", { id: "facet-" + dimension }, dimension, distinct > 8 && h("span", { class: "hint" }, ` ${human(distinct)}`)),
+      long && distinct > 8 && h("input", {
+        type: "search", class: "find", "aria-label": `Find a ${dimension}`, placeholder: `Find a ${dimension}`, autocomplete: "off", spellcheck: "false",
+        oninput: (/** @type {Event} */ e) => { this.#find = { dimension, text: /** @type {HTMLInputElement} */ (e.target).value.trim() }; this.app.redraw(); },
+      }),
       h("ul", { "aria-labelledby": "facet-" + dimension }, shown.map((v) => this.#value(dimension, v, most))),
       (hidden > 0 || long) && h("button", {
         type: "button", class: "plain more", onclick: () => {
+          this.#find = { dimension: "", text: "" };
           if (long) this.#long.delete(dimension);
           else this.#long.add(dimension);
           this.app.redraw();
         },
-      }, long ? "Show fewer" : `More (${human(hidden)})`));
+      }, long ? "Show fewer" : `${human(distinct - shown.length)} more values`));
   }
 
   /** @param {string} dimension @param {{value: string, count: number}} v @param {number} most */

@@ -1,7 +1,8 @@
 // What surrounds every view: tabs, search, range, the drawer, and the dialogs.
 
 import { h } from "../lib/dom.js";
-import { clock, duration } from "../lib/time.js";
+import { clock, duration, isRelative, parseInstant } from "../lib/time.js";
+import { AutoRefresh } from "./autorefresh.js";
 import { Drawer } from "./drawer.js";
 import { icon } from "./icons.js";
 import { KeyHelp } from "./keys.js";
@@ -16,8 +17,8 @@ import { SignIn } from "./signin.js";
 /** The views that have a tab. */
 const tabs = [["overview", "Overview"], ["events", "Events"], ["live", "Live"], ["groups", "Groups"], ["changes", "Changes"]];
 
-/** The views that have a search and a range of their own, or none. */
-const searches = new Set(["overview", "events", "live", "groups"]);
+/** The views that have a search; changes have a window instead of a range. */
+const searches = new Set(["overview", "events", "live", "groups", "changes"]);
 
 export class Frame {
   /** @type {View|null} */
@@ -30,6 +31,7 @@ export class Frame {
     this.views = views;
     this.search = new SearchBox(app);
     this.range = new RangePicker(app);
+    this.auto = new AutoRefresh(app);
     this.settings = new Settings(app);
     this.signin = new SignIn(app);
     this.drawer = new Drawer(app);
@@ -52,7 +54,7 @@ export class Frame {
       h("a", { class: "skip", href: "#main", onclick: (/** @type {Event} */ e) => { e.preventDefault(); document.getElementById("main")?.focus(); } }, "Skip to the events"),
       this.#header(),
       this.signin.bar(),
-      searches.has(this.#name) && h("div", { class: "question", key: "question" }, this.search.draw(), this.range.draw(), this.#tools()),
+      searches.has(this.#name) && h("div", { class: "question", key: "question" }, this.search.draw(), this.#name !== "changes" && this.range.draw(), this.#tools()),
       clock.disagrees && h("p", { class: "note", role: "note", key: "clocks" }, icon("clock"),
         `The clock of this machine differs from the server's by ${duration(clock.offset)}. Times are shown by the server's clock.`),
       h("main", { id: "main", tabindex: "-1", key: "main " + this.#name, class: "view-" + this.#name, "aria-label": title },
@@ -69,7 +71,7 @@ export class Frame {
     return h("header", { class: "top", key: "top" },
       h("a", { class: "brand", href: "#/overview" }, h("img", { src: "icons/tidings.svg", alt: "", width: 22, height: 22 }), h("span", null, "Tidings")),
       h("nav", { class: "views", "aria-label": "Views" }, tabs.map(([name, title]) =>
-        h("a", { href: app.href({ view: name, event: "" }), "aria-current": app.state.view === name ? "page" : "false", key: name }, title))),
+        h("a", { href: app.href({ view: name, event: "", ...(name === "changes" && app.state.view !== "changes" ? brushed(app.state) : {}) }), "aria-current": app.state.view === name ? "page" : "false", key: name }, title))),
       h("div", { class: "corner" },
         h("a", { class: "button plain icon", href: helpOf(app.state.view), target: "_blank", rel: "noopener", title: "Help for this page", "aria-label": "Help for this page" }, icon("help")),
         this.settings.draw()));
@@ -77,10 +79,20 @@ export class Frame {
 
   #tools() {
     const { app } = this;
-    return h("div", { class: "tools" },
+    return h("div", { class: "tools" }, this.auto.draw(),
       h("button", { type: "button", class: "icon", title: "Ask again (r)", "aria-label": "Ask again", onclick: () => app.refresh() }, icon("reload")),
       this.links.draw());
   }
+}
+
+/**
+ * The window of changes that explains the range, if that was chosen with both its ends.
+ * @param {import("../lib/address.js").State} state
+ */
+function brushed({ from, to }) {
+  const length = Math.round((parseInstant(to) - parseInstant(from)) / 1000);
+  if (isRelative(from) || isRelative(to) || length < 60 || length > 31 * 86400) return {};
+  return { at: to, window: `${length}s`, other: "" };
 }
 
 /**

@@ -66,6 +66,7 @@ export function nothing(app, head) {
   return h("div", { class: "message", "data-kind": "empty" },
     h("h2", null, "No events"),
     h("p", { class: "why" }, young ? `Nothing has been recorded since history began, ${relative(history)}.` : q ? `None matches the search ${range}.` : `None was observed ${range}.`,
+      head?.hints?.map((/** @type {string} */ hint) => ` ${hint}.`),
       !young && history > 0 && ` History goes back to ${short(history)}, ${relative(history)}.`),
     h("p", { class: "actions" }, q !== "" && h("button", { type: "button", onclick: () => app.go({ q: "" }) }, "Remove the search"),
       h("button", { type: "button", onclick: () => app.go({ from: history > 0 ? new Date(history).toISOString().slice(0, 19) + "Z" : "-7d", to: "now", revision: "" }) }, "Look at all of history")));

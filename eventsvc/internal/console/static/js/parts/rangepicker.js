@@ -1,7 +1,8 @@
 // The range of time: presets, and both ends as text.
 
 import { h } from "../lib/dom.js";
-import { duration, isRelative, parseInstant, rfc3339, short, absolute, zoneName } from "../lib/time.js";
+import { prefer } from "../lib/prefs.js";
+import { duration, isRelative, parseInstant, parseRange, reading, rfc3339, short, absolute, zoneName } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { shift, widen } from "./keys.js";
 import { Menu } from "./menu.js";
@@ -26,8 +27,15 @@ export class RangePicker {
       step("left", "Earlier", () => shift(app, -1)),
       this.menu.draw({ class: "range-text", title: "Range of time (t)" }, [icon("clock"), h("span", null, this.title())], "Range of time", () => this.#panel()),
       step("right", "Later", () => shift(app, 1)), step("out", "Twice the range", () => widen(app)),
+      h("button", { type: "button", class: "plain zone", title: `Times are ${zoneName() === "UTC" ? "in UTC: show those of this machine" : "those of this machine: show UTC"}`, onclick: () => this.#turnZone() }, zoneName()),
       app.state.revision && h("button", { type: "button", class: "pinned", title: "A link has named this state. Show the newest one.", onclick: () => app.go({ revision: "" }) },
         `State ${app.state.revision}`, icon("close")));
+  }
+
+  #turnZone() {
+    reading.zone = reading.zone === "utc" ? "local" : "utc";
+    prefer("zone", reading.zone);
+    this.app.redraw();
   }
 
   /** How the range is named. */
@@ -56,7 +64,7 @@ export class RangePicker {
       h("form", { class: "absolute", onsubmit: (/** @type {SubmitEvent} */ e) => this.#submit(e) },
         h("label", null, `From (${zoneName()})`, h("input", { name: "from", spellcheck: "false", autocomplete: "off", ref: (/** @type {HTMLInputElement} */ e) => (e.value = text(from)), autofocus: true })),
         h("label", null, `To (${zoneName()})`, h("input", { name: "to", spellcheck: "false", autocomplete: "off", ref: (/** @type {HTMLInputElement} */ e) => (e.value = text(to)) })),
-        h("p", { class: "hint" }, "As 2026-03-04 12:00, or relative as -6h or now."),
+        h("p", { class: "hint" }, "As 2026-03-04 12:00, 14:00, yesterday 02:00, -6h or now; or both ends in the first: yesterday 02:00-03:00."),
         this.failure && h("p", { class: "error", role: "alert" }, this.failure),
         h("button", { type: "submit", class: "primary" }, "Show")),
     ];
@@ -69,8 +77,9 @@ export class RangePicker {
     /** @type {string[]} */
     const ends = [];
     this.failure = "";
+    const both = parseRange(String(form.get("from")));
     for (const name of ["from", "to"]) {
-      const text = String(form.get(name)).trim();
+      const text = both ? rfc3339(both[name === "from" ? 0 : 1]) : String(form.get(name)).trim();
       const at = parseInstant(text);
       if (Number.isNaN(at)) this.failure ||= `“${text}” is no time. Write it as 2026-03-04 12:00, or as -6h.`;
       ends.push(isRelative(text) || Number.isNaN(at) ? text : rfc3339(at));

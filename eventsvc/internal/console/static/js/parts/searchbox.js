@@ -36,7 +36,7 @@ export class SearchBox {
         icon("search"),
         terms.map((t, i) => this.#chip(t, i)),
         h("input", {
-          type: "text", role: "combobox", "aria-label": "Search: field:value, words, -not", "aria-expanded": offers.length > 0, "aria-controls": "offers", "aria-autocomplete": "list",
+          type: "text", role: "combobox", "aria-label": "Search: words, field:value, -not, OR", "aria-expanded": offers.length > 0, "aria-controls": "offers", "aria-autocomplete": "list",
           "aria-activedescendant": chosen >= 0 ? `offer-${chosen}` : undefined, "aria-invalid": Boolean(wrong), autocomplete: "off", spellcheck: "false", autocapitalize: "off", enterkeyhint: "search",
           placeholder: terms.length ? "" : "Search: reason:BackOff  -namespace:dev  \"image pull\"", value: this.draft,
           ref: (/** @type {HTMLInputElement} */ e) => (this.#input = e),
@@ -59,7 +59,7 @@ export class SearchBox {
     const turn = { ...t, not: !t.not };
     return h("span", { class: t.not ? "chip not" : "chip", key: `${text} ${i}` },
       h("button", { type: "button", class: "chip-text", title: t.not ? "Show only these" : "Leave these out instead", "aria-label": `${text}: turn round`, onclick: () => this.app.add(turn) },
-        t.field ? [h("span", { class: "chip-field" }, (t.not ? "not " : "") + t.field), " ", t.value] : [t.not && h("span", { class: "chip-field" }, "not "), `“${t.value}”`]),
+        t.field === "()" ? [t.not && h("span", { class: "chip-field" }, "not "), `(${t.value})`] : t.field ? [h("span", { class: "chip-field" }, (t.not ? "not " : "") + t.field), " ", t.value] : [t.not && h("span", { class: "chip-field" }, "not "), `“${t.value}”`]),
       h("button", { type: "button", class: "chip-remove", title: "Remove", "aria-label": `Remove ${text}`, onclick: () => { this.app.remove(t); this.#input?.focus(); } }, icon("close")));
   }
 

@@ -88,7 +88,13 @@ export class Table {
       role: "row", key: `${r.id} ${r.revision}`, class: `tr${r.type === "Warning" ? " warning" : ""}${app.state.event === r.id ? " open" : ""}`,
       "aria-rowindex": i + 2, tabindex: current ? "0" : "-1", css: { transform: `translateY(${i * this.rowHeight}px)` }, "data-row": r.id,
       "aria-label": narrow.matches ? `${r.type} ${r.reason} ${objectName(r)}: ${r.note}` : undefined,
-      onclick: () => { this.cursor = i; app.go({ event: r.id }); },
+      onclick: (/** @type {MouseEvent} */ e) => {
+        if (!getSelection()?.isCollapsed) return; // a text was selected by dragging
+        if (e.ctrlKey || e.metaKey) return apart(app.href({ event: r.id }));
+        this.cursor = i;
+        app.go({ event: r.id });
+      },
+      onauxclick: (/** @type {MouseEvent} */ e) => { if (e.button === 1) apart(app.href({ event: r.id })); },
       onfocus: () => { if (this.cursor !== i) { this.cursor = i; app.redraw(); } },
       ref: i === this.cursor && this.#focus ? (/** @type {HTMLElement} */ e) => { this.#focus = false; e.focus({ preventScroll: true }); } : undefined,
     }, narrow.matches ? card(r) : names.map((n) => h("span", { role: "cell", key: n, class: "c-" + n }, columns[n].cell(r))));
@@ -99,6 +105,7 @@ export class Table {
    * @param {string} key
    */
   key(key) {
+    if (!this.#host?.isConnected) return false; // a message stands in its place
     const row = this.#rows[this.cursor];
     const page = Math.max(1, Math.floor(this.#height / this.rowHeight) - 2);
     /** @type {Record<string, number>} */
@@ -106,6 +113,8 @@ export class Table {
     if (key in moves && this.#rows.length) {
       this.cursor = Math.max(0, Math.min(this.#rows.length - 1, this.cursor + moves[key]));
       this.#show();
+    } else if (["Enter", "o", "s"].includes(key) && row && !this.#seen()) {
+      this.#show(); // before it is opened
     } else if (key === "Enter" && row) {
       this.app.go({ event: row.id });
     } else if (key === "o" && row) {
@@ -116,6 +125,12 @@ export class Table {
       return false;
     }
     return true;
+  }
+
+  /** Whether the row of the cursor is on the screen. */
+  #seen() {
+    const at = this.cursor * this.rowHeight;
+    return at >= this.#top - this.rowHeight / 2 && at < this.#top + this.#height - this.rowHeight;
   }
 
   /** Scrolls to the cursor and gives it the focus. */
@@ -137,6 +152,12 @@ export class Table {
     this.resized.disconnect();
   }
 }
+
+/**
+ * Opens an address of the page in a tab of its own.
+ * @param {string} href
+ */
+const apart = (href) => void open(location.pathname + href, "_blank", "noopener");
 
 /**
  * The state that shows the life of an object. The events of one without a namespace, such as a Node, are in any.

@@ -1,15 +1,17 @@
 // What changed before an instant: ranked against all history, or two windows side by side.
 
+import { spread, stepFor } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
 import { human } from "../lib/event.js";
-import { writeAll } from "../lib/grammar.js";
+import { parameters, writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { absolute, duration, isRelative, parameter, parseDuration, parseInstant, rfc3339, zoneName } from "../lib/time.js";
 import { changeList } from "../parts/changelist.js";
 import { icon } from "../parts/icons.js";
 import { answered } from "../parts/message.js";
+import { overlay } from "../parts/overlay.js";
 
-/** @typedef {{now: any, then: any}} Both */
+/** @typedef {{now: any, then: any, bars: any, line: any}} Both the facets, and the courses */
 /** @typedef {{dimension: string, value: string, now: number, then: number, score: number}} Difference */
 
 const windows = ["5m", "15m", "1h", "6h", "1d", "7d"];
@@ -29,16 +31,16 @@ export class Changes {
 
   draw() {
     const { app } = this;
-    const { at, window, other, ns, revision } = app.state;
+    const { at, window, other, ns, revision, q } = app.state;
     const namespace = ns || undefined;
-    this.changes.want(`${app.turn} ${at} ${window} ${ns} ${revision}`, (signal) => app.query("changes", { at, window, namespace, limit: "50", revision }, signal));
-    if (other) this.both.want(`${app.turn} ${at} ${window} ${ns} ${other}`, (signal) => this.#compare(signal));
+    this.changes.want(`${app.turn} ${at} ${window} ${ns} ${revision} ${q}`, (signal) => app.query("changes", { at, window, namespace, ...parameters(q), limit: "50", revision }, signal));
+    if (other) this.both.want(`${app.turn} ${at} ${window} ${ns} ${other} ${q}`, (signal) => this.#compare(signal));
     return [
       this.#form(),
       other ? h("section", { "aria-labelledby": "two-title" }, h("h2", { id: "two-title" }, "Two windows compared", h("button", { type: "button", class: "plain", onclick: () => app.go({ other: "" }) }, icon("close"), "Against all history")),
         answered(app, this.both, "both windows", (b) => this.#differences(b)))
         : h("section", { "aria-labelledby": "ranked-title" }, h("h2", { id: "ranked-title" }, "Most unexpected first", h("span", { class: "hint" }, " against all history before")),
-          answered(app, this.changes, "changes", (data) => [h("p", { class: "hint" }, `${absolute(Date.parse(data.range.from))} – ${absolute(Date.parse(data.range.to))}`),
+          answered(app, this.changes, "changes", (data) => [h("p", { class: "hint" }, `${absolute(Date.parse(data.range.from))} – ${absolute(Date.parse(data.range.to))}`, data.scope && `. Looked at ${data.scope}.`),
             data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, "Nothing in this window differs from what came before. A longer window, or an instant nearer to the incident, may show more.")])),
     ];
   }
@@ -85,14 +87,18 @@ export class Changes {
     const length = parseDuration(window);
     const facets = (/** @type {string} */ end) => {
       const to = parseInstant(end);
-      return app.query("facets", { from: rfc3339(to - length), to: rfc3339(to), namespace: ns || undefined, by: dimensions.join(","), limit: "1000" }, signal);
+      return app.query("facets", { from: rfc3339(to - length), to: rfc3339(to), namespace: ns || undefined, ...parameters(app.state.q), by: dimensions.join(","), limit: "1000" }, signal);
     };
-    const [now, then] = await Promise.all([facets(at), facets(other)]);
-    return { now, then };
+    const course = (/** @type {string} */ end) => {
+      const to = parseInstant(end);
+      return app.query("histogram", { from: rfc3339(to - length), to: rfc3339(to), namespace: ns || undefined, ...parameters(app.state.q), step: stepFor(length, 60) }, signal);
+    };
+    const [now, then, bars, line] = await Promise.all([facets(at), facets(other), course(at), course(other)]);
+    return { now, then, bars, line };
   }
 
   /** @param {Both} both */
-  #differences({ now, then }) {
+  #differences({ now, then, bars, line }) {
     const { app } = this;
     const list = differ(now, then).slice(0, 60);
     const most = Math.max(1, ...list.map((d) => Math.max(d.now, d.then)));
@@ -100,6 +106,7 @@ export class Changes {
     const bar = (/** @type {number} */ n, /** @type {string} */ kind) => h("td", null, h("span", { class: "pair" }, h("span", { class: "pair-bar " + kind, css: { width: `${(n / most) * 100}%` } }), h("span", { class: "n" }, human(n))));
     return [
       h("p", { class: "summary" }, `${human(now.total)} occurrences in ${parameter(parseDuration(app.state.window))}, ${human(then.total)} in the other window.`),
+      overlay(spread(bars, (b) => b.count), spread(line, (b) => b.count), [range(now), range(then)]),
       list.length === 0 ? h("p", { class: "quiet" }, "The two windows do not differ.") : h("div", { class: "scroll-x" }, h("table", { class: "two", "aria-label": "Differences" },
         h("thead", null, h("tr", null, ["", "Value", range(now), range(then), "Difference"].map((t) => h("th", { scope: "col", key: t }, t)))),
         h("tbody", null, list.map((d) => h("tr", { key: d.dimension + d.value },
@@ -107,7 +114,7 @@ export class Changes {
             href: app.href({ view: "events", q: writeAll([{ field: d.dimension, value: d.value, not: false }, { field: "namespace", value: app.state.ns, not: false }].filter((t) => t.value)), from: now.range.from, to: now.range.to }),
           }, d.value || "none")),
           bar(d.now, "now"), bar(d.then, "then"),
-          h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "new" : d.now === 0 ? "gone" : d.now >= d.then ? `${(d.now / d.then).toFixed(1)}×` : `1/${(d.then / d.now).toFixed(1)}`)))))),
+          h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "new" : d.now === 0 ? "gone" : percent(d.now, d.then))))))),
       h("p", { class: "hint" }, `Both windows are ${duration(parseDuration(app.state.window))} long. The values whose counts differ most surprisingly stand first.`),
     ];
   }
@@ -116,6 +123,15 @@ export class Changes {
     this.changes.stop();
     this.both.stop();
   }
+}
+
+/**
+ * By how much a count differs from another one.
+ * @param {number} now @param {number} then
+ */
+function percent(now, then) {
+  const n = Math.round((now / then - 1) * 100);
+  return n > 900 ? `${human(Math.round(now / then))}×` : `${n < 0 ? "−" : "+"}${Math.abs(n)} %`;
 }
 
 /**

@@ -1,12 +1,12 @@
 // Groups: events put together by one dimension, with count, first, last and course.
 
-import { stepFor } from "../lib/axis.js";
+import { spread, stepFor } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
 import { counted, human } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { Pager } from "../lib/pager.js";
-import { absolute, parseDuration, relative } from "../lib/time.js";
+import { absolute, relative } from "../lib/time.js";
 import { objectName } from "../parts/columns.js";
 import { failed, loading, nothing, partial } from "../parts/message.js";
 import { sparkline } from "../parts/sparkline.js";
@@ -14,7 +14,7 @@ import { lifeOf } from "../parts/table.js";
 
 /** @typedef {{by: Record<string, any>, count: number, first: string, last: string, sample?: any}} Group */
 
-const dimensions = ["reason", "object", "owner", "namespace", "kind", "reporter", "cluster"];
+const dimensions = ["reason", "object", "node", "owner", "namespace", "kind", "reporter", "cluster"];
 const orders = /** @type {[string, string][]} */ ([["", "Most frequent"], ["newest", "Newest"], ["oldest", "Oldest"]]);
 const bars = 40;
 
@@ -89,15 +89,14 @@ export class Groups {
     const { app } = this;
     const object = by === "object" ? g.by.object : null;
     const name = object ? objectName(object) : g.by[by] || "none";
-    const values = object ? this.#courseOf(object, step) : this.#courseIn(g.by[by], by);
+    const values = object ? this.#courseOf(g.by, step) : this.#courseIn(g.by[by], by);
     const first = Date.parse(g.first);
     const last = Date.parse(g.last);
-    const q = object ? object.uid ? grammar.add(app.state.q, { field: "uid", value: object.uid, not: false })
-      : grammar.add(grammar.add(app.state.q, { field: "kind", value: object.kind, not: false }), { field: "name", value: object.name, not: false })
-      : grammar.add(app.state.q, { field: by, value: g.by[by], not: false });
-    return h("tr", { key: object ? `${name} ${object.namespace} ${object.uid}` : name, "data-group": name },
-      h("th", { scope: "row" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, name), object?.namespace && h("span", { class: "hint" }, ` ${object.namespace}`),
-        object && h("a", { class: "life", href: app.href(lifeOf(object)) }, "life")),
+    const terms = /** @type {grammar.Term[]} */ (object ? only(g.by) : [{ field: by, value: g.by[by], not: false }]);
+    const q = terms.reduce(grammar.add, app.state.q);
+    return h("tr", { key: object ? JSON.stringify(g.by) : name, "data-group": name },
+      h("th", { scope: "row" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, name), (object?.namespace || g.by.namespace) && object && h("span", { class: "hint" }, ` ${object.namespace || g.by.namespace}`),
+        object && h("a", { class: "life", href: app.href(lifeOf({ ...object, namespace: object.namespace || g.by.namespace })) }, "life")),
       h("td", { class: "number", title: g.count.toLocaleString("en") }, human(g.count)),
       h("td", null, values && sparkline(values, `${counted(g.count, "occurrence")}, most of them ${relative(this.#peak(values))}`, g.sample?.type === "Warning" ? "warning" : "normal")),
       h("td", null, h("time", { title: relative(first) }, absolute(first))), h("td", null, h("time", { title: relative(last) }, absolute(last))),
@@ -125,18 +124,17 @@ export class Groups {
 
   /**
    * The course of one object, asked for when it is first shown, three at a time.
-   * @param {any} object @param {string} step
+   * @param {Record<string, any>} by @param {string} step
    */
-  #courseOf(object, step) {
-    const id = JSON.stringify(object);
+  #courseOf(by, step) {
+    const id = JSON.stringify(by);
     const known = this.courses.get(id);
     if (known !== undefined || this.#running >= 3 || this.app.session.open === false) return known ?? null;
     const { app } = this;
     const signal = this.#control.signal;
-    const only = object.uid ? { field: "uid", value: object.uid, not: false } : { field: "name", value: object.name, not: false };
     this.courses.set(id, null);
     this.#running++;
-    app.query("histogram", { ...app.question(), ...grammar.parameters(grammar.add(app.state.q, only)), by: "type", step }, signal)
+    app.query("histogram", { ...app.question(), ...grammar.parameters(only(by).reduce(grammar.add, app.state.q)), by: "type", step }, signal)
       .then((data) => this.courses.set(id, spread(data, (b) => b.count)), () => {})
       .finally(() => {
         if (signal.aborted) return;
@@ -154,13 +152,11 @@ export class Groups {
 }
 
 /**
- * The counts of a histogram, empty buckets too.
- * @param {any} data @param {(bucket: any) => number} count
+ * The terms that find the events about an object, and no others: its UID or, without one, where and what it is.
+ * @param {Record<string, any>} by of its group @returns {grammar.Term[]}
  */
-function spread(data, count) {
-  const step = parseDuration(data.step);
-  const from = Math.floor(Date.parse(data.range.from) / step) * step;
-  const values = new Array(Math.max(1, Math.ceil((Date.parse(data.range.to) - from) / step))).fill(0);
-  for (const b of data.buckets) values[Math.round((Date.parse(b.start) - from) / step)] = count(b);
-  return values;
+function only({ object, namespace = "", cluster = "" }) {
+  if (object.uid) return [{ field: "uid", value: object.uid, not: false }];
+  const terms = { kind: object.kind, name: object.name, namespace, cluster };
+  return Object.entries(terms).filter(([, value]) => value).map(([field, value]) => ({ field, value, not: false }));
 }

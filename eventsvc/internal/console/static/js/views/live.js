@@ -76,14 +76,15 @@ export class Live {
     this.app.redraw();
     if (this.tail || !this.older.fresh || !this.app.session.open) return;
     const terms = grammar.parse(this.app.state.q);
-    const one = terms.find((t) => t.field === "namespace" && !t.not);
+    const one = grammar.namespaceOf(terms);
     const rest = terms.filter((t) => t !== one);
     const control = this.#control;
     const answer = this.older.head;
     /** @type {string[]} */
     let namespaces = [one?.value ?? ""];
-    const tail = (list = namespaces) => new Tail(this.app.api, list, { fieldSelector: grammar.listSelector(rest), labelSelector: grammar.labelSelector(rest) }, matcher(rest), this.app.redraw);
+    const tail = (list = namespaces) => new Tail(this.app.api, list, { fieldSelector: grammar.listSelector(grammar.exact(rest)), labelSelector: grammar.labelSelector(rest) }, matcher(rest), this.app.redraw);
     const next = (this.tail = tail());
+    if (rest.some((t) => t.field === "()")) next.notices.push("OR, NOT and parentheses choose among older events only: what arrives is compared with the other terms.");
     if (!one && answer.namespaces) {
       // Not all may be seen: those that may are watched one by one.
       try {

@@ -46,11 +46,10 @@ export class Overview {
   #ask() {
     const { app } = this;
     const only = grammar.parameters(grammar.add(app.state.q, { field: "type", value: "Warning", not: false }));
-    this.warnings.want(app.key("warnings"), (signal) => app.query("events", { ...app.question(), ...only, limit: "12" }, signal));
+    this.warnings.want(app.key("warnings"), (signal) => app.query("events", { ...app.question(), ...only, limit: "60" }, signal));
     const window = this.#window();
     if (!window) return; // the histogram's answer says how far back history goes
-    const namespace = grammar.parse(app.state.q).filter((t) => t.field === "namespace" && !t.not).map((t) => t.value);
-    this.changes.want(app.key("changes"), (signal) => app.query("changes", { at: app.state.to, window: parameter(window), namespace, limit: "8", revision: app.state.revision }, signal));
+    this.changes.want(app.key("changes"), (signal) => app.query("changes", { at: app.state.to, window: parameter(window), ...grammar.parameters(app.state.q), limit: "8", revision: app.state.revision }, signal));
   }
 
   /**
@@ -73,10 +72,28 @@ export class Overview {
   /** @param {any} data */
   #warnings(data) {
     if (!data.items.length) return h("p", { class: "quiet" }, "No warnings in this range.");
-    return h("ul", { class: "brief" }, data.items.map(row).map((/** @type {import("../lib/event.js").Row} */ r) =>
+    /** @type {Map<string, {r: import("../lib/event.js").Row, more: number}>} */
+    const kinds = new Map(); // of one reason in one namespace, the newest stands for all
+    for (const r of data.items.map(row)) {
+      const known = kinds.get(`${r.reason} ${r.namespace} ${r.kind}`);
+      if (known) known.more++;
+      else kinds.set(`${r.reason} ${r.namespace} ${r.kind}`, { r, more: 0 });
+    }
+    return h("ul", { class: "brief" }, [...kinds.values()].slice(0, 12).map(({ r, more }) =>
       h("li", { key: r.id }, h("a", { href: this.app.href({ event: r.id }), "data-row": r.id, class: this.app.state.event === r.id ? "open" : "" },
         h("span", { class: "brief-head" }, h("strong", null, r.reason), h("span", { class: "brief-object" }, objectName(r)), series(r), h("time", { title: absolute(r.time) }, relative(r.time))),
-        h("span", { class: "brief-note" }, r.note)))));
+        h("span", { class: "brief-note" }, r.note)),
+        more > 0 && h("a", { class: "brief-more", href: this.app.href({ view: "events", q: this.#alike(r) }) }, `${more} more ${more === 1 ? "event" : "events"} of ${r.reason} in ${r.namespace}`))));
+  }
+
+  /**
+   * The search for warnings like one.
+   * @param {import("../lib/event.js").Row} r
+   */
+  #alike(r) {
+    /** @type {grammar.Term[]} */
+    const terms = Object.entries({ type: r.type, reason: r.reason, namespace: r.namespace, kind: r.kind }).map(([field, value]) => ({ field, value, not: false }));
+    return terms.reduce(grammar.add, this.app.state.q);
   }
 
   #history() {

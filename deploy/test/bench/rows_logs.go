@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"tidings.example/deploy/test/bench/internal/load"
+	"tidings.example/deploy/test/bench/internal/logstore"
+	"tidings.example/deploy/test/bench/internal/proc"
+	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/deploy/test/bench/internal/workload"
+)
+
+// logs is a week of events in eventsvc and, with -peers, in a log store.
+type logs struct {
+	mix       target.Mix
+	end       time.Time
+	imported  result // by eventsvc, all files closed
+	plain     int64  // bytes of all files before they were compressed
+	peer      *logstore.Store
+	peerLoad  result
+	compacted result
+}
+
+const week = 7 * 24 * time.Hour
+
+// logsStage has the rows of what people ask a log store about a week of events. Rows of the log store have the names of those of
+// eventsvc with /peer behind them, and come before them.
+func logsStage(events int) stage {
+	l := &logs{mix: target.Mix{Events: events, Every: week / time.Duration(events), Life: 64}}
+	million := events <= millionEvents
+	pick := func(one, ten time.Duration) time.Duration {
+		if million {
+			return one
+		}
+		return ten
+	}
+	memory := int64(96 << 20)
+	if million {
+		memory = 64 << 20
+	}
+	s := stage{name: fmt.Sprintf("a week of %d events, as a log store has them", events), open: l.open, close: l.close}
+	add := func(name string, g goal, run, peer func(*bench) (*result, error)) {
+		s.rows = append(s.rows,
+			row{name: "logs/" + name + "/peer", peers: true, run: peer},
+			row{name: "logs/" + name, goal: g, run: run, beside: times("logs/" + name + "/peer")})
+	}
+	past := func(r *result) func(*bench) (*result, error) {
+		return func(*bench) (*result, error) { copied := *r; return &copied, nil }
+	}
+	add("load", atLeast(45_000), past(&l.imported), past(&l.peerLoad))
+	add("disk", goal{text: "≤ 160 B an event", met: func(_ *bench, r *result) bool { return r.disk <= int64(160*events) }}, l.disk, l.peerDisk)
+	for _, q := range []struct {
+		name          string
+		within        time.Duration
+		path, expect  string
+		reach         time.Duration
+		query         string
+		partialIsFine bool
+	}{
+		{"word", pick(60*time.Millisecond, time.Second), "events?text=zzqqnothere&limit=100", `"items":[]`, week, "i(zzqqnothere) | limit 100", false},
+		{"part", pick(400*time.Millisecond, 4*time.Second), "events?text=qnotherez&limit=100", `"items":[]`, week, `~"(?i)qnotherez" | limit 100`, false},
+		{"phrase", 10 * time.Millisecond, "events?namespace=team-07&limit=100&text=" + url.QueryEscape(`"back-off"`), "ack-off", week, `{namespace="team-07"} i("back-off") | sort by (_time) desc limit 100`, true},
+		{"object", pick(5*time.Millisecond, 15*time.Millisecond), "events?limit=1000&fieldSelector=" + url.QueryEscape("regarding.uid="+l.mix.UID(events/2)), l.mix.UID(events / 2), week, `objectUid:="` + l.mix.UID(events/2) + `" | sort by (_time) desc limit 1000`, false},
+		{"warnings", 3 * time.Millisecond, "groups?by=namespace&fieldSelector=" + url.QueryEscape("type=Warning"), `"groups"`, 24 * time.Hour, "type:=Warning | stats by (namespace) count() n", false},
+		{"histogram", 20 * time.Millisecond, "histogram?step=1h&by=type", `"buckets"`, week, "* | stats by (_time:1h, type) count() n", false},
+		{"reasons", 15 * time.Millisecond, "facets?by=reason", `"facets"`, week, "* | stats by (reason) count() n", false},
+	} {
+		add(q.name, p50Within(q.within), func(b *bench) (*result, error) {
+			e, err := b.up.EventsOf(b.ctx, 0, "")
+			if err != nil {
+				return nil, err
+			}
+			size := 0
+			spec := workload.Questions(b.up, e, "/query/v1/"+q.path+workload.Range("from", l.end.Add(-q.reach), "to", l.end), []string{q.expect}, &size)
+			return l.asked(b, b.eventsvc(), spec, &size)
+		}, func(b *bench) (*result, error) {
+			size := 0
+			return l.asked(b, l.peerPID(), l.peer.Question(q.query, l.end.Add(-q.reach), l.end, &size), &size)
+		})
+	}
+	add("memory", anonWithin(memory), restingMemory, func(*bench) (*result, error) {
+		r := new(result)
+		return r, r.space(l.peerPID())
+	})
+	ready := pick(time.Second, 3*time.Second)
+	s.rows = append(s.rows, row{name: "logs/start", run: restarts(false), goal: goal{
+		text: fmt.Sprintf("ready < %v", ready), met: func(_ *bench, r *result) bool { return r.p50 < ready },
+	}})
+	return s
+}
+
+func (l *logs) asked(b *bench, p pid, spec load.Spec, size *int) (*result, error) {
+	r, err := b.load(p, "answers/s", spec)
+	if err == nil {
+		r.notef("%.1f kB", float64(*size)/1e3)
+	}
+	return r, err
+}
+
+func (l *logs) peerPID() pid { return pid{pid: l.peer.PID(), dir: l.peer.Dir} }
+
+// open writes the events to files, has eventsvc import and compress them, and starts it.
+func (l *logs) open(b *bench) error {
+	l.end = time.Now().Truncate(time.Hour)
+	l.mix.Begin = l.end.Add(-week)
+	dir, err := os.MkdirTemp(b.tmp, "logs")
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "events.json")
+	if b.peers {
+		err = l.openPeer(b, dir)
+	}
+	if err = errors.Join(err, l.write(file, l.mix.Line)); err != nil {
+		return err
+	}
+	up := target.Prepared(b.bin, dir)
+	size := func() (bytes int64) {
+		if err == nil {
+			bytes, err = proc.DiskBytes(up.DataDir())
+		}
+		return bytes
+	}
+	l.imported, err = l.offline(up.Offline("import", file))
+	l.plain = size()
+	l.imported.notef("%d B an event before compressing", l.plain/int64(l.mix.Events))
+	if err == nil {
+		l.compacted, err = l.offline(up.Offline("compact", "--compress"))
+	}
+	l.compacted.disk = size()
+	if err = errors.Join(err, os.Remove(file)); err != nil {
+		return err
+	}
+	return b.startIn(dir, target.Options{MaxBytes: mixBytes, Events: []string{"--retention=1440h", "--history=1440h"}})
+}
+
+// offline runs a command that has the files for itself, as a result for all events.
+func (l *logs) offline(cmd *exec.Cmd) (r result, err error) {
+	begun := time.Now()
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		return r, fmt.Errorf("%v: %w: %s", cmd.Args[:2], err, said)
+	}
+	used := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	r.rate, r.unit = float64(l.mix.Events)/time.Since(begun).Seconds(), "events/s"
+	r.serverCPU = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()) / time.Duration(l.mix.Events)
+	r.notef("at most %d MiB resident", used.Maxrss>>10)
+	return r, nil
+}
+
+// write writes the events to a file.
+func (l *logs) write(file string, line func(int) string) (err error) {
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	w := bufio.NewWriterSize(f, 1<<20)
+	for i := range l.mix.Events {
+		if _, err := io.WriteString(w, line(i)); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// openPeer fills the log store.
+func (l *logs) openPeer(b *bench, dir string) error {
+	home := filepath.Join(dir, "peer")
+	err := os.Mkdir(home, 0o700)
+	if err == nil {
+		l.peer, err = logstore.Start(b.ctx, home)
+	}
+	file := filepath.Join(dir, "flat.json")
+	if err = errors.Join(err, l.write(file, l.mix.FlatLine)); err != nil {
+		return err
+	}
+	l.peerLoad = result{unit: "events/s"}
+	err = b.measure(&l.peerLoad, l.peerPID(), func() (int, error) { return l.mix.Events, l.peer.Fill(b.ctx, file) })
+	l.peerLoad.notef("VictoriaLogs %s; one client; nothing is synced before an answer", logstore.Version)
+	return errors.Join(err, l.peer.Merge(b.ctx), os.Remove(file))
+}
+
+func (l *logs) close() error {
+	if l.peer == nil {
+		return nil
+	}
+	return l.peer.Stop()
+}
+
+// disk is the row of what the files take when the log is compressed.
+func (l *logs) disk(b *bench) (*result, error) {
+	r := l.compacted
+	size, err := target.StoreSizeOf(b.up.DataDir())
+	each := func(bytes int64) int64 { return bytes / int64(l.mix.Events) }
+	r.notef("%d B an event: log %d, index %d, the file that is written to %d", each(r.disk), each(size.Sealed), each(size.Index), each(size.Head))
+	return &r, err
+}
+
+func (l *logs) peerDisk(*bench) (*result, error) {
+	r := new(result)
+	err := r.space(pid{dir: l.peer.Dir})
+	r.notef("%d B an event", r.disk/int64(l.mix.Events))
+	return r, err
+}

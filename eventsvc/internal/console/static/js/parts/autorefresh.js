@@ -1,0 +1,41 @@
+// Asks again by itself, but not while somebody reads: nothing moves below an eye.
+
+import { h } from "../lib/dom.js";
+
+/** @type {[number, string][]} */
+const pauses = [[0, "Off"], [10, "10 s"], [60, "1 min"]];
+
+export class AutoRefresh {
+  #seconds = 0;
+  /** @type {ReturnType<typeof setInterval>|undefined} */
+  #timer;
+
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+  }
+
+  /** Whether somebody reads: a row is open, a list is scrolled, a text is selected or written. */
+  get #reads() {
+    const at = document.activeElement;
+    return document.hidden || this.app.state.event !== "" || (document.querySelector(".table")?.scrollTop ?? 0) > 0 ||
+      !document.getSelection()?.isCollapsed || at instanceof HTMLInputElement && at.type !== "checkbox";
+  }
+
+  draw() {
+    const { app } = this;
+    if (app.state.to !== "now" || app.state.revision || app.state.view === "live") return null; // what is over does not change
+    return h("label", { class: "auto" }, h("span", { class: "hint" }, "Again"), h("select", {
+      "aria-label": "Ask again by itself", value: String(this.#seconds),
+      onchange: (/** @type {Event} */ e) => this.#set(Number(/** @type {HTMLSelectElement} */ (e.target).value)),
+    }, pauses.map(([n, title]) => h("option", { value: String(n), key: n }, title))));
+  }
+
+  /** @param {number} seconds */
+  #set(seconds) {
+    clearInterval(this.#timer);
+    this.#seconds = seconds;
+    if (seconds) this.#timer = setInterval(() => this.app.session.open && this.app.state.to === "now" && !this.#reads && this.app.refresh(), seconds * 1000);
+    this.app.redraw();
+  }
+}

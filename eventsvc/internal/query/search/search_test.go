@@ -1,0 +1,166 @@
+package search_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query/search"
+)
+
+// one is an event to search for.
+type one struct {
+	event.Dimensions
+	name, uid, note string
+	labels          map[string]string
+}
+
+var crash = one{
+	event.Dimensions{Namespace: "shop", Type: "Warning", Reason: "FailedMount", Kind: "Pod", Reporter: "kubelet", Cluster: "east", Owner: "Deployment/web", Node: "node-7"},
+	"cassandra-3", "uid-1", `MountVolume.SetUp failed: "no space" left (code 5)`, map[string]string{"app": "web"},
+}
+
+// has evaluates a text as plainly as can be.
+func (o *one) has(e *search.Expr) bool {
+	attributes := event.NewAttributes([event.NumFields]string{event.RegardingName: o.name, event.RegardingUID: o.uid, event.Reason: o.Reason, event.Node: o.Node}, o.labels)
+	text := event.Fold(nil, event.AppendText(nil, []byte(o.note), attributes))
+	return e.Matches(&search.Subject{
+		Namespace: o.Namespace, Name: "e", Dimensions: &o.Dimensions, Attributes: attributes,
+		Has: func(word *search.Expr) bool {
+			in := text
+			if word.Note {
+				in, _ = event.CutNote(text)
+			}
+			return strings.Contains(string(in), string(word.Word))
+		},
+	})
+}
+
+func TestMatches(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"FailedMount": true, "failedmount": true, "cassandra-3": true, "cassandra": true, "node-7": true, "setup": true, "shop": false,
+		`"no space"`: true, "no space": true, `"space no"`: false, "-pulled": true, "-setup": false, "NOT pulled": true, "NOT NOT setup": true,
+		"type:warning": true, "type=Warning": true, "type==warning": true, "type!=warning": false, "-type:normal": true, "kind:pod": true,
+		"ns:shop": true, "ns:mail": false, "NS:shop": true, "reason:Failed*": true, "reason:failed*": true, "reason:Failed": false, "reason:*mount*": true,
+		"reason:BackOff,FailedMount": true, "reason!=BackOff,FailedMount": false, `reason:"BackOff",failedmount`: true,
+		"node:node-7": true, "host:node-7": true, "owner:deployment/web": true, "owner:": false, `owner:""`: false, "owner=": false, "owner!=": true,
+		"name:cassandra-3": true, "name:cassandra-*": true, "name:Cassandra-3": false, "object:Pod/cassandra-3": true, "object:job/cassandra-3": false,
+		"object:cassandra-3": true, "uid:uid-1": true, "regarding.name=cassandra-3": true, "regarding.kind!=Pod": false, "metadata.name:e": true,
+		"note:setup": true, "note:cassandra-3": false, "message:x,setup": true, "-note:FailedMount": true,
+		"label:app=web": true, "label:app!=web": false, "label:app": true, "label:b": false, "label.app:web": true, "-label:b": true, "label:app=w*": true,
+		"zz OR setup": true, "zz OR yy": false, "setup OR yy zz": true, "(setup OR yy) zz": false, "(zz OR setup) kind:pod": true, "NOT (zz OR yy)": true,
+		"NOT (zz OR setup)": false, "-(zz OR yy)": true, "zz AND setup": false, "no AND space": true, "type:normal OR cassandra-3": true,
+		"(code": false, `"(code"`: true, "(setup)": true, "(code 5)": true, "code:5": false, "http://x": false, "or": false, "x-y": false, "-": true, "( setup )": true, "reason:a\x00b": false, "a\x00b": false,
+	} {
+		e, err := search.Parse(text)
+		if err != nil {
+			if text != "(code" && text != "owner:" {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		if crash.has(e) != want {
+			t.Errorf("%s: %t", text, !want)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`a "b`:                               "at character 3: the quotation mark has no second one: close the phrase",
+		`""`:                                 "at character 1: the phrase is empty",
+		`ä ""`:                               "at character 3: the phrase is empty",
+		"(a OR b":                            "at character 1: this parenthesis is not closed",
+		"a )":                                "at character 3: there is no parenthesis that ) closes",
+		"a OR":                               "at character 5: OR has nothing behind it",
+		"OR a":                               "at character 1: OR has nothing before it",
+		"a OR OR b":                          "at character 6: OR has nothing behind it",
+		"AND a":                              "at character 1: AND has nothing before it",
+		"a AND":                              "at character 6: AND has nothing behind it",
+		"NOT":                                "at character 4: NOT has nothing behind it",
+		"()":                                 "at character 2: a term is missing",
+		"type: warning":                      "at character 6: type has no value",
+		"reason:a,":                          "at character 10: there is nothing behind the comma",
+		"type:a kind:b type:c":               "at character 15: an event has one type",
+		"label:":                             "at character 7: the key of a label is missing",
+		"label:a:":                           "at character 9: label has no value",
+		"reason:" + strings.Repeat("*a", 17): "at character 8: the pattern has more than 16 *",
+		strings.Repeat("(", 17) + "a":        "at character 18: there are more than 16 parentheses",
+		strings.Repeat("NOT ", 17) + "a":     "there are more than 16 parentheses",
+		strings.Repeat("a ", 65):             "there are more than 64 words",
+		strings.Repeat("a", 1025):            "longer than 1024 bytes",
+		"\xff":                               "UTF-8",
+	} {
+		_, err := search.Parse(text)
+		if wrong, ok := errors.AsType[*search.Error](err); !ok || !strings.Contains(wrong.Error(), want) {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// model is an expression that was made at random, with the text for it and what it must be.
+func model(rng *rand.Rand, o *one, depth int) (text string, want bool) {
+	leaves := []struct {
+		text string
+		is   bool
+	}{
+		{"failedmount", true}, {"setup", true}, {"nothing", false}, {`"left (code"`, true}, {"type:warning", true}, {"kind:job,pod", true}, {"ns:mail", false},
+		{"reason:Failed*", true}, {"name:cassandra-3", true}, {"name:*-4", false}, {"label:app=web", true}, {"label:app=x", false}, {"note:node-7", false}, {"node-7", true},
+	}
+	if n := rng.IntN(6); depth > 0 && n > 1 {
+		a, is := model(rng, o, depth-1)
+		b, also := model(rng, o, depth-1)
+		switch n {
+		case 2:
+			return "(" + a + " OR " + b + ")", is || also
+		case 3:
+			return "(" + a + " " + b + ")", is && also
+		case 4:
+			return "(" + a + " AND " + b + ")", is && also
+		}
+		return "NOT " + a, !is
+	}
+	leaf := leaves[rng.IntN(len(leaves))]
+	return leaf.text, leaf.is
+}
+
+// TestModel: expressions have the value that their parts give them.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(1, 2))
+	read := 0
+	for range 3000 {
+		text, want := model(rng, &crash, 4)
+		e, err := search.Parse(text)
+		if err != nil {
+			continue // too long, or two values of one field
+		}
+		read++
+		if crash.has(e) != want {
+			t.Fatalf("%s: %t", text, !want)
+		}
+	}
+	if read < 1000 {
+		t.Errorf("only %d were read", read)
+	}
+}
+
+// FuzzParse: any text is read or refused with a place in it, and what is read can be evaluated.
+func FuzzParse(f *testing.F) {
+	for _, text := range []string{`type:warning (reason:Failed* OR "no space") -ns:dev`, "label:a=b,c NOT (a)", "a)b((", "-(-a)", `x:"a\"b",c`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := search.Parse(text)
+		if wrong, ok := errors.AsType[*search.Error](err); err != nil && (!ok || wrong.At < 1 || wrong.At > len([]rune(text))+1) {
+			t.Fatalf("%q: %v", text, err)
+		}
+		if e != nil {
+			crash.has(e)
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package index_test
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/store/index"
+)
+
+// TestPack: what is packed within the file leads to the same versions, those apart that are gone, and the file stays about as
+// small as a new one, however often events come and go.
+func TestPack(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	x := openIndex(t, dir)
+	random := rand.New(rand.NewPCG(5, 6))
+	const part, parts, rounds = 4000, 3, 12 // of events; so many parts exist at a time
+	m, v := pointers{}, versions{}
+	revision, first := uint64(1), uint64(0) // the log has revisions from the first on
+	held := func(last uint64) (index.Revisions, error) {
+		set := index.Revisions{}
+		for r := first; r <= last; r++ {
+			set.Add(r)
+		}
+		return set, nil
+	}
+	var begun []uint64 // the revisions at which the rounds began
+	for round := range rounds {
+		if begun = append(begun, revision); round >= parts {
+			first = begun[round-parts+1]
+		}
+		for key, p := range m {
+			if p.Revision() < first {
+				delete(m, key)
+				revision++
+				x.Put(key, index.NewPointer(revision, true), nil)
+			}
+		}
+		for range part {
+			revision++
+			key := fmt.Sprintf("ns-%d/pod-%d.%014x", random.IntN(4), random.IntN(40), random.Uint64()>>8)
+			a := [event.NumFields]string{event.Reason: fmt.Sprint("R", random.IntN(3)), event.RegardingName: fmt.Sprint("pod-", revision), event.ReportingController: fmt.Sprint("c-", random.IntN(part/20))}
+			m[key] = index.NewPointer(revision, false)
+			x.Put(key, m[key], event.NewAttributes(a, nil))
+			for _, value := range []string{a[event.Reason], a[event.RegardingName], a[event.ReportingController]} {
+				v[value] = append(v[value], revision)
+			}
+		}
+		if !x.Freeze(index.Live{Events: m.live()}) {
+			t.Fatal("it was not frozen")
+		}
+		if err := x.Merge(first); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Pack(t.Context(), held); err != nil {
+			t.Fatal(err)
+		}
+		for value, revisions := range v {
+			v[value] = slices.DeleteFunc(revisions, func(r uint64) bool { return r < first })
+		}
+		when := fmt.Sprint("round ", round)
+		m.wantIn(t, x, when, random)
+		v.wantIn(t, x, when)
+	}
+	packed := disk.Usage(x.Path())
+	if err := x.Rewrite(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	m.wantIn(t, x, "written again", random)
+	v.wantIn(t, x, "written again")
+	if again := disk.Usage(x.Path()); packed > 4*again {
+		t.Errorf("packed within the file, it has %d bytes, written again %d", packed, again)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPackBesideMerges: merges go on while the file is packed, and readers find everything.
+func TestPackBesideMerges(t *testing.T) {
+	t.Parallel()
+	x := openIndex(t, t.TempDir())
+	random := rand.New(rand.NewPCG(7, 8))
+	m, v := pointers{}, versions{}
+	const n = 20_000
+	v.add(t, x, random, 0, n)
+	var packing sync.WaitGroup
+	held := make(chan struct{})
+	packing.Go(func() {
+		err := x.Pack(t.Context(), func(last uint64) (index.Revisions, error) {
+			close(held)
+			return all(last)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	<-held
+	for i := range 5 {
+		v.add(t, x, random, n+i*1000, 1000)
+	}
+	packing.Wait()
+	for i := range n + 5000 {
+		m[fmt.Sprintf("shop/event-%06d", i)] = index.NewPointer(uint64(2+i), false)
+	}
+	v.wantIn(t, x, "packed beside merges")
+	keys := slices.Sorted(maps.Keys(m))
+	err := x.View(func(view index.View) error {
+		it := view.Iterate("", "")
+		for _, key := range keys {
+			if !it.Valid() || string(it.Key()) != key || it.Pointer() != m[key] {
+				t.Fatalf("%q leads to %v, want %s", it.Key(), it.Pointer(), key)
+			}
+			it.Next()
+		}
+		return it.Err()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+}
