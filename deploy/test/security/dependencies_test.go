@@ -237,3 +237,27 @@ func licence(t *testing.T, module, dir string) string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// TestOneVersion: modules that need the same library need the same version of it, so that its packages, and those that import
+// them, are compiled once for all. go work sync brings versions together.
+func TestOneVersion(t *testing.T) {
+	t.Parallel()
+	requirement := regexp.MustCompile(`(?m)^(?:require )?\t?([\w./~-]+) (v\S+)`)
+	excluded := regexp.MustCompile(`(?s)exclude \(.*?\)`)
+	apart := []string{ // Prometheus, which only tests need, needs newer ones, and these another module
+		"github.com/prometheus/common", "github.com/prometheus/procfs",
+	}
+	versions, where := map[string]string{}, map[string]string{}
+	for _, module := range append(slices.Clone(modules), "deploy/test/apiserver") {
+		for _, found := range requirement.FindAllStringSubmatch(excluded.ReplaceAllString(read(t, module+"/go.mod"), ""), -1) {
+			library, version := found[1], found[2]
+			if before, ok := versions[library]; ok && before != version && !slices.Contains(apart, library) {
+				t.Errorf("%s is %s in %s and %s in %s", library, before, where[library], version, module)
+			}
+			versions[library], where[library] = version, module
+		}
+	}
+	if len(versions) < 200 {
+		t.Errorf("%d libraries are found", len(versions))
+	}
+}
