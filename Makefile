@@ -103,7 +103,7 @@ conformance: ## stock Kubernetes clients against a running eventsvc, on each eng
 	$(call each,$(wildcard deploy/test/conformance),$(TEST) ./... && $(TEST) . -store=postgres -replicas=2)
 
 image: ## container images tidings/tokensvc and tidings/eventsvc
-	@set -e; for s in $(SERVICES); do docker build --build-arg REVISION -t tidings/$$s -f $$s/Dockerfile .; done
+	@set -e; for s in $(SERVICES); do docker build --build-arg REVISION --target $$s -t tidings/$$s .; done
 
 up: ## PostgreSQL, tokensvc and eventsvc in containers
 	docker compose up --build --wait

@@ -1,0 +1,63 @@
+# The images of both services and of the demo: docker build --target tokensvc -t tidings/tokensvc . (or eventsvc, or reporter)
+# They are built from one stage, so that what they need is fetched and compiled once.
+FROM golang:1.26-bookworm AS build
+ENV GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath
+WORKDIR /src
+# Modules first: this layer lives until a go.mod or go.sum changes.
+COPY shared/go.mod shared/go.sum shared/
+COPY tokensvc/go.mod tokensvc/go.sum tokensvc/
+COPY eventsvc/go.mod eventsvc/go.sum eventsvc/
+COPY deploy/go.mod deploy/go.sum deploy/
+RUN (cd tokensvc && go mod download) && (cd eventsvc && go mod download) && cd deploy && go mod download github.com/yuin/goldmark
+COPY shared shared
+COPY tokensvc tokensvc
+COPY eventsvc eventsvc
+RUN (cd deploy && go build github.com/yuin/goldmark/extension) && (cd tokensvc && go build -ldflags "-s -w" -o /tokensvc .) && \
+    cd eventsvc && go build -ldflags "-s -w" -o /eventsvc .
+# The manual, and the commit, as make says it or as HEAD of a clone has it, come last: new ones cost no more than linking.
+ARG REVISION
+COPY . /context
+RUN echo "${REVISION:-$(cd /context && mkdir -p .git/objects .git/refs && git rev-parse --quiet --verify HEAD)}" >/commit
+
+FROM build AS build-reporter
+RUN cd /context/deploy && go build -ldflags "-s -w" -o /reporter ./examples/reporter
+
+FROM scratch AS reporter
+COPY --from=build-reporter /reporter /usr/local/bin/reporter
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/reporter"]
+
+FROM build AS build-tokensvc
+RUN cd tokensvc && go build -ldflags "-s -w -X tidings.example/shared/service.revision=$(cat /commit)" -o /tokensvc .
+
+FROM scratch AS tokensvc
+COPY --from=build-tokensvc /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build-tokensvc /tokensvc /usr/local/bin/tokensvc
+USER 65532:65532
+# Inside a container every interface is private; publish only what you want reached.
+ENV TOKENSVC_LISTEN_HTTP=:9000 TOKENSVC_LISTEN_ADMIN=:9001
+ARG REVISION
+LABEL org.opencontainers.image.revision=$REVISION
+EXPOSE 9000 9001
+HEALTHCHECK --interval=5s --timeout=3s --retries=3 CMD ["/usr/local/bin/tokensvc", "healthcheck"]
+ENTRYPOINT ["/usr/local/bin/tokensvc"]
+
+FROM build AS build-eventsvc
+RUN cd /context/deploy/docs && go run . && cp -r /context/eventsvc/internal/console/static/help /src/eventsvc/internal/console/static
+RUN cd eventsvc && go build -ldflags "-s -w -X tidings.example/shared/service.revision=$(cat /commit)" -o /eventsvc .
+# A new volume takes over the owner of the directory that it covers.
+RUN mkdir /data
+
+FROM scratch AS eventsvc
+COPY --from=build-eventsvc /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build-eventsvc --chown=65532:65532 /data /data
+COPY --from=build-eventsvc /eventsvc /usr/local/bin/eventsvc
+USER 65532:65532
+# Inside a container every interface is private; publish only what you want reached.
+ENV EVENTSVC_LISTEN_HTTP=:8080 EVENTSVC_LISTEN_ADMIN=:8081 EVENTSVC_DATA_DIR=/data TMPDIR=/data
+ARG REVISION
+LABEL org.opencontainers.image.revision=$REVISION
+EXPOSE 8080 8081 8443
+VOLUME /data
+HEALTHCHECK --interval=5s --timeout=3s --retries=3 CMD ["/usr/local/bin/eventsvc", "healthcheck"]
+ENTRYPOINT ["/usr/local/bin/eventsvc"]
