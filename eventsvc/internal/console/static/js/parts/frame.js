@@ -1,7 +1,7 @@
 // What surrounds every view: tabs, search, range, the drawer, and the dialogs.
 
 import { h } from "../lib/dom.js";
-import { clock, duration, isRelative, parseInstant } from "../lib/time.js";
+import { clock, duration, isRelative, parameter, parseInstant } from "../lib/time.js";
 import { AutoRefresh } from "./autorefresh.js";
 import { Drawer } from "./drawer.js";
 import { icon } from "./icons.js";
@@ -92,7 +92,7 @@ export class Frame {
 function brushed({ from, to }) {
   const length = Math.round((parseInstant(to) - parseInstant(from)) / 1000);
   if (isRelative(from) || isRelative(to) || length < 60 || length > 31 * 86400) return {};
-  return { at: to, window: `${length}s`, other: "" };
+  return { at: to, window: parameter(length * 1000), other: "" };
 }
 
 /**

@@ -8,6 +8,7 @@ import { Resource } from "../lib/load.js";
 import { Pager } from "../lib/pager.js";
 import { absolute, relative } from "../lib/time.js";
 import { objectName } from "../parts/columns.js";
+import { icon } from "../parts/icons.js";
 import { failed, loading, nothing, partial } from "../parts/message.js";
 import { sparkline } from "../parts/sparkline.js";
 import { lifeOf } from "../parts/table.js";
@@ -96,6 +97,10 @@ export class Groups {
     const q = terms.reduce(grammar.add, app.state.q);
     return h("tr", { key: object ? JSON.stringify(g.by) : name, "data-group": name },
       h("th", { scope: "row" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, name), (object?.namespace || g.by.namespace) && object && h("span", { class: "hint" }, ` ${object.namespace || g.by.namespace}`),
+        name !== "none" && [false, true].map((not) => h("button", {
+          type: "button", class: "plain icon", key: String(not), title: not ? "Leave these out" : "Only these", "aria-label": `${not ? "Leave out" : "Only"} ${name}`,
+          onclick: () => app.add({ ...terms[object && !object.uid ? 1 : 0], not }),
+        }, icon(not ? "minus" : "plus"))),
         object && h("a", { class: "life", href: app.href(lifeOf({ ...object, namespace: object.namespace || g.by.namespace })) }, "life")),
       h("td", { class: "number", title: g.count.toLocaleString("en") }, human(g.count)),
       h("td", null, values && sparkline(values, `${counted(g.count, "occurrence")}, most of them ${relative(this.#peak(values))}`, g.sample?.type === "Warning" ? "warning" : "normal")),
