@@ -7,7 +7,7 @@
  */
 
 /** What is shown at most, and of one page. */
-const most = 20, mostOfPage = 3;
+const most = 8, mostOfPage = 3;
 
 /** What people call things, and what the manual calls them. */
 const synonyms = new Map(Object.entries({
