@@ -58,34 +58,8 @@ func logsStage(events int) stage {
 	}
 	add("load", atLeast(45_000), past(&l.imported), past(&l.peerLoad))
 	add("disk", goal{text: "≤ 160 B an event", met: func(_ *bench, r *result) bool { return r.disk <= int64(160*events) }}, l.disk, l.peerDisk)
-	for _, q := range []struct {
-		name          string
-		within        time.Duration
-		path, expect  string
-		reach         time.Duration
-		query         string
-		partialIsFine bool
-	}{
-		{"word", pick(60*time.Millisecond, time.Second), "events?text=zzqqnothere&limit=100", `"items":[]`, week, "i(zzqqnothere) | limit 100", false},
-		{"part", pick(400*time.Millisecond, 4*time.Second), "events?text=qnotherez&limit=100", `"items":[]`, week, `~"(?i)qnotherez" | limit 100`, false},
-		{"phrase", 10 * time.Millisecond, "events?namespace=team-07&limit=100&text=" + url.QueryEscape(`"back-off"`), "ack-off", week, `{namespace="team-07"} i("back-off") | sort by (_time) desc limit 100`, true},
-		{"object", pick(5*time.Millisecond, 15*time.Millisecond), "events?limit=1000&fieldSelector=" + url.QueryEscape("regarding.uid="+l.mix.UID(events/2)), l.mix.UID(events / 2), week, `objectUid:="` + l.mix.UID(events/2) + `" | sort by (_time) desc limit 1000`, false},
-		{"warnings", 3 * time.Millisecond, "groups?by=namespace&fieldSelector=" + url.QueryEscape("type=Warning"), `"groups"`, 24 * time.Hour, "type:=Warning | stats by (namespace) count() n", false},
-		{"histogram", 20 * time.Millisecond, "histogram?step=1h&by=type", `"buckets"`, week, "* | stats by (_time:1h, type) count() n", false},
-		{"reasons", 15 * time.Millisecond, "facets?by=reason", `"facets"`, week, "* | stats by (reason) count() n", false},
-	} {
-		add(q.name, p50Within(q.within), func(b *bench) (*result, error) {
-			e, err := b.up.EventsOf(b.ctx, 0, "")
-			if err != nil {
-				return nil, err
-			}
-			size := 0
-			spec := workload.Questions(b.up, e, "/query/v1/"+q.path+workload.Range("from", l.end.Add(-q.reach), "to", l.end), []string{q.expect}, &size)
-			return l.asked(b, b.eventsvc(), spec, &size)
-		}, func(b *bench) (*result, error) {
-			size := 0
-			return l.asked(b, l.peerPID(), l.peer.Question(q.query, l.end.Add(-q.reach), l.end, &size), &size)
-		})
+	for _, q := range l.questions(pick) {
+		add(q.name, p50Within(q.within), l.ask(&q), l.askPeer(&q))
 	}
 	add("memory", anonWithin(memory), restingMemory, func(*bench) (*result, error) {
 		r := new(result)
@@ -96,6 +70,50 @@ func logsStage(events int) stage {
 		text: fmt.Sprintf("ready < %v", ready), met: func(_ *bench, r *result) bool { return r.p50 < ready },
 	}})
 	return s
+}
+
+// question is what both are asked, each in its language.
+type question struct {
+	name         string
+	within       time.Duration
+	path, expect string        // of eventsvc, and what its answer has
+	reach        time.Duration // back from the end
+	query        string        // of the log store
+}
+
+// questions returns all of them, with times for a million events or for more.
+func (l *logs) questions(pick func(million, more time.Duration) time.Duration) []question {
+	uid := l.mix.UID(l.mix.Events / 2)
+	return []question{
+		{"word", pick(60*time.Millisecond, time.Second), "events?search=zzqqnothere&limit=100", `"items":[]`, week, "i(zzqqnothere) | limit 100"},
+		{"part", pick(400*time.Millisecond, 4*time.Second), "events?search=qnotherez&limit=100", `"items":[]`, week, `~"(?i)qnotherez" | limit 100`},
+		{"phrase", 10 * time.Millisecond, "events?namespace=team-07&limit=100&search=" + url.QueryEscape(`"back-off"`), "ack-off", week, `{namespace="team-07"} i("back-off") | sort by (_time) desc limit 100`},
+		{"object", pick(5*time.Millisecond, 15*time.Millisecond), "events?limit=1000&fieldSelector=" + url.QueryEscape("regarding.uid="+uid), uid, week, `objectUid:="` + uid + `" | sort by (_time) desc limit 1000`},
+		{"warnings", 3 * time.Millisecond, "groups?by=namespace&fieldSelector=" + url.QueryEscape("type=Warning"), `"groups"`, 24 * time.Hour, "type:=Warning | stats by (namespace) count() n"},
+		{"histogram", 20 * time.Millisecond, "histogram?step=1h&by=type", `"buckets"`, week, "* | stats by (_time:1h, type) count() n"},
+		{"reasons", 15 * time.Millisecond, "facets?by=reason", `"facets"`, week, "* | stats by (reason) count() n"},
+	}
+}
+
+// ask is the row of a question to eventsvc.
+func (l *logs) ask(q *question) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.up.EventsOf(b.ctx, 0, "")
+		if err != nil {
+			return nil, err
+		}
+		size := 0
+		spec := workload.Questions(b.up, e, "/query/v1/"+q.path+workload.Range("from", l.end.Add(-q.reach), "to", l.end), []string{q.expect}, &size)
+		return l.asked(b, b.eventsvc(), spec, &size)
+	}
+}
+
+// askPeer is the row of a question to the log store.
+func (l *logs) askPeer(q *question) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		size := 0
+		return l.asked(b, l.peerPID(), l.peer.Question(q.query, l.end.Add(-q.reach), l.end, &size), &size)
+	}
 }
 
 func (l *logs) asked(b *bench, p pid, spec load.Spec, size *int) (*result, error) {
