@@ -12,8 +12,8 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// The file is packed when so many keys are not sorted, or the terms of so many versions that are gone are in it, and for an
-// eighth of the events: until then, these take half as much as what is packed.
+// The file is packed when so many keys are not sorted, and for an eighth of the events: until then, these take half as much as what
+// is packed. The log is read to find what is stale when that is as much as the events.
 const (
 	packLeast = 100_000
 	packShare = 8
@@ -21,8 +21,11 @@ const (
 
 // NeedsPack reports whether [Index.Pack] is worth its work, with so many events.
 func (x *Index) NeedsPack(events int64) bool {
-	return max(x.stale.Load(), x.loose.Load()) >= max(packLeast, events/packShare)
+	return x.loose.Load() >= max(packLeast, events/packShare) || x.Stale(events)
 }
+
+// Stale reports whether it is worth to read which versions the log has, with so many events, because many of them are gone.
+func (x *Index) Stale(events int64) bool { return x.stale.Load() >= max(packLeast, events) }
 
 // packChunk is about how many keys, or terms, are packed in one transaction.
 const packChunk = 4096
@@ -30,15 +33,23 @@ const packChunk = 4096
 // Pack brings the keys and terms that merges have left into the form that [Index.Rewrite] gives them, within the file. It takes
 // out the terms of versions that are gone. It needs hardly any room, because each part takes the pages that the part before has
 // left, but the file does not become smaller. Merges go on between the parts, and what they leave meanwhile may stay as it is.
-// If Pack is interrupted, it can be called again. The argument is that of Rewrite.
-func (x *Index) Pack(ctx context.Context, held func(last uint64) (Revisions, error)) error {
+// If Pack is interrupted, it can be called again.
+//
+// Versions before the first revision of the log are gone. The function held is that of Rewrite, and tells which others are; without
+// one, none is.
+func (x *Index) Pack(ctx context.Context, first uint64, held func(last uint64) (Revisions, error)) error {
 	last := x.Merged()
 	loose, stale := x.loose.Load(), x.stale.Load()
-	revisions, err := held(last)
-	if err != nil {
-		return err
+	p := packing{held: func(revision uint64) bool { return revision >= first }}
+	if held == nil {
+		stale = 0
+	} else {
+		revisions, err := held(last)
+		if err != nil {
+			return err
+		}
+		p.held = func(revision uint64) bool { return revision > last || revisions.Has(revision) }
 	}
-	p := packing{held: func(revision uint64) bool { return revision > last || revisions.Has(revision) }}
 	for _, part := range []func(*bbolt.Tx) error{p.someKeys, p.someTerms} {
 		for p.done = false; !p.done; {
 			if err := ctx.Err(); err != nil {

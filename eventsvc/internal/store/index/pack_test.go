@@ -58,7 +58,11 @@ func TestPack(t *testing.T) {
 		if err := x.Merge(first); err != nil {
 			t.Fatal(err)
 		}
-		if err := x.Pack(t.Context(), held); err != nil {
+		how := held
+		if round%2 == 0 {
+			how = nil
+		}
+		if err := x.Pack(t.Context(), first, how); err != nil {
 			t.Fatal(err)
 		}
 		for value, revisions := range v {
@@ -93,7 +97,7 @@ func TestPackBesideMerges(t *testing.T) {
 	var packing sync.WaitGroup
 	held := make(chan struct{})
 	packing.Go(func() {
-		err := x.Pack(t.Context(), func(last uint64) (index.Revisions, error) {
+		err := x.Pack(t.Context(), 0, func(last uint64) (index.Revisions, error) {
 			close(held)
 			return all(last)
 		})

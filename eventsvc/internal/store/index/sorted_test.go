@@ -150,7 +150,7 @@ func TestSortedKeys(t *testing.T) {
 			}
 			x = openIndex(t, dir)
 		case 3:
-			if err := x.Pack(t.Context(), held); err != nil {
+			if err := x.Pack(t.Context(), 0, held); err != nil {
 				t.Fatal(err)
 			}
 		}

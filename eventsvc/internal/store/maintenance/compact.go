@@ -247,7 +247,12 @@ func (c *compaction) rewriteIndex(ctx context.Context) error {
 
 // packIndex packs the index within its file.
 func (c *compaction) packIndex(ctx context.Context) error {
-	return c.Records.Index.Pack(ctx, c.held(ctx))
+	x := c.Records.Index
+	held := c.held(ctx)
+	if !x.Stale(c.Usage.Live().Events) {
+		held = nil
+	}
+	return x.Pack(ctx, c.Records.Log.Segments()[0].Base, held)
 }
 
 // held returns a function for the revisions that the log has up to a given one.
