@@ -142,7 +142,8 @@ type loader struct {
 	spooled           *os.File      // standard input, if it is read twice
 	signs             *clusterSigns // nil: labels tell clusters apart
 
-	sum imported
+	sum   imported
+	under *storing // the call of Import that is under way; nil: there is none
 }
 
 // loader returns what stores the events of files, with what is done called so in its progress.
@@ -198,6 +199,7 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (impo
 	var report *dump.Report
 	if err == nil {
 		report, err = dump.Read(ctx, files, l.Options, func(items []dump.Item) error { return l.store(ctx, s, items) })
+		err = errors.Join(err, l.settle())
 	}
 	l.done()
 	if report != nil {
@@ -224,32 +226,78 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (impo
 // not know of.
 const maxMemory = 108 << 20
 
+// rareGC is how much garbage there may be, in percent of what is in use, before it is collected below that limit: nearly all that is
+// read is garbage soon.
+const rareGC = 400
+
 // boundMemory sets that limit, unless GOMEMLIMIT sets another one or it is lower already, and returns what takes it back.
 func boundMemory() (restore func()) {
-	before := debug.SetMemoryLimit(-1)
+	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(rareGC)
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(min(before, maxMemory))
+		debug.SetMemoryLimit(min(limit, maxMemory))
 	}
-	return func() { debug.SetMemoryLimit(before) }
+	return func() {
+		debug.SetGCPercent(percent)
+		debug.SetMemoryLimit(limit)
+	}
 }
 
-// store stores some events.
+// storing is a call of Import.
+type storing struct {
+	items []dump.Item
+	names map[string]bool // of the events, with their namespaces
+	done  chan struct{}   // closed when the next two are valid
+	sum   admin.Imported
+	err   error
+}
+
+// store begins to store some events. While their commit waits for the disk, the next ones are read and prepared. They wait for it if
+// they have an event of the same name, so that the changes of one event stay in order, and as long as nothing was found to be stored:
+// Import treats an empty store in its own way.
 func (l *loader) store(ctx context.Context, s admin.Store, items []dump.Item) error {
 	if l.signs != nil {
 		for _, it := range items {
 			l.signs.add(it.File, it.Event.Labels, &it.Event.Regarding)
 		}
 	}
-	sum, err := s.Import(ctx, admin.Arrivals(items, l.deletions))
-	l.sum.Add(sum)
-	for _, p := range sum.Problems {
-		it := items[p.Arrival]
+	next := &storing{items: items, names: make(map[string]bool, len(items)), done: make(chan struct{})}
+	wait := l.sum.Created+l.sum.Changed+l.sum.Unchanged == 0
+	for i := range items {
+		name := items[i].Event.Namespace + "/" + items[i].Event.Name
+		next.names[name] = true
+		wait = wait || l.under != nil && l.under.names[name]
+	}
+	if wait {
+		if err := l.settle(); err != nil {
+			return err
+		}
+	}
+	go func() {
+		defer close(next.done)
+		next.sum, next.err = s.Import(ctx, admin.Arrivals(items, l.deletions))
+	}()
+	err := l.settle()
+	l.under = next
+	return err
+}
+
+// settle waits for the call of Import that is under way, and counts what it has stored.
+func (l *loader) settle() error {
+	c := l.under
+	if c == nil {
+		return nil
+	}
+	l.under = nil
+	<-c.done
+	l.sum.Add(c.sum)
+	for _, p := range c.sum.Problems {
+		it := c.items[p.Arrival]
 		l.sum.LeftOut++
 		if len(l.sum.Messages) < maxMessages {
 			l.sum.Messages = append(l.sum.Messages, fmt.Sprintf("%s: %s/%s: %s", it.Place, it.Event.Namespace, it.Event.Name, p.Reason))
 		}
 	}
-	return err
+	return c.err
 }
 
 // maxMessages is how many events are named that the store refuses.

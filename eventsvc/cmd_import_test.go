@@ -1,14 +1,21 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/eventsvc/internal/dump"
 )
 
 // dumpFile writes lines to a file, and returns its name.
@@ -288,4 +295,64 @@ func TestOwnOutput(t *testing.T) {
 			t.Errorf("an empty list in %s: %q", form, out)
 		}
 	}
+}
+
+// slowStore is a store whose calls of Import end when they are told.
+type slowStore struct {
+	admin.Store
+	begun chan string                    // the first name of each call
+	end   map[string]chan admin.Imported // by that name
+}
+
+func (s *slowStore) Import(_ context.Context, arrivals []admin.Arrival) (admin.Imported, error) {
+	s.begun <- arrivals[0].Event.Name
+	return <-s.end[arrivals[0].Event.Name], nil
+}
+
+// TestImportGoesOn: events are stored while those before wait for the disk, unless one of them has the same name or nothing is known
+// to be stored yet.
+func TestImportGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slowStore{begun: make(chan string, 9), end: map[string]chan admin.Imported{}}
+		for _, name := range []string{"a", "c", "d", "e"} {
+			s.end[name] = make(chan admin.Imported)
+		}
+		l := &loader{}
+		begun := func(when string, want int) {
+			t.Helper()
+			if synctest.Wait(); len(s.begun) != want {
+				t.Fatalf("%s: %d calls have begun, want %d", when, len(s.begun), want)
+			}
+		}
+		store := func(names ...string) {
+			var items []dump.Item
+			for _, name := range names {
+				items = append(items, dump.Item{Event: &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}})
+			}
+			go func() {
+				if err := l.store(t.Context(), s, items); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+		store("a", "b")
+		begun("the first", 1)
+		store("c")
+		begun("nothing is stored yet", 1)
+		s.end["a"] <- admin.Imported{Created: 2}
+		begun("something is stored", 2)
+		store("d")
+		begun("beside another", 3)
+		s.end["c"] <- admin.Imported{Problems: []admin.Problem{{Reason: "no room"}}}
+		begun("no more", 3)
+		store("e", "d")
+		begun("of the same name", 3)
+		s.end["d"] <- admin.Imported{Changed: 1}
+		begun("of the same name, which has ended", 4)
+		go func() { s.end["e"] <- admin.Imported{Deleted: 2} }()
+		if err := l.settle(); err != nil || l.sum.Created != 2 || l.sum.Changed != 1 || l.sum.Deleted != 2 || l.sum.LeftOut != 1 || len(l.sum.Messages) != 1 {
+			t.Errorf("%+v, %v", l.sum, err)
+		}
+	})
 }
