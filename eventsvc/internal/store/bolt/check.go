@@ -74,7 +74,7 @@ func (c *checker) observed(ctx context.Context) error {
 
 // notes goes over what segments have for those who search in notes.
 func (c *checker) notes(ctx context.Context) error {
-	return c.segments(ctx, c.Log.Segments(), seglog.CheckNotes)
+	return c.segments(ctx, c.Log.Segments(), seglog.CheckWords)
 }
 
 // segments calls check with each segment, and reports the problems of those that are still

@@ -186,14 +186,14 @@ func TestCompactionOfCompressed(t *testing.T) {
 	closeDB(t, db)
 }
 
-// editBlocks changes the blocks of a compressed log file.
-func editBlocks(t *testing.T, path string, edit func(b *bbolt.Bucket) error) {
+// editBucket changes a bucket of a compressed log file.
+func editBucket(t *testing.T, path, bucket string, edit func(b *bbolt.Bucket) error) {
 	t.Helper()
 	f, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = f.Update(func(tx *bbolt.Tx) error { return edit(tx.Bucket([]byte("blocks"))) })
+	err = f.Update(func(tx *bbolt.Tx) error { return edit(tx.Bucket([]byte(bucket))) })
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +215,7 @@ func TestDamagedBlock(t *testing.T) {
 			t.Parallel()
 			o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20, CompressAfter: time.Nanosecond}
 			db := open(t, o)
-			const events = 600 // in several blocks
+			const events = 800 // in several blocks
 			for i := range events {
 				d := compressible(i)
 				d.Value = append(d.Value, bytes.Repeat([]byte("x"), 1400)...)
@@ -229,7 +229,7 @@ func TestDamagedBlock(t *testing.T) {
 			maintain(t, db)
 			closeDB(t, db)
 			first, last := uint64(0), uint64(0)
-			editBlocks(t, filepath.Join(o.Dir, "log-00000000000000000002.db"), func(b *bbolt.Bucket) error {
+			editBucket(t, filepath.Join(o.Dir, "log-00000000000000000002.db"), "blocks", func(b *bbolt.Bucket) error {
 				c := b.Cursor()
 				before, _ := c.First()
 				k, v := c.Next()
@@ -294,7 +294,7 @@ func TestFlippedBytesOfBlocks(t *testing.T) {
 	closeDB(t, db)
 	const name = "log-00000000000000000002.db"
 	var block []byte
-	editBlocks(t, filepath.Join(dir, name), func(b *bbolt.Bucket) error {
+	editBucket(t, filepath.Join(dir, name), "blocks", func(b *bbolt.Bucket) error {
 		_, v := b.Cursor().First()
 		block = bytes.Clone(v)
 		return nil

@@ -109,7 +109,7 @@ func TestDropDamaged(t *testing.T) {
 			closeDB(t, db)
 			path := filepath.Join(o.Dir, "log-00000000000000000022.db")
 			if compress {
-				editBlocks(t, path, func(b *bbolt.Bucket) error {
+				editBucket(t, path, "blocks", func(b *bbolt.Bucket) error {
 					k, v := b.Cursor().First()
 					v = bytes.Clone(v)
 					v[len(v)/2] ^= 4

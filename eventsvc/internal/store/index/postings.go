@@ -1,6 +1,7 @@
 package index
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -47,15 +48,24 @@ var Gaps = hashText(fnvBasis, []byte{0xfe})
 var drops = hashText(fnvBasis, []byte{0xfd})
 
 // hasTerm reports whether a field has terms. The resourceVersion of the object has none: nearly each event has one of its own,
-// which would be a third of all terms, and who asks for it names the object, too. The node has none, as no selector names it.
+// which would be a third of all terms, and who asks for it names the object, too. Its apiVersion has none, because its kind says nearly
+// the same, and the node has none, as no selector names it.
 func hasTerm(f event.Field) bool {
-	return f < event.NumFields && f != event.RegardingResourceVersion && f != event.Node
+	switch f {
+	case event.RegardingResourceVersion, event.RegardingAPIVersion, event.Node:
+		return false
+	}
+	return f < event.NumFields
 }
 
-// eachTerm calls f with the terms of a version. Empty fields have none.
+// eachTerm calls f with the terms of a version. Empty fields have none, and a source that is the controller too has that one's.
 func eachTerm(a event.Attributes, f func(Term)) {
+	var controller []byte
 	for field, value := range a.Fields() {
-		if len(value) > 0 && hasTerm(field) {
+		if field == event.ReportingController {
+			controller = value
+		}
+		if len(value) > 0 && hasTerm(field) && (field != event.Source || !bytes.Equal(value, controller)) {
 			f(fieldTerm(field, value))
 		}
 	}
@@ -75,7 +85,11 @@ func eachTerm(a event.Attributes, f func(Term)) {
 func alternatives(s *event.Selector) (all [][]Term) {
 	for _, r := range s.Fields {
 		if !r.Not && !r.Pattern && r.Value != "" && hasTerm(r.Field) {
-			all = append(all, []Term{fieldTerm(r.Field, []byte(r.Value))})
+			terms := []Term{fieldTerm(r.Field, []byte(r.Value))}
+			if r.Field == event.Source {
+				terms = append(terms, fieldTerm(event.ReportingController, []byte(r.Value)))
+			}
+			all = append(all, terms)
 		}
 	}
 	for i := range s.Labels {
@@ -143,10 +157,15 @@ func (p *postings) appendTo(dst []uint64, t Term) []uint64 {
 }
 
 // appendRun appends the value of a run in bucketTerms. Every merge leaves one for each of its
-// terms, until Rewrite packs those that are short (see bucketPacked).
+// terms, until Rewrite packs those that are short (see bucketPacked). It has the number of revisions and the first one
+// (uvarints), the gaps between them, and a CRC32C.
 func appendRun(dst []byte, t Term, revisions []uint64) []byte {
 	start := len(dst)
-	dst = appendDifferences(dst, revisions)
+	dst = binary.AppendUvarint(dst, uint64(len(revisions)))
+	dst = binary.AppendUvarint(dst, revisions[0])
+	if len(revisions) > 1 {
+		dst = appendGaps(dst, revisions)
+	}
 	return be.AppendUint32(dst, boltfile.Checksum(uint64(t), dst[start:]))
 }
 
@@ -183,16 +202,13 @@ func parseRun(dst []uint64, t Term, run []byte) ([]uint64, error) {
 	if err := verifyRun(t, run); err != nil {
 		return nil, err
 	}
+	run = run[:len(run)-4]
 	n, size := binary.Uvarint(run)
-	run = run[size:]
-	last := uint64(0)
-	for range n {
-		d, size := binary.Uvarint(run)
-		run = run[size:]
-		last += d
-		dst = append(dst, last)
+	first, size2 := binary.Uvarint(run[max(size, 0):])
+	if size <= 0 || size2 <= 0 || n == 0 {
+		return nil, fmt.Errorf("index: a run of term %x: %w", uint64(t), boltfile.ErrChecksum)
 	}
-	return dst, nil
+	return readGaps(append(dst, first), first, n-1, run[size+size2:]), nil
 }
 
 // eachRun calls f with the runs of a term.

@@ -1,7 +1,7 @@
 package seglog
 
 import (
-	"cmp"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -11,24 +11,28 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// maxBlockBytes is the most bytes that a block inflates to.
+// maxBlockBytes is the most bytes that a frame of a block inflates to.
 const maxBlockBytes = 16 << 20
 
-// fullBlockBytes is how many bytes of records make a block full, some thirty of them. To inflate one takes 20 µs.
-// Blocks of 128 KiB are smaller in all by a sixth, and take 120 µs where one record of them is asked for.
-const fullBlockBytes = 24 << 10
-
-// blockWindow is that of the frames. It need not be larger than a full block.
-const blockWindow = 32 << 10
-
-// The forms of a record in a block.
+// A block is full when it has so many records, or so many bytes of them.
 const (
-	formWhole = 0
-	formBody  = 1 // without its checksum, which matched
-	formEvent = 2 // without what its value says too: see packEntry
+	fullBlockRecords = 128
+	fullBlockBytes   = 160 << 10
+)
+
+// blockWindow is that of the frames, most of which are smaller.
+const blockWindow = 128 << 10
+
+// The forms of a record in a block. Others are the number of a template + formTemplate.
+const (
+	formWhole    = 0
+	formBody     = 1 // without its checksum, which matched
+	formTemplate = 2
 )
 
 const checksumBytes = 4
@@ -44,17 +48,34 @@ type blockWriter struct {
 	encoder *zstd.Encoder
 	covered uint64 // by the blocks that are finished
 	last    uint64 // revision that was added last
-	size    int    // of the records that were added to the block
-	began   int64  // time of the first record that was added, in nanoseconds since 1970
-	content []byte
-	packed  []byte
+	records []addedRecord
+	bytes   []byte // of the records
+
+	notes     noteWriter
+	cells     cellWriter
+	template  templateWriter
+	numbers   map[string]uint64 // of the templates
+	templates []byte
+	content   []byte
+	again     inflatedBlock // which is compared with the records
+	room      []byte
+}
+
+// addedRecord is a record that was added to a block.
+type addedRecord struct {
+	revision uint64
+	end      int  // in the bytes of the block writer
+	apart    bool // it is not written with a template
 }
 
 // newBlockWriter returns a blockWriter of the records behind a revision.
 func newBlockWriter(after uint64) (*blockWriter, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
 		zstd.WithSingleSegment(true), zstd.WithWindowSize(blockWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true), zstd.WithZeroFrames(true))
-	return &blockWriter{encoder: encoder, covered: after, last: after}, err
+	w := &blockWriter{encoder: encoder, covered: after, last: after, numbers: map[string]uint64{}}
+	w.cells.words, w.cells.numbers = map[string]uint64{}, map[string]uint64{}
+	w.template.cells = &w.cells
+	return w, err
 }
 
 // Close gives up the memory of the encoder.
@@ -62,44 +83,34 @@ func (w *blockWriter) Close() error { return w.encoder.Close() }
 
 // Fits reports whether a record fits into the block beside those that were added.
 func (w *blockWriter) Fits(record []byte) bool {
-	return w.size == 0 || w.size+len(record) <= fullBlockBytes
+	n := len(w.records)
+	return n == 0 || n < fullBlockRecords && len(w.bytes)+len(record) <= fullBlockBytes
 }
+
+// blockOverhead is the most that a block has in its frame beside one record.
+const blockOverhead = 64
 
 // Add adds the record of a revision that is greater than those before.
 func (w *blockWriter) Add(revision uint64, record []byte) error {
 	if revision <= w.last {
 		return fmt.Errorf("revision %d behind %d", revision, w.last)
 	}
-	if len(w.content)+len(record)+1+2*binary.MaxVarintLen64 > maxBlockBytes {
+	if len(w.bytes)+len(record)+blockOverhead*(len(w.records)+1) > maxBlockBytes {
 		return ErrTooLarge
 	}
-	if w.size == 0 && len(w.content) == 0 {
-		w.began = 0
-		if e, err := splitEntry(revision, record); err == nil {
-			w.began = e.Time.UnixNano()
-		}
-		w.content = binary.AppendVarint(w.content, w.began)
-	}
-	form, stored := w.form(revision, record)
-	w.content = binary.AppendUvarint(w.content, revision-w.last)
-	w.content = binary.AppendUvarint(w.content, uint64(1+len(stored)))
-	w.content = append(append(w.content, form), stored...)
+	w.bytes = append(w.bytes, record...)
+	w.records = append(w.records, addedRecord{revision: revision, end: len(w.bytes)})
 	w.last = revision
-	w.size += len(record)
 	return nil
 }
 
-// form returns the smallest form of a record.
-func (w *blockWriter) form(revision uint64, record []byte) (form byte, stored []byte) {
-	n := len(record) - checksumBytes
-	if n < 0 || binary.BigEndian.Uint32(record[n:]) != boltfile.Checksum(revision, record[:n]) {
-		return formWhole, record
+// added returns a record that was added.
+func (w *blockWriter) added(i int) []byte {
+	from := 0
+	if i > 0 {
+		from = w.records[i-1].end
 	}
-	var ok bool
-	if w.packed, ok = packEntry(w.packed[:0], w.began, revision, record[:n]); ok {
-		return formEvent, w.packed
-	}
-	return formBody, record[:n]
+	return w.bytes[from:w.records[i].end]
 }
 
 // Covered returns the revision up to which the finished blocks cover.
@@ -109,64 +120,216 @@ func (w *blockWriter) Covered() uint64 { return w.covered }
 func (w *blockWriter) Last() uint64 { return w.last }
 
 // Finish returns the block of the records that were added. It covers the revisions behind
-// the block before, up to the given one.
-func (w *blockWriter) Finish(last uint64) (key, value []byte) {
-	key = binary.BigEndian.AppendUint64(nil, last)
-	value = binary.AppendUvarint(make([]byte, 0, len(w.content)/4), last-w.covered-1)
-	value = w.encoder.EncodeAll(w.content, value)
-	value = binary.BigEndian.AppendUint32(value, boltfile.Checksum(last, value))
-	w.Skip(last)
-	return key, value
+// the block before, up to the given one. A record that would not be read as it was is written as it is.
+func (w *blockWriter) Finish(last uint64) (key, value []byte, err error) {
+	key = recordKey(last)
+	for {
+		value = w.encode(last)
+		switch same, err := w.compare(key, value); {
+		case err != nil:
+			return nil, nil, fmt.Errorf("the block up to revision %d: %w", last, err)
+		case same:
+			w.Skip(last)
+			return key, value, nil
+		}
+	}
+}
+
+// compare reports whether the records of a block are read as they were added. It notes which are not.
+func (w *blockWriter) compare(key, value []byte) (same bool, err error) {
+	same = true
+	err = w.again.Parse(key, value)
+	for i := range w.records {
+		if err == nil {
+			if w.room = w.again.Append(w.room[:0], i); bytes.Equal(w.room, w.added(i)) {
+				continue
+			}
+			if w.records[i].apart {
+				return false, errBlockContent
+			}
+		}
+		same, w.records[i].apart = same && w.records[i].apart, true
+	}
+	if !same {
+		return false, nil
+	}
+	return true, err
+}
+
+// encode makes a block of the records.
+func (w *blockWriter) encode(last uint64) []byte {
+	w.cells.reset()
+	w.notes.reset(w.covered)
+	clear(w.numbers)
+	w.templates = w.templates[:0]
+	for i := range w.records {
+		w.write(i)
+	}
+	value := binary.AppendUvarint(make([]byte, 0, len(w.bytes)/8+64), last-w.covered-1)
+	value = w.frame(value, w.notes.content())
+	content := binary.AppendUvarint(w.content[:0], uint64(len(w.cells.numbers)))
+	content = binary.AppendUvarint(content, uint64(len(w.numbers)))
+	content = append(content, w.templates...)
+	for _, cells := range w.cells.columns {
+		content = appendText(content, cells)
+	}
+	w.content = content
+	value = w.frame(value, content)
+	value = append(append(value, w.cells.uuids...), w.cells.behind...)
+	return be.AppendUint32(value, boltfile.Checksum(last, value))
+}
+
+// frame appends the length of a frame, and the frame.
+func (w *blockWriter) frame(dst, content []byte) []byte {
+	w.room = w.encoder.EncodeAll(content, w.room[:0])
+	return appendText(dst, w.room)
+}
+
+// write writes the note and the cells of a record.
+func (w *blockWriter) write(i int) {
+	revision, record := w.records[i].revision, w.added(i)
+	e, damaged := parseEntry(revision, record)
+	w.notes.add(revision, &e, damaged)
+	if damaged == nil && !w.records[i].apart {
+		if a, ok := splitAttributes(e.Attributes); ok && hasTemplate(&e) {
+			w.event(&e, a)
+			return
+		}
+	}
+	w.records[i].apart = true
+	form := uint64(formWhole)
+	if n := len(record) - checksumBytes; n >= 0 && be.Uint32(record[n:]) == boltfile.Checksum(revision, record[:n]) {
+		form, record = formBody, record[:n]
+	}
+	w.cells.number(columnForm, form)
+	w.cells.columns[columnRecord] = appendText(w.cells.columns[columnRecord], record)
+}
+
+// hasTemplate reports whether an entry can be written with a template.
+func hasTemplate(e *Entry) bool {
+	return e.Kind != Deleted && e.Previous <= e.Revision && len(e.Value) > 0 && eventMessage.sound(e.Value[1:])
+}
+
+// event writes an event with a template.
+func (w *blockWriter) event(e *Entry, a attributeParts) {
+	w.cells.begin(event.Attributes(e.Attributes).Field(event.RegardingName))
+	previous := uint64(0)
+	if e.Previous > 0 {
+		previous = e.Revision - e.Previous
+	}
+	w.cells.time(e.Time.UnixNano())
+	w.cells.number(columnPrevious, previous)
+	w.cells.text(columnLabels, a.labels)
+	w.template.steps = append(w.template.steps[:0], byte(e.Kind))
+	w.template.value(e.Value)
+	w.cells.columns[columnSeen] = binary.AppendVarint(w.cells.columns[columnSeen], a.seen-w.cells.last)
+	w.cells.text(columnCounts, a.counts)
+	number, known := w.numbers[string(w.template.steps)]
+	if !known {
+		number = uint64(len(w.numbers))
+		w.numbers[string(w.template.steps)] = number
+		w.templates = appendText(w.templates, w.template.steps)
+	}
+	w.cells.number(columnForm, number+formTemplate)
+}
+
+// attributeParts are what attributes have behind the fields.
+type attributeParts struct {
+	labels []byte
+	seen   int64  // time of the occurrence, in microseconds
+	counts []byte // the rest
+}
+
+// cutText returns the note and the name of the object from a text of [event.AppendText].
+func cutText(text []byte) (note, object []byte) {
+	note, rest := event.CutNote(text)
+	if len(rest) == 0 {
+		return note, nil
+	}
+	_, rest, _ = bytes.Cut(rest[1:], []byte{0}) // behind the reason
+	object, _, _ = bytes.Cut(rest, []byte{0})
+	return note, object
+}
+
+// splitAttributes reports false if there is no occurrence.
+func splitAttributes(a []byte) (p attributeParts, ok bool) {
+	c := blockContent{b: a}
+	for range event.NumFields {
+		c.take(c.number(len(c.b)))
+	}
+	from := c.b
+	for range 2 * c.number(len(c.b)) {
+		c.take(c.number(len(c.b)))
+	}
+	p.labels = from[:len(from)-len(c.b)]
+	seen, n := binary.Varint(c.b)
+	if c.bad || n <= 0 {
+		return p, false
+	}
+	p.seen, p.counts = seen, c.b[n:]
+	return p, true
 }
 
 // Skip has the next block begin behind a revision. No records must have been added.
 func (w *blockWriter) Skip(last uint64) {
-	w.covered, w.last, w.size, w.content = last, last, 0, w.content[:0]
+	w.covered, w.last, w.records, w.bytes = last, last, w.records[:0], w.bytes[:0]
 }
 
 // An inflatedBlock is the records of a block.
 type inflatedBlock struct {
-	First, Last uint64 // the revisions that it covers
-	records     []blockRecord
-	began       int64
-	content     []byte
+	notes     notesFrame
+	rows      []blockRow
+	cells     []uint32 // of the rows, see cellIsUUID
+	words     []uint32 // where they are in the content
+	templates []template
+	content   []byte
+	behind    []byte
 
 	users  int  // of a block from a blockCache, whose mutex guards both fields
 	cached bool // the blockCache keeps it
 }
 
-// blockRecord is where the form of a record begins and ends in a block.
-type blockRecord struct {
-	revision   uint64
-	begin, end uint32
+// blockRow is where a record is in a block.
+type blockRow struct {
+	form    uint64
+	cells   int // the first one of those of the block
+	behind  int
+	running runningCells
 }
 
 // Parse verifies a block and inflates it into b. It reuses the memory of b, and shares none with key and value. After an error
 // b has no records.
 func (b *inflatedBlock) Parse(key, value []byte) error {
-	b.records = b.records[:0]
-	if len(key) != 8 || len(value) < checksumBytes {
-		return boltfile.ErrChecksum
-	}
-	last, n := binary.BigEndian.Uint64(key), len(value)-checksumBytes
-	if binary.BigEndian.Uint32(value[n:]) != boltfile.Checksum(last, value[:n]) {
-		return boltfile.ErrChecksum
-	}
-	c := blockContent{b: value[:n]}
-	before := c.number(math.MaxInt)
-	if c.bad || uint64(before) >= last {
-		return errBlockContent
-	}
-	var err error
-	if b.content, err = inflate(b.content[:0], c.b); err != nil {
-		return err
-	}
-	b.First, b.Last = last-uint64(before), last
-	if err = b.split(); err != nil {
-		b.records = b.records[:0]
+	err := b.parse(key, value)
+	if err != nil {
+		b.rows = b.rows[:0]
+		b.notes.forget()
 	}
 	return err
 }
+
+func (b *inflatedBlock) parse(key, value []byte) error {
+	b.rows, b.cells = b.rows[:0], b.cells[:0]
+	c, err := b.notes.parse(key, value)
+	if err != nil {
+		return err
+	}
+	frame := c.take(c.number(len(c.b)))
+	if c.bad {
+		return errBlockContent
+	}
+	if b.content, err = inflate(b.content[:0], frame); err != nil {
+		return err
+	}
+	b.behind = append(b.behind[:0], c.b...)
+	return b.split()
+}
+
+// First returns the first revision that the block covers.
+func (b *inflatedBlock) First() uint64 { return b.notes.first }
+
+// Last returns the last revision that the block covers.
+func (b *inflatedBlock) Last() uint64 { return b.notes.last }
 
 // zstdDecoder inflates frames, as many at a time as there are processors.
 var zstdDecoder = sync.OnceValues(func() (*zstd.Decoder, error) {
@@ -193,43 +356,220 @@ func inflate(dst, frame []byte) ([]byte, error) {
 	return inflated, nil
 }
 
-// split finds the records.
+// split finds the templates and the cells of the records.
 func (b *inflatedBlock) split() error {
-	if len(b.content) == 0 {
-		return nil
-	}
-	began, n := binary.Varint(b.content)
-	if n <= 0 {
-		return errBlockContent
-	}
-	b.began = began
-	c := blockContent{b: b.content[n:]}
-	revision := b.First - 1
-	b.records = slices.Grow(b.records, 40)
-	for len(c.b) > 0 {
-		behind := c.number(math.MaxInt)
-		n := c.number(len(c.b))
-		begin := len(b.content) - len(c.b)
-		c.take(n)
-		if c.bad || n == 0 || b.content[begin] > formEvent || behind == 0 || uint64(behind) > b.Last-revision {
+	c := blockContent{b: b.content}
+	uuids := c.number(len(b.behind) / 16)
+	n := c.number(len(c.b))
+	b.templates = slices.Grow(b.templates[:0], n)[:n]
+	for i := range b.templates {
+		if t := c.take(c.number(len(c.b))); !parseTemplate(&b.templates[i], t) {
 			return errBlockContent
 		}
-		revision += uint64(behind)
-		b.records = append(b.records, blockRecord{revision, uint32(begin), uint32(begin + n)})
+	}
+	b.words = b.words[:0]
+	w := cellWalk{block: b, uuids: uint32(uuids), behind: 16 * uuids}
+	for i := range w.at {
+		n := c.number(len(c.b))
+		w.at[i] = len(b.content) - len(c.b)
+		c.take(n)
+		w.end[i] = len(b.content) - len(c.b)
+	}
+	for range b.notes.revisions {
+		if !w.row() {
+			return errBlockContent
+		}
+	}
+	if c.bad || len(c.b) > 0 || w.at != w.end || w.uuid != w.uuids || w.behind != len(b.behind) {
+		return errBlockContent
 	}
 	return nil
 }
 
+// A cellWalk goes over the cells of a block.
+type cellWalk struct {
+	block   *inflatedBlock
+	at, end [numColumns]int
+	before  [numColumns]uint32 // the word before
+	uuid    uint32             // the next one
+	uuids   uint32             // number of them
+	behind  int
+	running runningCells
+	bad     bool
+}
+
+// row goes over the cells of the next record. It reports false if they make no sense.
+func (w *cellWalk) row() bool {
+	b := w.block
+	row := blockRow{form: w.number(columnForm), cells: len(b.cells), behind: w.behind, running: w.running}
+	switch {
+	case row.form < formTemplate:
+		w.cell(columnRecord)
+	case row.form-formTemplate >= uint64(len(b.templates)):
+		return false
+	default:
+		for _, c := range b.templates[row.form-formTemplate].cells {
+			if w.cell(c); w.bad {
+				return false
+			}
+		}
+	}
+	b.rows = append(b.rows, row)
+	return !w.bad
+}
+
+// number reads a number from a column.
+func (w *cellWalk) number(c column) uint64 {
+	b := w.block.content[w.at[c]:w.end[c]]
+	if len(b) > 0 && b[0] < 0x80 {
+		w.at[c]++
+		return uint64(b[0])
+	}
+	v, n := binary.Uvarint(b)
+	if n <= 0 {
+		w.bad = true
+		return 0
+	}
+	w.at[c] += n
+	return v
+}
+
+// text passes over a text of a column.
+func (w *cellWalk) text(c column, n uint64) {
+	if n > uint64(w.end[c]-w.at[c]) {
+		w.bad = true
+		return
+	}
+	w.at[c] += int(n)
+}
+
+// pass passes over bytes behind the frame.
+func (w *cellWalk) pass(n uint64) {
+	if n > uint64(len(w.block.behind)-w.behind) {
+		w.bad = true
+		return
+	}
+	w.behind += int(n)
+}
+
+// cell notes where the next cell of a column is, and passes over it.
+func (w *cellWalk) cell(c column) {
+	w.block.cells = append(w.block.cells, uint32(w.at[c]))
+	kind := cellKinds[c]
+	if kind == cellNone {
+		return
+	}
+	v := w.number(c)
+	switch kind {
+	case cellText:
+		w.text(c, v)
+	case cellSeconds:
+		if v > 0 {
+			w.running.seconds += unzigzag(v - 1)
+		}
+	case cellVersion:
+		if v == 0 {
+			w.text(c, w.number(c))
+		} else {
+			w.running.version += unzigzag(v - 1)
+		}
+	case cellNanos:
+		if v == 1 {
+			w.pass(3)
+		}
+	case cellTime:
+		w.time(v)
+	case cellWord:
+		w.word(c, v)
+	case cellObject:
+		w.object(c, v)
+	case cellUUID:
+		w.passUUID(c, v)
+	case cellName:
+		if v == 0 {
+			w.text(c, w.number(c))
+		} else {
+			w.pass((v-1)/2 + 1)
+		}
+	}
+}
+
+// time passes over the bytes of a time.
+func (w *cellWalk) time(n uint64) {
+	from := w.behind
+	if w.pass(n); w.bad || n > 8 {
+		w.bad = true
+		return
+	}
+	w.running.time += difference(w.block.behind[from:w.behind])
+}
+
+// word has the last cell, of a word, be where its text is.
+func (w *cellWalk) word(c column, v uint64) {
+	b := w.block
+	switch {
+	case v == 0:
+		w.before[c] = uint32(w.at[c])
+		b.words = append(b.words, w.before[c])
+		w.text(c, w.number(c))
+	case v-2 < uint64(len(b.words)):
+		w.before[c] = b.words[v-2]
+	case v != 1 || w.before[c] == 0:
+		w.bad = true
+	}
+	b.cells[len(b.cells)-1] = w.before[c]
+}
+
+// object has the last cell, of the name of an object, be where its text is.
+func (w *cellWalk) object(c column, v uint64) {
+	last := &w.block.cells[len(w.block.cells)-1]
+	switch v {
+	case 0:
+		*last = uint32(w.at[c])
+		w.text(c, w.number(c))
+	case 1:
+		*last = cellIsObject
+	default:
+		w.bad = true
+	}
+}
+
+// passUUID has the last cell, of a UUID, be its number, or where its text is.
+func (w *cellWalk) passUUID(c column, v uint64) {
+	last := &w.block.cells[len(w.block.cells)-1]
+	switch {
+	case v == 0:
+		*last = uint32(w.at[c])
+		w.text(c, w.number(c))
+	case v == 1 && w.uuid < w.uuids:
+		*last = cellIsUUID + w.uuid
+		w.uuid++
+	case v-2 < uint64(w.uuid):
+		*last = cellIsUUID + uint32(v-2)
+	default:
+		w.bad = true
+	}
+}
+
+// difference returns the number in some bytes, the lowest one first.
+func difference(b []byte) int64 {
+	var v uint64
+	for i, c := range b {
+		v |= uint64(c) << (8 * i)
+	}
+	return unzigzag(v)
+}
+
 // Len returns the number of records.
-func (b *inflatedBlock) Len() int { return len(b.records) }
+func (b *inflatedBlock) Len() int { return len(b.rows) }
 
 // Revision returns the revision of the record at a position.
-func (b *inflatedBlock) Revision(i int) uint64 { return b.records[i].revision }
+func (b *inflatedBlock) Revision(i int) uint64 { return b.notes.revisions[i] }
 
 // Search returns the position of the record of a revision or, if there is none, of the next
 // one.
 func (b *inflatedBlock) Search(revision uint64) (i int, found bool) {
-	return slices.BinarySearchFunc(b.records, revision, func(p blockRecord, revision uint64) int { return cmp.Compare(p.revision, revision) })
+	return slices.BinarySearch(b.notes.revisions[:len(b.rows)], revision)
 }
 
 // Append appends the record at a position. Of one that makes no sense it appends nothing, which is no record.
@@ -237,20 +577,62 @@ func (b *inflatedBlock) Append(dst []byte, i int) []byte {
 	from := len(dst)
 	dst, whole, ok := b.appendBody(dst, i)
 	if !whole && ok {
-		dst = binary.BigEndian.AppendUint32(dst, boltfile.Checksum(b.records[i].revision, dst[from:]))
+		dst = be.AppendUint32(dst, boltfile.Checksum(b.Revision(i), dst[from:]))
 	}
 	return dst
 }
 
 // appendBody appends the record at a position: all of it, or what is in front of its checksum.
 func (b *inflatedBlock) appendBody(dst []byte, i int) (_ []byte, whole, ok bool) {
-	p := b.records[i]
-	form, stored := b.content[p.begin], b.content[p.begin+1:p.end]
-	if form == formEvent {
-		dst, ok = unpackEntry(dst, b.began, p.revision, stored)
-		return dst, false, ok
+	row := &b.rows[i]
+	if row.form < formTemplate {
+		return append(dst, textOf(b.content[b.cells[row.cells]:])...), row.form == formWhole, true
 	}
-	return append(dst, stored...), form == formWhole, true
+	dst, ok = b.appendEvent(dst, i)
+	return dst, false, ok
+}
+
+// appendEvent appends an event with a template. It reports false, and appends nothing, if that makes no sense.
+func (b *inflatedBlock) appendEvent(dst []byte, i int) (_ []byte, ok bool) {
+	row := &b.rows[i]
+	t := &b.templates[row.form-formTemplate]
+	r := rowReader{block: b, cells: b.cells[row.cells:], behind: b.behind[row.behind:], running: row.running, object: t.object}
+	r.note, r.named = cutText(b.notes.note(i))
+	n, _ := uvarint(r.cell())
+	at := r.running.time + difference(r.takeBehind(int(n)))
+	previous, _ := uvarint(r.cell())
+	labels := textOf(r.cell())
+	seen, _ := binary.Varint(r.cell())
+	counts := textOf(r.cell())
+
+	from := len(dst)
+	dst = r.value(dst, t) // what is in front of it is made of it, and takes its place
+	value := dst[from:]
+	namespace, name, fields, ok := codec.Selectable(value)
+	key := len(namespace) + 1 + len(name)
+	if !ok || r.bad || key > math.MaxUint16 {
+		return dst[:from], false
+	}
+	if previous > 0 {
+		previous = b.Revision(i) - previous
+	}
+	begin := len(dst)
+	dst = append(dst, byte(t.kind))
+	dst = be.AppendUint16(dst, uint16(len(namespace)))
+	dst = be.AppendUint16(dst, uint16(key))
+	dst = append(dst, 0, 0, 0, 0)
+	dst = be.AppendUint64(dst, previous)
+	dst = be.AppendUint64(dst, uint64(at))
+	dst = append(append(append(dst, namespace...), '/'), name...)
+	attributes := len(dst)
+	for _, text := range fields {
+		dst = appendText(dst, text)
+	}
+	dst = append(dst, labels...)
+	dst = append(binary.AppendVarint(dst, r.last+seen), counts...)
+	be.PutUint32(dst[begin+5:], uint32(len(dst)-attributes))
+	dst = append(dst, value...)
+	return dst[:from+copy(dst[from:], dst[begin:])], true
 }
 
 // A blockContent is what is left to be read of an inflated block.
@@ -281,8 +663,8 @@ func (c *blockContent) take(n int) []byte {
 	return taken
 }
 
-// Bytes returns how much memory the block takes.
+// Bytes returns how much memory the block takes, about.
 func (b *inflatedBlock) Bytes() int64 {
-	const each = 16
-	return int64(cap(b.content) + each*cap(b.records))
+	const row, revision, template = 56, 13, 2048
+	return int64(cap(b.content) + cap(b.notes.content) + cap(b.behind) + 4*cap(b.cells) + 4*cap(b.words) + row*cap(b.rows) + revision*cap(b.notes.revisions) + template*len(b.templates))
 }

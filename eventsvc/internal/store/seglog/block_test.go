@@ -55,7 +55,20 @@ func packBlock(t testing.TB, after, last uint64, records []packedRecord) (key, v
 			t.Fatal(err)
 		}
 	}
-	return w.Finish(last)
+	key, value, err = w.Finish(last)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, value
+}
+
+// finish is parseBlock of the block that a writer finishes.
+func finishBlock(w *blockWriter, last uint64) (*inflatedBlock, error) {
+	key, value, err := w.Finish(last)
+	if err != nil {
+		return nil, err
+	}
+	return parseBlock(key, value)
 }
 
 // parse returns a new block.
@@ -114,8 +127,8 @@ func TestBlocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if b.First != 7 || b.Last != last {
-				t.Errorf("it covers %d to %d, want 7 to %d", b.First, b.Last, last)
+			if b.First() != 7 || b.Last() != last {
+				t.Errorf("it covers %d to %d, want 7 to %d", b.First(), b.Last(), last)
 			}
 			wantRecords(t, b, records)
 			if _, found := b.Search(last); found {
@@ -153,15 +166,15 @@ func TestWriter(t *testing.T) {
 	if w.Fits(noise[:1]) {
 		t.Error("a full block has room")
 	}
-	b, err := parseBlock(w.Finish(5))
-	if err != nil || b.First != 1 || b.Last != 5 || b.Len() != 1 {
+	b, err := finishBlock(w, 5)
+	if err != nil || b.First() != 1 || b.Last() != 5 || b.Len() != 1 {
 		t.Fatalf("%+v, %v", b, err)
 	}
 	w.Skip(9)
 	if err := w.Add(12, eventRecord(12)); err != nil {
 		t.Error(err)
 	}
-	if b, err = parseBlock(w.Finish(w.Last())); err != nil || b.First != 10 || b.Last != 12 || w.Covered() != 12 {
+	if b, err = finishBlock(w, w.Last()); err != nil || b.First() != 10 || b.Last() != 12 || w.Covered() != 12 {
 		t.Errorf("%+v, %v, covered up to %d", b, err, w.Covered())
 	}
 }
@@ -187,10 +200,11 @@ func TestFlippedBits(t *testing.T) {
 	}
 }
 
-// seal makes a value with the right checksum of a frame.
-func sealBlock(last uint64, frame []byte) (key, value []byte) {
-	value = append([]byte{0}, frame...)
-	return binary.BigEndian.AppendUint64(nil, last), binary.BigEndian.AppendUint32(value, boltfile.Checksum(last, value))
+// sealBlock makes a value with the right checksum, which covers the revisions from 901 to 1000.
+func sealBlock(notes, frame, behind []byte) (key, value []byte) {
+	value = appendText(appendText([]byte{99}, notes), frame)
+	value = append(value, behind...)
+	return recordKey(1000), be.AppendUint32(value, boltfile.Checksum(1000, value))
 }
 
 // TestBombs: what claims to be larger than a block, or becomes larger, is refused before that
@@ -212,6 +226,11 @@ func TestBombs(t *testing.T) {
 		}
 		return b
 	}
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := encoder.EncodeAll([]byte{0}, nil) // the notes of no record
 	for name, f := range map[string][]byte{
 		"claims too much":          frame(0xa0, binary.LittleEndian.AppendUint32(nil, maxBlockBytes+1), 1),
 		"claims very much":         frame(0xe0, binary.LittleEndian.AppendUint64(nil, 1<<62), 1),
@@ -224,10 +243,11 @@ func TestBombs(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		b, err := parseBlock(sealBlock(1000, f))
+		_, err := parseBlock(sealBlock(f, nil, nil))
+		_, err2 := parseBlock(sealBlock(none, f, nil))
 		runtime.ReadMemStats(&after)
-		if err == nil {
-			t.Errorf("%s: it is taken for a block of %d records", name, b.Len())
+		if err == nil || err2 == nil {
+			t.Errorf("%s: it is taken for a block", name)
 		}
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 2<<20 {
 			t.Errorf("%s: %d bytes were allocated", name, allocated)
@@ -256,7 +276,7 @@ func FuzzRecords(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		b, err := parseBlock(w.Finish(8))
+		b, err := finishBlock(w, 8)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,21 +284,29 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// FuzzContent: whatever a frame has, it is refused, or read without harm.
+// FuzzContent: whatever the frames of a block have, they are refused, or read without harm.
 func FuzzContent(f *testing.F) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(true), zstd.WithZeroFrames(true))
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add([]byte("\x01\x05\x00abcd"))
-	f.Add([]byte("\x01\x0f\x01\x05\x01\x04{\"a\"\x01x\x00"))
-	f.Fuzz(func(t *testing.T, content []byte) {
-		b, err := parseBlock(sealBlock(1000, encoder.EncodeAll(content, nil)))
+	block, err := parseBlock(packBlock(f, 900, 1000, randomRecords(f, 1, 900, 20)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(block.notes.content, block.content, block.behind)
+	block, err = parseBlock(packBlock(f, 900, 1000, []packedRecord{{907, storedRecord(f, 907, nil)}, {909, []byte("whole")}}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(block.notes.content, block.content, block.behind)
+	f.Fuzz(func(t *testing.T, notes, content, behind []byte) {
+		b, err := parseBlock(sealBlock(encoder.EncodeAll(notes, nil), encoder.EncodeAll(content, nil), behind))
 		if err != nil {
 			return
 		}
 		for i := range b.Len() {
-			if record := b.Append(nil, i); len(record) > 3*len(content)+100 {
+			if record := b.Append(nil, i); len(record) > 10*(len(notes)+len(content)+len(behind))+200 {
 				t.Errorf("%d bytes of a content of %d", len(record), len(content))
 			}
 		}
@@ -308,6 +336,9 @@ func TestGoldenBlock(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for revision := uint64(5); len(records) < 40; revision += 1 + r.Uint64N(3) {
 		records = append(records, packedRecord{revision, eventRecord(revision)})
+	}
+	for i := range records[20:] {
+		records[20+i].data = storedRecord(t, records[20+i].revision, nil)
 	}
 	records[3].data = bytes.Clone(records[3].data)
 	records[3].data[20] ^= 1 // damaged before

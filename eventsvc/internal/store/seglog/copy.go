@@ -86,7 +86,7 @@ func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.D
 	page, meta := segmentPage, map[string][]byte{metaBase: recordKey(s.Base), boltfile.StoreID: []byte(s.StoreID)}
 	names := buckets()
 	if compressed {
-		page, names = compressedPage, append(names, bucketBlocks, bucketNotes, bucketWords)
+		page, names = compressedPage, append(names, bucketBlocks, bucketWords)
 		meta[metaBlocks] = recordKey(1)
 	}
 	to, err := boltfile.Create(path, page, names, meta)
@@ -109,13 +109,8 @@ func (c *copier) all(ctx context.Context, some func() (more bool, err error)) er
 	}
 }
 
-// finish writes the last block, and what the meta bucket says of the segment.
+// finish writes what the meta bucket says of the segment.
 func (c *copier) finish(tx *bbolt.Tx) error {
-	if c.blocks != nil {
-		if err := c.blocks.Finish(tx.Bucket([]byte(bucketBlocks))); err != nil {
-			return err
-		}
-	}
 	return c.from.view(func(from *bbolt.Tx) (err error) {
 		compactRevision := metaIn(from, metaCompact)
 		if !c.dropped && compactRevision > 0 { // the new file has all that this one has had from the beginning
@@ -126,12 +121,15 @@ func (c *copier) finish(tx *bbolt.Tx) error {
 }
 
 // copySome copies the needed records among the next copyBytes in one transaction, and
-// reports whether there are more.
+// reports whether there are more. It writes the last block in the transaction of the blocks before,
+// because another one would write their page again and leave the old one empty.
 func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	err = to.Update(func(tx *bbolt.Tx) error {
 		c.out = fileRecordsIn(tx, c.from.Base, c.blocks != nil).Bucket
 		c.out.FillPercent = boltfile.FillPercent
-		more, err = c.some()
+		if more, err = c.some(); err == nil && !more && c.blocks != nil {
+			err = c.blocks.Finish(c.out)
+		}
 		return err
 	})
 	return more, err

@@ -25,16 +25,16 @@
 // of another is found as damage. An Entry shares memory with its record.
 //
 // A compressed segment has its records in blocks, and is otherwise like any other: it has the
-// same records, byte by byte, and the same index by time. A block is some thirty records that
-// follow each other, in one zstd frame (RFC 8878). It says which revisions it covers, so that a
+// same records, byte by byte, and the same index by time. A block is up to 256 records that
+// follow each other. It says which revisions it covers, so that a
 // missing block is noticed, and a revision that it covers and has no record of has none. Readers
 // inflate a block when they need a record of it, and keep some in a cache that all share. Those
 // that go over the log leave the cache alone.
 //
-// A compressed segment also has the notes of its records apart from them, with what else words are searched in
-// ([event.AppendText]), and the words of these.
-// By them [Reader.Search] finds the records whose notes may have some texts, and [Reader.Note]
-// returns a note without its record. Where they are damaged, both say so, and the records are looked at.
+// A block has the notes of its records, with what else words are searched in ([event.AppendText]), in one zstd frame (RFC 8878), and the
+// rest in columns in another. [Reader.Note] inflates the first frame alone. A compressed segment also has the words of these texts, by
+// which [Reader.Search] finds the records that may have some texts. Where the words or the block are damaged, both say so, and the
+// records are looked at.
 //
 // An [IndexedLog] is a log with its index, for those that read both.
 //
@@ -65,8 +65,7 @@
 //	├── log       revision 8 → record; empty in a compressed segment
 //	├── blocks    only in a compressed segment: last revision 8 → block. The first one begins
 //	│             with the base, and each behind the one before
-//	├── notes     only in a compressed segment: last revision 8 → notes of up to 512 records
-//	├── words     only in a compressed segment: last revision 8 → words of the notes of up to 64 entries
+//	├── words     only in a compressed segment: last revision 8 → words of the notes of up to 64 groups of blocks
 //	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, node, CRC32C 4
 //	└── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
 //	              instead of the revision the base of the segment that the run was carried from
@@ -82,37 +81,41 @@
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
 //
 //	block
-//	┌────────────────────────────────────────┬────────────┬────────┐
-//	│ revisions that it covers before its key│ zstd frame │ CRC32C │
-//	│ (uvarint)                              │            │   4    │
-//	└────────────────────────────────────────┴────────────┴────────┘
+//	┌─────────────────┬────────┬───────┬────────┬───────┬────────┬────────┐
+//	│ revisions before│ length │ notes │ length │ cells │ bytes  │ CRC32C │
+//	│ its key(uvarint)│(uvarint)│ frame │(uvarint)│ frame │ behind │   4    │
+//	└─────────────────┴────────┴───────┴────────┴───────┴────────┴────────┘
 //
-// The CRC32C of a block covers its key too. The frame has the checksum of its content that zstd
-// defines. It has no dictionary: one of 64 KiB for each segment makes blocks smaller by a tenth,
-// and inflating them takes twice the time.
+// The CRC32C of a block covers its key too. The frames have the checksum of their content that zstd
+// defines. They have no dictionary.
 //
-//	content: time of the first record in nanoseconds since 1970 (varint), and for each record
-//	revisions behind the one before (uvarint) | length of the rest (uvarint) | form 1 | the record in this form
+//	notes   number of records (uvarint), for each the revisions behind the one before (uvarint) and
+//	        the length of its text + 2, 1 if it cannot be read, or 0 if it has none (uvarint); the texts
+//	cells   number of templates (uvarint), for each its length (uvarint) and its bytes;
+//	        for each column (see template.go) the length of its cells (uvarint) and these
 //
-//	form 0: the record as it is
-//	form 1: the record without its checksum
-//	form 2: kind 1, revision - previous (uvarint), time - that of the first record (varint),
-//	        length of the attributes behind the fields (uvarint), these, value
+// The first column says which form each record has:
+//
+//	form 0      the record as it is
+//	form 1      the record without its checksum
+//	form 2 + n  the template with number n
+//
+//	template    kind 1, steps: what the protobuf of the value has
+//	step        0: a message ends | 1: a message begins | 2 + column: the next cell of a column |
+//	            2 + number of columns + length: a literal of that length follows (uvarints)
+//
+// A template leaves out what the value says too: the key, and the fields among the attributes. Events that differ in
+// nothing else than their cells have the same one. Bytes that would not compress, such as those of a UUID, are behind the
+// frame. A record has a template if it is read as it was.
 //
 // The checksum at the end of a record would not compress. It is left out where it matches, and
 // made again. A record that was damaged before has form 0, and stays what it was.
 //
-// Form 2 leaves out what the value says too: the key, and the fields among the attributes. A record
-// has it if it can be made again from that.
-//
-//	notes   revisions that they cover before the key (uvarint), zstd frame, CRC32C 4
-//	frame   number of records (uvarint), for each the revisions behind the one before (uvarint) and
-//	        the length of its note + 1 (uvarint), 0 if that is not known; the notes
-//	words   revisions that they cover before the key (uvarint), number of entries of notes (uvarint),
+//	words   revisions that they cover before the key (uvarint), number of groups of blocks (uvarint),
 //	        for each the revisions behind the one before (uvarint),
 //	        length of the words (uvarint), words, zstd frame, CRC32C 4
 //	        words: folded, in order, each between two line ends
-//	frame   for each word a bit for each entry of notes that has it 8, little-endian
+//	frame   for each word a bit for each group that has it 8, little-endian
 //
 //	run of entries: what some records report of one minute
 //	key    minute since 1970, its first bit flipped 8, last revision 8

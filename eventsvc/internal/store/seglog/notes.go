@@ -1,32 +1,14 @@
 package seglog
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
-
-	"github.com/klauspost/compress/zstd"
-	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
-)
-
-// The buckets that a compressed segment has for those who search in notes. Where they are damaged
-// or missing, the records themselves are looked at.
-const (
-	bucketNotes = "notes"
-	bucketWords = "words"
-)
-
-// The notes of so many records, or of so many bytes, are in one frame. Inflating 512 takes 40 µs,
-// a seventh of what their records take. They have 13 bytes an event, 18 in frames of 128.
-const (
-	noteRecords = 512
-	noteBytes   = 256 << 10
 )
 
 // AppendText appends the text of a version, in which words are searched.
@@ -39,110 +21,103 @@ func (e *Entry) AppendText(dst []byte) ([]byte, error) {
 	return event.AppendText(dst, note, e.Attributes), nil
 }
 
-// A noteWriter writes the notes of a compressed segment, and their words.
+// What a block says of the text of a record. Otherwise it is its length + noteLength.
+const (
+	noteNone   = 0 // it is a deletion, which has none
+	noteUnread = 1 // it cannot be read
+	noteLength = 2
+)
+
+// A noteWriter writes the texts of a block, which are notes with what else words are searched in, apart from the rest of its records.
 type noteWriter struct {
-	encoder *zstd.Encoder
-	covered uint64 // by the frames that are finished
-	last    uint64 // record that was added last
-	count   uint64
-	heads   []byte
-	texts   []byte
-	room    []byte
-	words   wordWriter
+	last  uint64 // record that was added last
+	count uint64
+	heads []byte
+	texts []byte
+	room  []byte
 }
 
-// add adds a record.
-func (w *noteWriter) add(tx *bbolt.Tx, revision uint64, record []byte) error {
-	if w.count == noteRecords || len(w.texts) >= noteBytes {
-		if err := w.finishFrame(tx, w.last); err != nil {
-			return err
-		}
-	}
-	e, err := parseEntry(revision, record)
-	if err == nil && e.Kind == Deleted {
-		return nil
-	}
-	length := uint64(0) // it is not known
-	if err == nil {
-		from := len(w.texts)
-		if w.texts, err = e.AppendText(w.texts); err == nil {
-			length = uint64(len(w.texts)-from) + 1
-			w.room = event.Fold(w.room[:0], w.texts[from:])
-			w.words.add(w.room)
-		}
-	}
-	w.heads = binary.AppendUvarint(binary.AppendUvarint(w.heads, revision-w.last), length)
+// reset begins the notes of the records behind a revision.
+func (w *noteWriter) reset(after uint64) {
+	w.last, w.count, w.heads, w.texts = after, 0, w.heads[:0], w.texts[:0]
+}
+
+// add adds a record, which may be damaged.
+func (w *noteWriter) add(revision uint64, e *Entry, damaged error) {
+	w.heads = binary.AppendUvarint(w.heads, revision-w.last)
 	w.last = revision
 	w.count++
-	return nil
-}
-
-// finishFrame writes the notes in the making. They cover the revisions up to the given one.
-func (w *noteWriter) finishFrame(tx *bbolt.Tx, last uint64) error {
-	content := slices.Concat(binary.AppendUvarint(nil, w.count), w.heads, w.texts)
-	value := w.encoder.EncodeAll(content, binary.AppendUvarint(nil, last-w.covered-1))
-	value = be.AppendUint32(value, boltfile.Checksum(last, value))
-	w.covered, w.last, w.count, w.heads, w.texts = last, last, 0, w.heads[:0], w.texts[:0]
-	w.words.end(last)
-	return cmp.Or(
-		tx.Bucket([]byte(bucketNotes)).Put(recordKey(last), value),
-		w.words.write(tx, w.encoder, false))
-}
-
-// finish writes what is in the making. It covers the revisions up to the given one.
-func (w *noteWriter) finish(tx *bbolt.Tx, last uint64) error {
-	if last > w.covered {
-		if err := w.finishFrame(tx, last); err != nil {
-			return err
-		}
+	if damaged == nil && e.Kind == Deleted {
+		w.heads = append(w.heads, noteNone)
+		return
 	}
-	return w.words.write(tx, w.encoder, true)
+	from := len(w.texts)
+	if damaged == nil {
+		w.texts, damaged = e.AppendText(w.texts)
+	}
+	if damaged != nil {
+		w.heads = append(w.heads, noteUnread)
+		return
+	}
+	w.heads = binary.AppendUvarint(w.heads, uint64(len(w.texts)-from)+noteLength)
 }
 
-// skip has the next frame begin behind a revision. Nothing must be in the making.
-func (w *noteWriter) skip(last uint64) {
-	w.covered, w.last, w.words.from = last, last, last
+// content returns what the frame of the notes has.
+func (w *noteWriter) content() []byte {
+	w.room = binary.AppendUvarint(w.room[:0], w.count)
+	w.room = append(append(w.room, w.heads...), w.texts...)
+	return w.room
 }
 
-// notesFrame is the notes of some records.
+// notesFrame is the revisions of the records of a block, and their texts, as [Entry.AppendText] makes them.
 type notesFrame struct {
 	first, last uint64 // the revisions that it covers
 	revisions   []uint64
 	ends        []uint32 // of the notes, by revision
-	known       []bool
+	known       []byte   // noteNone, noteUnread or noteLength
 	texts       []byte
 	content     []byte
 }
 
-// parse verifies and inflates a frame. It reuses the memory of f. After an error f covers nothing.
-func (f *notesFrame) parse(key, value []byte) (err error) {
+// forget has the frame cover nothing.
+func (f *notesFrame) forget() {
 	f.first, f.last, f.revisions, f.ends, f.known = 1, 0, f.revisions[:0], f.ends[:0], f.known[:0]
-	last, before, frame, err := openValue(key, value)
+}
+
+// parse verifies a block, inflates its notes, and returns what is behind them. It reuses the memory of f. After an error f covers
+// nothing.
+func (f *notesFrame) parse(key, value []byte) (rest blockContent, err error) {
+	f.forget()
+	last, before, rest, err := openValue(key, value)
 	if err != nil {
-		return err
+		return rest, err
 	}
-	if f.content, err = inflate(f.content[:0], frame.b); err != nil {
-		return err
+	frame := rest.take(rest.number(len(rest.b)))
+	if rest.bad {
+		return rest, errBlockContent
+	}
+	if f.content, err = inflate(f.content[:0], frame); err != nil {
+		return rest, err
 	}
 	c := blockContent{b: f.content}
 	revision, end := last-before-1, uint64(0)
 	for range c.number(len(c.b)) {
 		behind := uint64(c.number(int(last - revision)))
 		if c.bad = c.bad || behind == 0; c.bad {
-			return errBlockContent
+			f.forget()
+			return rest, errBlockContent
 		}
 		revision += behind
-		length := uint64(c.number(maxBlockBytes))
-		if length > 0 {
-			end += length - 1
-		}
-		f.revisions, f.ends, f.known = append(f.revisions, revision), append(f.ends, uint32(end)), append(f.known, length > 0)
+		length := c.number(maxBlockBytes + noteLength)
+		end += uint64(max(length, noteLength) - noteLength)
+		f.revisions, f.ends, f.known = append(f.revisions, revision), append(f.ends, uint32(end)), append(f.known, byte(min(length, noteLength)))
 	}
 	if c.bad || end != uint64(len(c.b)) {
-		return errBlockContent
+		f.forget()
+		return rest, errBlockContent
 	}
 	f.first, f.last, f.texts = last-before, last, c.b
-	return nil
+	return rest, nil
 }
 
 // openValue verifies a value that says before everything else how many revisions it covers before its last one, its key.
@@ -164,7 +139,7 @@ func openValue(key, value []byte) (last, before uint64, rest blockContent, err e
 // find returns the note of a revision. It reports false if that is not known.
 func (f *notesFrame) find(revision uint64) ([]byte, bool) {
 	i, found := slices.BinarySearch(f.revisions, revision)
-	if !found || !f.known[i] {
+	if !found || f.known[i] != noteLength {
 		return nil, false
 	}
 	return f.note(i), true

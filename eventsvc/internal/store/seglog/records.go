@@ -10,10 +10,12 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// The buckets of records. A file has the second one if they are compressed.
+// The buckets of records. A file has the second one if they are compressed, and the words of their notes. Where these are damaged
+// or missing, the records themselves are looked at.
 const (
 	bucketLog    = "log"
 	bucketBlocks = "blocks"
+	bucketWords  = "words"
 )
 
 // recordKey returns the key under which a record is stored.
@@ -116,8 +118,8 @@ func (r fileRecords) eachInBlocks(from uint64, f func(revision uint64, record []
 		switch {
 		case err != nil:
 			more, err = lost(&lostBlock{from, last, k, v, err})
-		case block.First > from:
-			more, err = lost(&lostBlock{First: from, Last: block.First - 1, Err: errBlockGone})
+		case block.First() > from:
+			more, err = lost(&lostBlock{First: from, Last: block.First() - 1, Err: errBlockGone})
 		default:
 			more = true
 		}
@@ -132,6 +134,25 @@ func (r fileRecords) eachInBlocks(from uint64, f func(revision uint64, record []
 		from = last + 1
 	}
 	return true, nil
+}
+
+// eachNotes calls fn with the notes of the blocks that cover some revisions and no others, in order, until it returns false. f is
+// for one block after the other. A block that is missing or damaged is an error.
+func (r fileRecords) eachNotes(first, last uint64, f *notesFrame, fn func(*notesFrame) bool) error {
+	c := r.Bucket.Cursor()
+	for k, v := c.Seek(recordKey(first)); first <= last; k, v = c.Next() {
+		if _, err := f.parse(k, v); err != nil {
+			return err
+		}
+		if f.first != first || f.last > last {
+			return errBlockGone
+		}
+		if !fn(f) {
+			return nil
+		}
+		first = f.last + 1
+	}
+	return nil
 }
 
 // errBlockGone reports that no block covers a revision.
@@ -177,7 +198,7 @@ func (f *blockFinder) Append(dst []byte, revision uint64) (recordBytes, error) {
 // seek makes the block that covers a revision the present one, and returns the position of the record in it, less than 0 if
 // there is none.
 func (f *blockFinder) seek(revision uint64) (i int, err error) {
-	if f.block == nil || revision < f.block.First || revision > f.block.Last {
+	if f.block == nil || revision < f.block.First() || revision > f.block.Last() {
 		if found, err := f.load(revision); err != nil || !found {
 			return -1, err
 		}
@@ -209,8 +230,8 @@ func (f *blockFinder) load(revision uint64) (found bool, err error) {
 		}
 	}
 	f.block = block
-	if revision < block.First {
-		return false, fmt.Errorf("the block in front of that of the revisions %d to %d: %w", block.First, last, errBlockGone)
+	if revision < block.First() {
+		return false, fmt.Errorf("the block in front of that of the revisions %d to %d: %w", block.First(), last, errBlockGone)
 	}
 	return true, nil
 }

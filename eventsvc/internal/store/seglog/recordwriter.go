@@ -4,12 +4,23 @@ import (
 	"bytes"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/event"
 )
 
-// A recordWriter writes records to the blocks of a new file, and their notes.
+// Blocks with so many records, or so many bytes of notes, have their words in common.
+const (
+	wordRecords   = 512
+	wordNoteBytes = 256 << 10
+)
+
+// A recordWriter writes records to the blocks of a new file, and the words of their notes.
 type recordWriter struct {
-	blocks *blockWriter
-	notes  noteWriter
+	blocks  *blockWriter
+	words   wordWriter
+	records int // of the finished blocks whose words are in the making
+	bytes   int // of their notes
+	room    []byte
 }
 
 // newRecordWriter returns a recordWriter to a file with a base. Close must be called.
@@ -18,9 +29,7 @@ func newRecordWriter(base uint64) (*recordWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &recordWriter{b, noteWriter{encoder: b.encoder, words: wordWriter{in: map[string]uint64{}}}}
-	w.notes.skip(base - 1)
-	return w, nil
+	return &recordWriter{blocks: b, words: wordWriter{from: base - 1, in: map[string]uint64{}}}, nil
 }
 
 // Close gives up the memory of the encoder.
@@ -29,41 +38,61 @@ func (w *recordWriter) Close() error { return w.blocks.Close() }
 // Put adds a record to the block in the making, which is written to a bucket when it is full.
 func (w *recordWriter) Put(b *bbolt.Bucket, revision uint64, record []byte) error {
 	if !w.blocks.Fits(record) {
-		if err := b.Put(w.blocks.Finish(w.blocks.Last())); err != nil {
+		if err := w.finishBlock(b, w.blocks.Last()); err != nil {
 			return err
 		}
 	}
-	if err := w.blocks.Add(revision, record); err != nil {
+	return w.blocks.Add(revision, record)
+}
+
+// finishBlock writes the block in the making, which covers the revisions up to the given one.
+func (w *recordWriter) finishBlock(b *bbolt.Bucket, last uint64) error {
+	key, value, err := w.blocks.Finish(last)
+	if err != nil {
 		return err
 	}
-	return w.notes.add(b.Tx(), revision, record)
+	notes := &w.blocks.again.notes
+	for i := range notes.revisions {
+		w.room = event.Fold(w.room[:0], notes.note(i))
+		w.words.add(w.room)
+	}
+	w.records += len(notes.revisions)
+	w.bytes += len(notes.texts)
+	if err := b.Put(key, value); err != nil || w.records < wordRecords && w.bytes < wordNoteBytes {
+		return err
+	}
+	return w.finishWords(b.Tx(), last, false)
+}
+
+// finishWords ends the words of the blocks up to a revision, and writes them if they are enough, or in any case.
+func (w *recordWriter) finishWords(tx *bbolt.Tx, last uint64, all bool) error {
+	w.records, w.bytes = 0, 0
+	w.words.end(last)
+	return w.words.write(tx, w.blocks.encoder, all)
 }
 
 // Finish writes the block in the making, if it has records.
-func (w *recordWriter) Finish(b *bbolt.Bucket) error {
-	last := w.blocks.Last()
+func (w *recordWriter) Finish(b *bbolt.Bucket) error { return w.finish(b, w.blocks.Last()) }
+
+// finish writes all that is in the making. It covers the revisions up to the given one.
+func (w *recordWriter) finish(b *bbolt.Bucket, last uint64) error {
 	if last > w.blocks.Covered() {
-		if err := b.Put(w.blocks.Finish(last)); err != nil {
+		if err := w.finishBlock(b, last); err != nil {
 			return err
 		}
 	}
-	return w.notes.finish(b.Tx(), last)
+	return w.finishWords(b.Tx(), last, true)
 }
 
 // PutLost copies a block that cannot be read. The block before covers all before it, so that
 // what was dropped there is not taken for part of the damage.
 func (w *recordWriter) PutLost(b *bbolt.Bucket, l *lostBlock) error {
-	if l.First-1 > w.blocks.Covered() {
-		if err := b.Put(w.blocks.Finish(l.First - 1)); err != nil {
-			return err
-		}
-	}
-	if err := w.notes.finish(b.Tx(), l.First-1); err != nil {
+	if err := w.finish(b, l.First-1); err != nil {
 		return err
 	}
 	w.blocks.Skip(l.Last)
-	w.notes.skip(l.Last) // what is missing there has every search look at the records
-	if l.Key == nil {    // it is missing, which the next block tells, because it begins behind it
+	w.words.from = l.Last // what is missing there has every search look at the records
+	if l.Key == nil {     // it is missing, which the next block tells, because it begins behind it
 		return nil
 	}
 	return b.Put(bytes.Clone(l.Key), bytes.Clone(l.Value))

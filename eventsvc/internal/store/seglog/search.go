@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// searchFrames is in how many frames of notes a text may be, so that these are looked through
-	// and nothing else is. It takes 20 ms.
-	searchFrames = 256
+	// searchGroups is in how many groups of blocks with common words a text may be, so that these are looked
+	// through and nothing else is. It takes 20 ms.
+	searchGroups = 256
 	// searchMost is how many records with a text are worth to be looked up one by one, which
 	// takes as long. Those who go over the time find the first hundred of more at once.
 	searchMost = 1024
-	// openFrames is how many frames of notes a reader keeps, for records that were not written in
+	// openFrames is the notes of how many blocks a reader keeps, for records that were not written in
 	// the order in which they were observed.
 	openFrames = 4
 	// searchUnsealed is how many segments without words are looked through, 50 ms each. Those who go over the time of more
@@ -36,8 +36,8 @@ type Search struct {
 	unsealed []int // segments that have no words
 }
 
-// framePlace is where a frame of notes is.
-type framePlace struct {
+// groupPlace is where a group of blocks with common words is.
+type groupPlace struct {
 	segment     int
 	first, last uint64
 }
@@ -49,16 +49,16 @@ func (r *Reader) Search(ctx context.Context, s *Search) (revisions []uint64, ok 
 	for _, text := range s.Pieces {
 		s.pieces = append(s.pieces, pieceOf(text))
 	}
-	frames, ok, err := r.searchWords(s)
+	groups, ok, err := r.searchWords(s)
 	if err != nil || !ok {
 		return nil, false, err
 	}
 	var frame notesFrame
-	for _, at := range frames {
+	for _, at := range groups {
 		if ctx.Err() != nil {
 			return nil, false, ctx.Err()
 		}
-		if ok, err := r.searchFrame(s, at, &frame); err != nil || !ok {
+		if ok, err := r.searchGroup(s, at, &frame); err != nil || !ok {
 			return nil, false, err
 		}
 	}
@@ -75,8 +75,8 @@ func (r *Reader) Search(ctx context.Context, s *Search) (revisions []uint64, ok 
 	return s.found, len(s.found) <= searchMost, nil
 }
 
-// searchWords returns the frames of notes in which words of the pieces are.
-func (r *Reader) searchWords(s *Search) (frames []framePlace, ok bool, err error) {
+// searchWords returns the groups of blocks in which words of the pieces are.
+func (r *Reader) searchWords(s *Search) (groups []groupPlace, ok bool, err error) {
 	parts, err := r.parts(s.Last, s.From, s.To)
 	if err != nil {
 		return nil, false, err
@@ -92,15 +92,15 @@ func (r *Reader) searchWords(s *Search) (frames []framePlace, ok bool, err error
 			}
 			continue
 		}
-		if frames, ok, err = r.searchSegment(s, stored.segment, frames); err != nil || !ok {
+		if groups, ok, err = r.searchSegment(s, stored.segment, groups); err != nil || !ok {
 			return nil, false, err
 		}
 	}
-	return frames, true, nil
+	return groups, true, nil
 }
 
-// searchSegment adds the frames of a segment. It reports false if they are too many, or if words are damaged.
-func (r *Reader) searchSegment(s *Search, i int, frames []framePlace) (_ []framePlace, ok bool, err error) {
+// searchSegment adds the groups of a segment. It reports false if they are too many, or if words are damaged.
+func (r *Reader) searchSegment(s *Search, i int, groups []groupPlace) (_ []groupPlace, ok bool, err error) {
 	v, err := r.segment(i)
 	if err != nil {
 		return nil, false, err
@@ -116,40 +116,38 @@ func (r *Reader) searchSegment(s *Search, i int, frames []framePlace) (_ []frame
 		if w.parse(key, value) != nil || w.from != covered {
 			return nil, false, nil
 		}
-		in, err := w.frames(s.pieces)
-		if err != nil || len(frames)+count(in) > searchFrames {
+		in, err := w.groups(s.pieces)
+		if err != nil || len(groups)+count(in) > searchGroups {
 			return nil, false, nil
 		}
 		for at, end := range w.ends {
 			if in&(1<<at) != 0 {
-				frames = append(frames, framePlace{i, covered + 1, end})
+				groups = append(groups, groupPlace{i, covered + 1, end})
 			}
 			covered = end
 		}
 	}
-	return frames, recordsIn(r.segments[i], v.tx).Last(0) <= covered, nil
+	return groups, recordsIn(r.segments[i], v.tx).Last(0) <= covered, nil
 }
 
-// searchFrame adds the records of a frame of notes. It reports false if they are too many, or if the frame is damaged.
-func (r *Reader) searchFrame(s *Search, at framePlace, f *notesFrame) (ok bool, err error) {
+// searchGroup adds the records of a group of blocks. It reports false if they are too many, or if a block is damaged.
+func (r *Reader) searchGroup(s *Search, at groupPlace, f *notesFrame) (ok bool, err error) {
 	v, err := r.segment(at.segment)
 	if err != nil {
 		return false, err
 	}
-	notes := v.tx.Bucket([]byte(bucketNotes))
-	if notes == nil || at.first > s.Last {
-		return notes != nil, nil
+	if at.first > s.Last {
+		return true, nil
 	}
-	key := recordKey(at.last)
-	if f.parse(key, notes.Get(key)) != nil || f.first != at.first {
-		return false, nil
-	}
-	for i, revision := range f.revisions {
-		if !f.known[i] || s.has(f.note(i)) {
-			s.found = append(s.found, revision)
+	damage := recordsIn(r.segments[at.segment], v.tx).eachNotes(at.first, at.last, f, func(f *notesFrame) bool {
+		for i, revision := range f.revisions {
+			if f.known[i] == noteUnread || f.known[i] == noteLength && s.has(f.note(i)) {
+				s.found = append(s.found, revision)
+			}
 		}
-	}
-	return len(s.found) <= searchMost, nil
+		return len(s.found) <= searchMost
+	})
+	return damage == nil && len(s.found) <= searchMost, nil
 }
 
 // searchRecords adds the records of a segment that is not compressed. It reports false if they are too many.
@@ -222,14 +220,10 @@ func (r *Reader) Note(revision uint64) (note []byte, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	b := v.tx.Bucket([]byte(bucketNotes))
-	if b == nil {
-		return nil, false
-	}
 	f := &r.notes.frames[r.notes.next%openFrames]
 	r.notes.next++
-	key, value := b.Cursor().Seek(recordKey(revision))
-	if f.segment = i; f.parse(key, value) != nil || revision < f.first {
+	f.segment = i
+	if _, damage := f.parse(v.cursor.Seek(recordKey(revision))); damage != nil || revision < f.first {
 		return nil, false
 	}
 	return f.find(revision)
@@ -238,6 +232,6 @@ func (r *Reader) Note(revision uint64) (note []byte, ok bool) {
 // forget gives up the frames, which are those of segments that may have been replaced.
 func (o *openNotes) forget() {
 	for i := range o.frames {
-		o.frames[i].first, o.frames[i].last = 1, 0
+		o.frames[i].forget()
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// The words of so many frames of notes are in one entry, a bit for each frame, or of those with so
+// The words of so many groups of blocks are in one entry, a bit for each group, or of those with so
 // many bytes of words. An event takes 5 bytes there. In a filter of hashes it would take as much,
 // and nothing could be said of a part of a word.
 const (
-	wordFrames = 64
+	wordGroups = 64
 	wordBytes  = 1 << 20
 )
 
@@ -29,12 +29,12 @@ func isWord(b byte) bool {
 // A wordWriter writes the words of folded notes.
 type wordWriter struct {
 	from uint64            // the words are of revisions behind this one
-	ends []uint64          // the last revisions of the frames
-	in   map[string]uint64 // bits of the frames that have a word
+	ends []uint64          // the last revisions of the groups
+	in   map[string]uint64 // bits of the groups that have a word
 	size int               // of the words
 }
 
-// add adds the words of a note to the frame in the making.
+// add adds the words of a note to the group in the making.
 func (w *wordWriter) add(note []byte) {
 	bit := uint64(1) << len(w.ends)
 	for len(note) > 0 {
@@ -54,19 +54,27 @@ func (w *wordWriter) add(note []byte) {
 	}
 }
 
-// end ends a frame.
-func (w *wordWriter) end(last uint64) { w.ends = append(w.ends, last) }
+// end ends a group, if it has any revisions.
+func (w *wordWriter) end(last uint64) {
+	before := w.from
+	if n := len(w.ends); n > 0 {
+		before = w.ends[n-1]
+	}
+	if last > before {
+		w.ends = append(w.ends, last)
+	}
+}
 
 // write writes the words if they are enough for an entry, or with all in any case.
 func (w *wordWriter) write(tx *bbolt.Tx, encoder *zstd.Encoder, all bool) error {
 	n := len(w.ends)
-	if n == 0 || !all && n < wordFrames && w.size < wordBytes {
+	if n == 0 || !all && n < wordGroups && w.size < wordBytes {
 		return nil
 	}
 	return tx.Bucket([]byte(bucketWords)).Put(w.entry(encoder))
 }
 
-// entry returns the entry of the frames that have ended, and begins the next one.
+// entry returns the entry of the groups that have ended, and begins the next one.
 func (w *wordWriter) entry(encoder *zstd.Encoder) (key, value []byte) {
 	n := len(w.ends)
 	last := w.ends[n-1]
@@ -97,10 +105,10 @@ func (w *wordWriter) table() (words, in []byte) {
 	return words, in
 }
 
-// A wordEntry says in which frames of notes there are which words.
+// A wordEntry says in which groups of blocks there are which words.
 type wordEntry struct {
 	from  uint64   // it covers the revisions behind this one
-	ends  []uint64 // the last revisions of the frames
+	ends  []uint64 // the last revisions of the groups
 	words []byte   // each between two line ends
 	in    []byte   // the frame with the bits of each word
 	bits  []byte   // its content, once it was needed
@@ -114,7 +122,7 @@ func (w *wordEntry) parse(key, value []byte) error {
 		return err
 	}
 	end := last - before - 1
-	for range c.number(wordFrames) {
+	for range c.number(wordGroups) {
 		end += uint64(c.number(int(last - end)))
 		w.ends = append(w.ends, end)
 	}
@@ -154,8 +162,8 @@ func pieceOf(text []byte) (p piece) {
 	return p
 }
 
-// frames returns in which frames all parts of the pieces are, a bit for each.
-func (w *wordEntry) frames(pieces []piece) (uint64, error) {
+// groups returns in which groups all parts of the pieces are, a bit for each.
+func (w *wordEntry) groups(pieces []piece) (uint64, error) {
 	all := ^uint64(0) >> (64 - len(w.ends))
 	for _, p := range pieces {
 		for _, part := range p {
@@ -168,7 +176,7 @@ func (w *wordEntry) frames(pieces []piece) (uint64, error) {
 	return all, nil
 }
 
-// having returns in which frames words with a part are.
+// having returns in which groups words with a part are.
 func (w *wordEntry) having(part []byte) (in uint64, err error) {
 	word, counted := -1, 0 // the word that begins behind the line ends that were counted
 	for at := 0; ; {
@@ -197,4 +205,4 @@ func (w *wordEntry) having(part []byte) (in uint64, err error) {
 }
 
 // count returns the number of bits.
-func count(frames uint64) int { return bits.OnesCount64(frames) }
+func count(groups uint64) int { return bits.OnesCount64(groups) }

@@ -37,7 +37,7 @@ func TestWords(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	frames := make([][]string, wordFrames)
+	frames := make([][]string, wordGroups)
 	for i := range frames {
 		for range rnd.IntN(4) {
 			frames[i] = append(frames[i], storetest.Text(rnd, 1+rnd.IntN(4)))
@@ -49,7 +49,7 @@ func TestWords(t *testing.T) {
 	}
 	for range 2000 {
 		part := storetest.PartOf(rnd, storetest.Text(rnd, 1+rnd.IntN(2)))
-		in, err := w.frames([]piece{pieceOf(part)})
+		in, err := w.groups([]piece{pieceOf(part)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func FuzzWords(f *testing.F) {
 		if w.parse(key, value) != nil {
 			return
 		}
-		if in, err := w.frames([]piece{pieceOf(part)}); err == nil && in>>len(w.ends) != 0 {
+		if in, err := w.groups([]piece{pieceOf(part)}); err == nil && in>>len(w.ends) != 0 {
 			t.Errorf("it is in frames %b of %d", in, len(w.ends))
 		}
 	})
@@ -104,16 +104,15 @@ func FuzzNotes(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	f.Add([]byte("\x02\x01\x05\x01\x00note"), uint64(999))
+	f.Add([]byte("\x02\x01\x06\x01\x01note"), uint64(999))
 	f.Fuzz(func(t *testing.T, content []byte, revision uint64) {
-		value := encoder.EncodeAll(content, binary.AppendUvarint(nil, 900))
 		var frame notesFrame
-		if frame.parse(recordKey(1000), be.AppendUint32(value, boltfile.Checksum(1000, value))) != nil {
+		if _, err := frame.parse(sealBlock(encoder.EncodeAll(content, nil), nil, nil)); err != nil {
 			return
 		}
 		frame.find(revision)
 		for i := range frame.revisions {
-			if r := frame.revisions[i]; r < 100 || r > 1000 || len(frame.note(i)) > len(content) {
+			if r := frame.revisions[i]; r < 901 || r > 1000 || len(frame.note(i)) > len(content) {
 				t.Errorf("revision %d, %d bytes", r, len(frame.note(i)))
 			}
 		}
