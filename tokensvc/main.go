@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -204,7 +203,7 @@ func (s *serve) federation(log *slog.Logger, reg *prometheus.Registry) (*federat
 type registrations interface {
 	client.Store
 	Run(context.Context) error // background work
-	Reload() error
+	Reload()
 	Ready(context.Context) error
 	Close() error
 }
@@ -249,5 +248,6 @@ func obey(s os.Signal, clients registrations, keys *keyring.Keyring) error {
 	if s == syscall.SIGUSR1 {
 		return keys.Rotate()
 	}
-	return errors.Join(clients.Reload(), keys.Reload())
+	clients.Reload()
+	return keys.Reload()
 }

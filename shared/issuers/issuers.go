@@ -29,7 +29,6 @@ import (
 
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/livefile"
-	"tidings.example/shared/service"
 )
 
 // maxFile is the largest file of issuers in bytes.
@@ -68,9 +67,9 @@ type Live[E Entry] struct {
 	c        Config[E]
 	fixed    []*Issuer[E]
 	current  atomic.Pointer[Set[E]]
-	file     *livefile.File // nil: none
-	replaced chan struct{}  // tells Run that current has changed
-	spare    []*Issuer[E]   // of the last version of the file, which has a mistake in another entry
+	file     *livefile.File
+	replaced chan struct{} // tells Run that current has changed
+	spare    []*Issuer[E]  // of the last version of the file, which has a mistake in another entry
 }
 
 // New sets up the issuers. An error names the file and the entry.
@@ -83,19 +82,14 @@ func New[E Entry](c Config[E]) (*Live[E], error) {
 		}
 		l.fixed = append(l.fixed, i)
 	}
-	reloads := service.Register(c.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "issuers_reloads_total", Help: "New versions of the issuers file, by result.",
-	}, []string{"result"}))
-	good := service.Register(c.Registry, prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "issuers_file_good", Help: "1 if the issuers file is in force, 0 if it is bad and the issuers before stay in force.",
-	}))
 	if c.Path == "" {
-		good.Set(1)
-		return l, l.put(l.fixed)
+		if err := l.put(l.fixed); err != nil {
+			return nil, err
+		}
 	}
 	var err error
 	l.file, err = livefile.Open(livefile.Config{
-		Path: c.Path, MaxBytes: maxFile, Apply: l.apply, Beside: c.Pod.mounted, Reloads: reloads, Good: good,
+		Path: c.Path, MaxBytes: maxFile, Apply: l.apply, Beside: c.Pod.mounted, Metric: "issuers", What: "issuers", Registry: c.Registry,
 		Changed: func() {
 			if c.Changed != nil {
 				c.Changed()

@@ -19,34 +19,39 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/shared/service"
 )
 
 // lookAgain is how often the file is read and compared. Reading a few kilobytes is simpler than watching for each of the ways
 // in which editors, Kubernetes and configuration management replace files.
 const lookAgain = time.Second
 
-// The values of the label of [Config.Reloads].
+// The values of the label of the counter of versions.
 const (
 	resultOK    = "ok"
 	resultError = "error"
 )
 
-// Config says which file is followed and what is done with it. Path and Apply are required.
+// Config says which file is followed and what is done with it. Apply is required.
 type Config struct {
-	Path     string
+	Path     string                  // "": there is no file, and nothing is applied
 	MaxBytes int                     // of the file
 	Apply    func(data []byte) error // checks a version and puts it into force; after an error nothing may have changed
 	Beside   func() string           // what else Apply looks at: when this changes, the file counts as changed; may be nil
-	Changed  func()                  // called after a later version than the first has come into force
+	Changed  func()                  // called after a later version than the first has come into force; may be nil
 	Failed   func(err error)         // called once for a later version that is bad
 
-	Reloads *prometheus.CounterVec // later versions, by result
-	Good    prometheus.Gauge       // 1 if the file is in force, 0 if it is bad
+	// The metrics are Metric_reloads_total, later versions by result, and Metric_file_good. Their help calls the file What.
+	Metric, What string
+	Registry     prometheus.Registerer // nil: they are not published
 }
 
 // File is a file that is followed. It is safe for concurrent use.
 type File struct {
-	Config
+	c       Config
+	reloads *prometheus.CounterVec
+	good    prometheus.Gauge
 
 	mu     sync.Mutex
 	data   []byte // the last version, good or bad
@@ -56,24 +61,34 @@ type File struct {
 
 // Open reads the file and puts it into force.
 func Open(c Config) (*File, error) {
-	f := &File{Config: c}
-	beside := f.now()
-	data, err := f.read()
-	if err != nil {
+	f := &File{
+		c: c,
+		reloads: service.Register(c.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: c.Metric + "_reloads_total", Help: "New versions of the " + c.What + " file, by result.",
+		}, []string{"result"})),
+		good: service.Register(c.Registry, prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: c.Metric + "_file_good", Help: "1 if the " + c.What + " file is in force, 0 if it is bad and the version before stays in force.",
+		})),
+	}
+	f.good.Set(1)
+	for _, result := range []string{resultOK, resultError} {
+		f.reloads.WithLabelValues(result) // shown from the start, so that the first reload is an increase
+	}
+	if c.Path == "" {
+		return f, nil
+	}
+	f.beside = f.now()
+	var err error
+	if f.data, err = f.read(); err != nil {
 		return nil, err
 	}
-	if err := f.apply(data); err != nil {
+	if err := f.apply(f.data); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Path, err)
-	}
-	f.data, f.beside = data, beside
-	c.Good.Set(1)
-	for _, result := range []string{resultOK, resultError} {
-		c.Reloads.WithLabelValues(result) // shown from the start, so that the first reload is an increase
 	}
 	return f, nil
 }
 
-// Run follows the file until ctx ends. It always returns nil. A nil File follows nothing, but keeps a SIGHUP from ending the
+// Run follows the file until ctx ends. It always returns nil. Without a file it follows nothing, but keeps a SIGHUP from ending the
 // process.
 func (f *File) Run(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
@@ -100,7 +115,7 @@ func (f *File) Reload() { f.reload(false) }
 func (f *File) Recheck() { f.reload(true) }
 
 func (f *File) reload(again bool) {
-	if f == nil {
+	if f.c.Path == "" {
 		return
 	}
 	f.mu.Lock()
@@ -114,9 +129,11 @@ func (f *File) reload(again bool) {
 		}
 		if err = f.apply(data); err == nil {
 			f.data, f.beside, f.failed = data, beside, ""
-			f.Reloads.WithLabelValues(resultOK).Inc()
-			f.Good.Set(1)
-			f.Changed()
+			f.reloads.WithLabelValues(resultOK).Inc()
+			f.good.Set(1)
+			if f.c.Changed != nil {
+				f.c.Changed()
+			}
 			return
 		}
 	}
@@ -124,30 +141,30 @@ func (f *File) reload(again bool) {
 		return // reported already
 	}
 	f.data, f.beside, f.failed = data, beside, err.Error()
-	f.Reloads.WithLabelValues(resultError).Inc()
-	f.Good.Set(0)
-	f.Failed(err)
+	f.reloads.WithLabelValues(resultError).Inc()
+	f.good.Set(0)
+	f.c.Failed(err)
 }
 
 func (f *File) now() string {
-	if f.Beside == nil {
+	if f.c.Beside == nil {
 		return ""
 	}
-	return f.Beside()
+	return f.c.Beside()
 }
 
 func (f *File) read() ([]byte, error) {
-	file, err := os.Open(f.Path)
+	file, err := os.Open(f.c.Path)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // only read
-	return io.ReadAll(io.LimitReader(file, int64(f.MaxBytes)+1))
+	return io.ReadAll(io.LimitReader(file, int64(f.c.MaxBytes)+1))
 }
 
 func (f *File) apply(data []byte) error {
-	if len(data) > f.MaxBytes {
-		return fmt.Errorf("the file has more than %d bytes", f.MaxBytes)
+	if len(data) > f.c.MaxBytes {
+		return fmt.Errorf("the file has more than %d bytes", f.c.MaxBytes)
 	}
-	return f.Apply(data)
+	return f.c.Apply(data)
 }

@@ -21,23 +21,21 @@ type followed struct {
 	failures       []string
 	changes, tries int
 	forbidden      bool
-	reloads        *prometheus.CounterVec
-	good           prometheus.Gauge
+	registry       *prometheus.Registry
 	changed        chan struct{}
 }
 
 func open(t *testing.T, content string) (*followed, error) {
 	t.Helper()
 	f := &followed{
-		path:    filepath.Join(t.TempDir(), "file"),
-		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "reloads"}, []string{"result"}),
-		good:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "good"}),
-		changed: make(chan struct{}, 1),
+		path:     filepath.Join(t.TempDir(), "file"),
+		registry: prometheus.NewRegistry(),
+		changed:  make(chan struct{}, 1),
 	}
 	f.write(t, content)
 	var err error
 	f.File, err = livefile.Open(livefile.Config{
-		Path: f.path, MaxBytes: 20, Reloads: f.reloads, Good: f.good,
+		Path: f.path, MaxBytes: 20, Metric: "test", What: "test", Registry: f.registry,
 		Apply: func(data []byte) error {
 			f.tries++
 			if strings.HasPrefix(string(data), "bad") || f.forbidden {
@@ -68,9 +66,7 @@ func (f *followed) write(t *testing.T, content string) {
 // value returns the number of reloads with a result, or the gauge for an empty one.
 func (f *followed) value(t *testing.T, result string) float64 {
 	t.Helper()
-	reg := prometheus.NewRegistry()
-	reg.MustRegister(f.reloads, f.good)
-	families, err := reg.Gather()
+	families, err := f.registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +153,14 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	none, err := livefile.Open(livefile.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	none.Recheck()
 	ended := make(chan error, 2)
 	go func() { ended <- f.Run(t.Context()) }()
-	go func() { ended <- (*livefile.File)(nil).Run(t.Context()) }()
+	go func() { ended <- none.Run(t.Context()) }()
 	f.write(t, "two")
 	waittest.Within(t, f.changed)
 	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/livefile"
-	"tidings.example/shared/service"
 )
 
 // An event with this reason says that the rules are others than before. Its annotation has their [Set.Hash].
@@ -32,18 +31,12 @@ type Config struct {
 // Live holds the rules in force and follows their file. A new version is read and checked as a whole before it replaces the
 // rules. A bad version changes nothing. Run follows the file.
 type Live struct {
-	*livefile.File // nil: there is no file
-	current        atomic.Pointer[Set]
+	*livefile.File
+	current atomic.Pointer[Set]
 }
 
 // NewLive reads the file. At this first time a bad file is an error.
 func NewLive(c Config) (*Live, error) {
-	reloads := service.Register(c.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "eventsvc_rules_reloads_total", Help: "New versions of the rules file, by result.",
-	}, []string{"result"}))
-	good := service.Register(c.Registry, prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "eventsvc_rules_file_good", Help: "1 if the rules file has the rules in force, 0 if it is bad and the ones before stay in force.",
-	}))
 	l := &Live{}
 	swap := func(s *Set) {
 		l.current.Store(s)
@@ -56,13 +49,11 @@ func NewLive(c Config) (*Live, error) {
 		if err != nil {
 			return nil, err
 		}
-		good.Set(1)
 		swap(s)
-		return l, nil
 	}
 	var err error
 	l.File, err = livefile.Open(livefile.Config{
-		Path: c.Path, MaxBytes: MaxFile, Reloads: reloads, Good: good,
+		Path: c.Path, MaxBytes: MaxFile, Metric: "eventsvc_rules", What: "rules", Registry: c.Registry,
 		Apply: func(data []byte) error {
 			s, err := Parse(data, c.Tail...)
 			if err == nil {
@@ -80,10 +71,7 @@ func NewLive(c Config) (*Live, error) {
 			c.Log.Error("the rules file is bad, the rules before stay in force", "file", c.Path, "error", err)
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	return l, err
 }
 
 // Current returns the rules in force.

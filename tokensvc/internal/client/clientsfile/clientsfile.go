@@ -2,33 +2,32 @@
 package clientsfile
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"reflect"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"sigs.k8s.io/yaml"
 
+	"tidings.example/shared/livefile"
 	"tidings.example/tokensvc/internal/client"
 )
 
-// Store is a client.Store of registrations that were read from a file.
-type Store struct {
-	path string
-	log  *slog.Logger
-	set  atomic.Pointer[set]
+// maxFile is how long a file may be, in bytes: some 50,000 clients.
+const maxFile = 16 << 20
 
-	mu   sync.Mutex // held during a reload
-	data []byte     // the last content that was read, valid or not
+// Store is a client.Store of registrations that were read from a file, which Run follows. It compares contents, because the
+// modification time of a file that is mounted from a Kubernetes secret does not tell.
+type Store struct {
+	*livefile.File
+	log *slog.Logger
+	set atomic.Pointer[set]
 }
 
 // set is the registrations of a file.
@@ -53,10 +52,17 @@ type entry struct {
 	Subject    string          `json:"assertion_subject"`
 }
 
-// Open reads the file at path. Reloads are logged.
+// Open reads the file at path. A later version that cannot be used is logged, and the clients stay as they were.
 func Open(path string, log *slog.Logger) (*Store, error) {
-	s := &Store{path: path, log: log}
-	if err := s.Reload(); err != nil {
+	s := &Store{log: log}
+	var err error
+	s.File, err = livefile.Open(livefile.Config{
+		Path: path, MaxBytes: maxFile, Apply: s.apply,
+		Failed: func(err error) {
+			log.Error("clients file not loaded, the clients read before stay in force", "file", path, "error", err)
+		},
+	})
+	if err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -86,25 +92,8 @@ func (s *Store) BySubject(_ context.Context, issuer string, subjects []string) (
 	return client.Client{}, client.ErrNotFound
 }
 
-// Run reloads the file when it changes, until ctx ends. It compares contents, because the modification time of a file that
-// is mounted from a Kubernetes secret does not tell.
-func (s *Store) Run(ctx context.Context) error {
-	tick := time.NewTicker(2 * time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if err := s.load(false); err != nil {
-				s.log.Error("clients file not loaded, the clients read before stay in force", "error", err)
-			}
-		}
-	}
-}
-
-// Reload reads the file now. If it cannot be used, Reload returns an error and the clients stay as they were.
-func (s *Store) Reload() error { return s.load(true) }
+// Reload reads the file now, and puts it into force again if it is the same.
+func (s *Store) Reload() { s.Recheck() }
 
 // Ready returns nil: the file was read before.
 func (s *Store) Ready(context.Context) error { return nil }
@@ -112,20 +101,10 @@ func (s *Store) Ready(context.Context) error { return nil }
 // Close does nothing.
 func (s *Store) Close() error { return nil }
 
-func (s *Store) load(force bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	data, err := os.ReadFile(s.path)
-	if err != nil {
-		return fmt.Errorf("read clients file: %w", err)
-	}
-	if bytes.Equal(data, s.data) && !force {
-		return nil // report a bad file once, not every time
-	}
-	s.data = data
+func (s *Store) apply(data []byte) error {
 	loaded, err := parse(data, s.set.Load())
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.path, err)
+		return err
 	}
 	for _, c := range loaded.clients {
 		for _, secret := range c.Secrets {
@@ -135,7 +114,7 @@ func (s *Store) load(force bool) error {
 		}
 	}
 	s.set.Store(loaded)
-	s.log.Info("clients loaded", "file", s.path, "clients", len(loaded.clients))
+	s.log.Info("clients loaded", "clients", len(loaded.clients))
 	return nil
 }
 

@@ -153,15 +153,13 @@ func logReadable(ctx context.Context, ready func(context.Context) error, log *sl
 	return nil
 }
 
-// Reload looks at the table again when it is read next, over new connections, for columns that have been added. It returns
-// nil.
-func (s *Store) Reload() error {
+// Reload looks at the table again when it is read next, over new connections, for columns that have been added.
+func (s *Store) Reload() {
 	s.table.Store(nil)
 	// PostgreSQL refuses a prepared statement whose columns have another type now. Statements end with their connection:
 	// gorm's way to close them works in the background, and the next look-up would find them still there.
 	s.pool.SetMaxIdleConns(0)
 	s.pool.SetMaxIdleConns(s.c.MaxConnections)
-	return nil
 }
 
 // ByClientID implements [client.Store].
@@ -186,7 +184,7 @@ func (s *Store) ask(ids []string) ([]row, error) {
 	rows, err := s.find(ctx, ids)
 	if err != nil && ctx.Err() == nil {
 		// An idle connection may have broken, or the table may have changed. Reading again does no harm.
-		_ = s.Reload() // which returns no error
+		s.Reload()
 		rows, err = s.find(ctx, ids)
 	}
 	if err != nil || len(rows) <= len(ids) || len(ids) == 1 {

@@ -18,7 +18,7 @@ func (s *Store) BySubject(ctx context.Context, issuer string, subjects []string)
 	for _, subject := range subjects {
 		rows, err := s.bound(ctx, issuer, subject)
 		if err != nil && ctx.Err() == nil {
-			_ = s.Reload() // as in ask
+			s.Reload() // as in ask
 			rows, err = s.bound(ctx, issuer, subject)
 		}
 		switch {
