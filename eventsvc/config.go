@@ -62,12 +62,11 @@ type serve struct {
 	DataDir   string        `group:"storage" default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
 	Retention time.Duration `group:"retention" default:"168h" help:"How long an event lives after its last change, such as 36h or 30d; 0: for ever."`
 
-	RulesFile      string          `group:"retention" placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are those of the mirror."`
-	RetentionRules []retentionRule `group:"retention" placeholder:"NAMESPACE/TYPE=DURATION" help:"The same by namespace and type, behind the rules of the file: dev/*=24h, team-*/*=48h or */Warning=30d. * is any, also at the end of a name."`
-	History        time.Duration   `group:"retention" default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
-	MaxBytes       size            `group:"storage" placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. Of it, 86% or more are for events, and the oldest are removed when they need more. History takes what events leave. 0: 8GiB, or 80% of the free space if that is less."`
-	MaxEvents      int64           `group:"retention" default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
-	CompressAfter  age             `group:"storage" default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
+	RulesFile     string        `group:"retention" placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are those of the mirror."`
+	History       time.Duration `group:"retention" default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
+	MaxBytes      size          `group:"storage" placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. Of it, 86% or more are for events, and the oldest are removed when they need more. History takes what events leave. 0: 8GiB, or 80% of the free space if that is less."`
+	MaxEvents     int64         `group:"retention" default:"0" help:"Remove the oldest events when there are more than this; 0: no limit."`
+	CompressAfter age           `group:"storage" default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 
 	GroupDomain string   `group:"api" default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	EventTypes  []string `group:"api" default:"Normal,Warning" placeholder:"TYPE" help:"Values that the field type may have in events.GROUP-DOMAIN/v1."`
@@ -136,44 +135,14 @@ For 30 days in at most 20 GiB:
 SIGHUP reads the files of policy, rules and issuers again at once.`
 }
 
-// retentionRule is the retention of events of a namespace, of a type, or of both.
-type retentionRule rules.Rule
-
-// UnmarshalText reads NAMESPACE/TYPE=DURATION.
-func (r *retentionRule) UnmarshalText(text []byte) error {
-	which, duration, _ := strings.Cut(string(text), "=")
-	namespace, kind, ok := strings.Cut(which, "/")
-	retention, err := cli.ParseDuration(duration)
-	if !ok || err != nil || retention < 0 || namespace == "" || kind == "" {
-		return fmt.Errorf("%q is no rule: write NAMESPACE/TYPE=DURATION, for instance dev/*=24h, team-*/*=48h or */Warning=30d", text)
-	}
-	rule, err := rules.Tail(namespace, kind, retention)
-	if err != nil {
-		return fmt.Errorf("%q: %w", text, err)
-	}
-	*r = retentionRule(rule)
-	return nil
-}
-
-// tail are the rules of --retention-rules.
-func (s *serve) tail() (tail []rules.Rule) {
-	for _, r := range s.RetentionRules {
-		tail = append(tail, rules.Rule(r))
-	}
-	return tail
-}
-
 // rules reads the rules of what to keep. They are followed by [rules.Live.Run].
 func (s *serve) rules(log *slog.Logger, registry prometheus.Registerer, changed func()) (*rules.Live, error) {
-	live, err := rules.NewLive(rules.Config{Path: s.RulesFile, Tail: s.tail(), Changed: changed, Log: log, Registry: registry})
+	live, err := rules.NewLive(rules.Config{Path: s.RulesFile, Changed: changed, Log: log, Registry: registry})
 	if err != nil {
 		return nil, cli.Usagef("--rules-file: %w", err)
 	}
 	return live, nil
 }
-
-// String is the rule as it is written.
-func (r retentionRule) String() string { return r.Name }
 
 // age is a duration, or off.
 type age struct {

@@ -49,8 +49,6 @@ func TestContradictions(t *testing.T) {
 		{[]string{issuer, "--profiles"}, "--profiles is set but --listen-admin is empty: set both or none"},
 		{[]string{issuer, "--listen-http=127.0.0.1:9", "--listen-admin=0.0.0.0:9"}, "--listen-http 127.0.0.1:9 and --listen-admin 0.0.0.0:9 want the same port: give one of them another"},
 		{[]string{issuer, "--retention=30D"}, `--retention: "30D" is no duration: write numbers with units, such as 90s, 1h30m, 30d or 2w`},
-		{[]string{issuer, "--retention-rules=dev/*=30D"}, `--retention-rules: "dev/*=30D" is no rule: write NAMESPACE/TYPE=DURATION, for instance dev/*=24h, team-*/*=48h or */Warning=30d`},
-		{[]string{issuer, "--retention-rules=Dev/*=30d"}, `--retention-rules: "Dev/*=30d": no namespace can match "Dev": names have lower case letters, digits and dashes, at most 63`},
 		{[]string{issuer, "--compress-after=30D"}, `--compress-after: "30D" is neither a duration such as 1h or 30d nor off`},
 		{[]string{issuer, "--audit-file=x"}, "--audit-file has no effect without --audit: set both or none"},
 		{[]string{"mirror", "--cluster=a", "--context=x"}, "--context has no effect without --kubeconfig: set both or none"},

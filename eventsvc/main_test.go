@@ -214,7 +214,7 @@ func newEvent(name string) string {
 func TestServe(t *testing.T) {
 	t.Parallel()
 	i, dir := newIssuer(t), t.TempDir()
-	p := start(t, dir, i, "--retention-rules=dev/*=24h,*/Warning=720h", "--max-bytes=64MiB", "--history=1h")
+	p := start(t, dir, i, "--rules-file="+writeFile(t, "rules.yaml", "[{name: warnings, where: type=Warning, keep: 720h}]"), "--max-bytes=64MiB", "--history=1h")
 	for _, c := range []struct {
 		method, path, body string
 		want               int
@@ -396,9 +396,6 @@ func TestBadValues(t *testing.T) {
 		{[]string{issuer, "--jwks-url=file:///x"}, []string{"--jwks-url"}},
 		{[]string{issuer, "--data-dir="}, []string{"--data-dir"}},
 		{[]string{issuer, "--retention=-1h"}, []string{"--retention"}},
-		{[]string{issuer, "--retention-rules=dev=1h"}, []string{"--retention-rules", "NAMESPACE/TYPE=DURATION"}},
-		{[]string{issuer, "--retention-rules=*-a/Warning=24h"}, []string{"--retention-rules", "*-a", "team-*"}},
-		{[]string{issuer, "--retention-rules=dev/W*r=24h"}, []string{"--retention-rules", "W*r", "last character"}},
 		{[]string{issuer, "--rules-file=/nowhere/rules.yaml"}, []string{"--rules-file", "/nowhere/rules.yaml"}},
 		{[]string{issuer, "--max-bytes=8GB"}, []string{"--max-bytes", "8GiB"}},
 		{[]string{issuer, "--max-bytes=32MiB"}, []string{"--max-bytes", "64MiB"}},

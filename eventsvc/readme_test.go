@@ -56,14 +56,14 @@ func listConfig(t *testing.T) string {
 func TestConfigPrint(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "eventsvc.yaml")
-	if err := os.WriteFile(file, []byte("issuer: http://127.0.0.1:9\nretention: 1w2d\nretention-rules: [dev/*=24h, '*/Warning=30d']\nhistory: 2d\ncompress-after: 1d12h\nmax-bytes: 1GiB\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("issuer: http://127.0.0.1:9\nretention: 1w2d\naudience: [a, '*b']\nhistory: 2d\ncompress-after: 1d12h\nmax-bytes: 1GiB\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"config", "print", "--config-file", file}, &out, os.Stderr, nil); err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range []string{"retention: 216h0m0s", "history: 48h0m0s", "compress-after: 36h0m0s", "retention-rules: [dev/*=24h0m0s, '*/Warning=720h0m0s']", "max-bytes: 1073741824", "issuer: http://127.0.0.1:9"} {
+	for _, line := range []string{"retention: 216h0m0s", "history: 48h0m0s", "compress-after: 36h0m0s", "audience: [a, '*b']", "max-bytes: 1073741824", "issuer: http://127.0.0.1:9"} {
 		if !strings.Contains(out.String(), line) {
 			t.Errorf("no %q in\n%s", line, out.String())
 		}
@@ -79,12 +79,12 @@ func TestConfigPrint(t *testing.T) {
 // TestWarnings: config print, can-i and the log of serve name the rules that have no effect.
 func TestWarnings(t *testing.T) {
 	t.Parallel()
-	const retention = "--retention-rules: dev/Warning=720h0m0s never counts, because dev/*=24h0m0s before it fits the same events: put it first, or take it out"
+	const rule = "--rules-file: dev-warnings never counts, because dev before it fits the same events: put it first, or take it out"
 	const role = `line 1: roles: no binding gives role "idle" to anybody: add one, or take the role out`
 	file := "--policy-file=" + writeFile(t, "policy.yaml", "roles: [{name: idle, rules: [{verbs: [get], namespaces: [a]}]}]")
-	rules := "--retention-rules=dev/*=1d,dev/Warning=30d,*/Warning=2d"
+	rules := "--rules-file=" + writeFile(t, "rules.yaml", "[{name: dev, namespaces: [dev], keep: 1d}, {name: dev-warnings, namespaces: [dev], where: type=Warning, keep: 30d}]")
 	for _, c := range []struct{ args, want []string }{
-		{[]string{"config", "print", "--issuer=http://127.0.0.1:9", file, rules}, []string{retention, role}},
+		{[]string{"config", "print", "--issuer=http://127.0.0.1:9", file, rules}, []string{rule, role}},
 		{[]string{"can-i", "get", file, "--scope=events:read"}, []string{role}},
 	} {
 		stderr, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
@@ -101,7 +101,7 @@ func TestWarnings(t *testing.T) {
 		_ = stderr.Close()
 	}
 	log, err := os.ReadFile(start(t, t.TempDir(), newIssuer(t), file, rules, "--log-format=json").log)
-	for _, want := range []string{retention, strings.ReplaceAll(role, `"`, `\"`)} {
+	for _, want := range []string{rule, strings.ReplaceAll(role, `"`, `\"`)} {
 		if err != nil || strings.Count(string(log), want) != 1 {
 			t.Errorf("%v\n%s\nhas not one line with %s", err, log, want)
 		}

@@ -21,8 +21,7 @@ const (
 
 // Config are the settings of a [Live].
 type Config struct {
-	Path     string // of the file; "": only the tail
-	Tail     []Rule
+	Path     string // of the file; "": there are no rules
 	Changed  func() // called after a later version has come into force; may be nil
 	Log      *slog.Logger
 	Registry prometheus.Registerer
@@ -38,28 +37,20 @@ type Live struct {
 // NewLive reads the file. At this first time a bad file is an error.
 func NewLive(c Config) (*Live, error) {
 	l := &Live{}
-	swap := func(s *Set) {
-		l.current.Store(s)
-		for _, text := range s.Unreachable() {
-			c.Log.Warn("a rule has no effect", "rule", text)
-		}
-	}
-	if c.Path == "" {
-		s, err := New(nil, c.Tail)
-		if err != nil {
-			return nil, err
-		}
-		swap(s)
-	}
+	l.current.Store(&Set{})
 	var err error
 	l.File, err = livefile.Open(livefile.Config{
 		Path: c.Path, MaxBytes: MaxFile, Metric: "eventsvc_rules", What: "rules", Registry: c.Registry,
 		Apply: func(data []byte) error {
-			s, err := Parse(data, c.Tail...)
-			if err == nil {
-				swap(s)
+			s, err := Parse(data)
+			if err != nil {
+				return err
 			}
-			return err
+			l.current.Store(s)
+			for _, text := range s.Unreachable() {
+				c.Log.Warn("a rule has no effect", "rule", text)
+			}
+			return nil
 		},
 		Changed: func() {
 			c.Log.Info("new rules are in force", "file", c.Path, "rules", l.Current().Summary())

@@ -33,9 +33,8 @@ var (
 	intoOne = regexp.MustCompile(`into rules\.written`)
 )
 
-// Parse reads a file of rules, a YAML list, and puts the rules of settings behind them. The error names each rule that is
-// wrong, its field, and what to write instead.
-func Parse(data []byte, tail ...Rule) (*Set, error) {
+// Parse reads a file of rules, a YAML list. The error names each rule that is wrong, its field, and what to write instead.
+func Parse(data []byte) (*Set, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("the file has more than %d bytes", MaxFile)
 	}
@@ -57,23 +56,26 @@ func Parse(data []byte, tail ...Rule) (*Set, error) {
 		return nil, fmt.Errorf("there are %d rules: at most %d can be", len(list), MaxRules)
 	}
 	var (
-		own  []Rule
+		s    = &Set{}
 		errs []error
 	)
 	for i, w := range list {
 		r, err := w.rule()
-		if err == nil && slices.ContainsFunc(own, func(before Rule) bool { return before.Name == r.Name }) {
+		if err == nil && slices.ContainsFunc(s.rules, func(before Rule) bool { return before.Name == r.Name }) {
 			err = errors.New("name: another rule before it has it: choose another name")
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("rule %d (%.63q): %w", i+1, w.Name, err))
 		}
-		own = append(own, r)
+		s.rules = append(s.rules, r)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return New(own, tail)
+	if different := s.Durations(); len(different) > MaxDurations {
+		return nil, fmt.Errorf("there are %d different times to keep events for: at most %d can be, besides 0", len(different), MaxDurations)
+	}
+	return s, nil
 }
 
 // rule checks a rule of a file.

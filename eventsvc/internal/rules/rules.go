@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/policy/pattern"
 )
 
 // The limits of a file. Expiry passes over the log once for each different time.
@@ -145,39 +144,7 @@ func (r *Rule) String() string {
 }
 
 // Set is a list of rules. It is immutable, and safe for concurrent use. Nil has no rules.
-type Set struct {
-	rules []Rule
-	own   int // rules of the file; the others are its tail
-}
-
-// Tail returns the rule of a retention setting. Namespace and kind are a name, the beginning of names with a star, or a star.
-func Tail(namespace, kind string, keep time.Duration) (Rule, error) {
-	r := Rule{Name: fmt.Sprintf("%s/%s=%s", namespace, kind, keep), Keep: keep}
-	if err := pattern.Check(namespace); err != nil {
-		return r, err
-	}
-	for _, t := range []event.Term{{Field: "namespace", Values: []string{namespace}}, {Field: "type", Values: []string{kind}}} {
-		if t.Values[0] == "*" {
-			continue
-		}
-		term, err := newTerm(t)
-		if err != nil {
-			return r, err
-		}
-		r.Terms = append(r.Terms, term)
-	}
-	return r, nil
-}
-
-// New returns rules of a file, and behind them those of settings.
-func New(own, tail []Rule) (*Set, error) {
-	s := &Set{rules: slices.Concat(own, tail), own: len(own)}
-	if different := s.Durations(); len(different) > MaxDurations {
-		return nil, fmt.Errorf("there are %d different times to keep events for, in the file and in --retention-rules: at most %d can be, besides 0",
-			len(different), MaxDurations)
-	}
-	return s, nil
-}
+type Set struct{ rules []Rule }
 
 // All returns the rules in their order. The caller must not change them.
 func (s *Set) All() []Rule {
@@ -247,18 +214,15 @@ func (s *Set) Forever() bool {
 // rule that drops does not keep one that keeps from counting: the server passes over it.
 func (s *Set) Unreachable() (texts []string) {
 	for i := range s.All() {
-		r, setting := &s.rules[i], "--rules-file"
-		if i >= s.own {
-			setting = "--retention-rules"
-		}
+		r := &s.rules[i]
 		if r.empty() {
-			texts = append(texts, fmt.Sprintf("%s: %s never counts, because no event can meet all of its terms: take one out", setting, r.Name))
+			texts = append(texts, fmt.Sprintf("--rules-file: %s never counts, because no event can meet all of its terms: take one out", r.Name))
 			continue
 		}
 		by := slices.IndexFunc(s.rules[:i], func(before Rule) bool { return before.covers(r) && (!before.Drop || r.Drop) })
 		if by >= 0 {
-			texts = append(texts, fmt.Sprintf("%s: %s never counts, because %s before it fits the same events: put it first, or take it out",
-				setting, r.Name, s.rules[by].Name))
+			texts = append(texts, fmt.Sprintf("--rules-file: %s never counts, because %s before it fits the same events: put it first, or take it out",
+				r.Name, s.rules[by].Name))
 		}
 	}
 	return texts

@@ -110,7 +110,7 @@ func (m *Maintenance) Collectors() []prometheus.Collector {
 		gauge("store_retention_lag_seconds", "Time since old events were last cleared away.", m.Lag),
 		gauge("store_projected_age_seconds", "How old events get before --max-bytes removes them, if they go on to arrive as now; 0: no limit, or not known yet.",
 			func() time.Duration { return time.Duration(m.projected.Load()) }),
-		gauge("store_retention_seconds", "How long events are kept that --retention, --rules-file or --retention-rules keeps longest; for ever counts as 100 years.",
+		gauge("store_retention_seconds", "How long events are kept that --retention or --rules-file keeps longest; for ever counts as 100 years.",
 			m.Policy.longest),
 		gauge("store_expiry_held_seconds", "Step of the clock that expiry does not follow yet.",
 			func() time.Duration { return m.Clock.Now().Sub(m.Clock.Old()) }),
