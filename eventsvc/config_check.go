@@ -185,8 +185,6 @@ func (s *serve) checkStore() error {
 		return cli.Usagef("--retention %s is negative: set a duration such as 7d, or 0 to keep events for ever", s.Retention)
 	case s.History < 0:
 		return cli.Usagef("--history %s is negative: set a duration such as 24h, or 0 for as long as --retention", s.History)
-	case s.MaxEvents < 0:
-		return cli.Usagef("--max-events %d is negative: set a number, or 0 for no limit", s.MaxEvents)
 	}
 	return s.checkDatabase()
 }

@@ -399,7 +399,6 @@ func TestBadValues(t *testing.T) {
 		{[]string{issuer, "--rules-file=/nowhere/rules.yaml"}, []string{"--rules-file", "/nowhere/rules.yaml"}},
 		{[]string{issuer, "--max-bytes=8GB"}, []string{"--max-bytes", "8GiB"}},
 		{[]string{issuer, "--max-bytes=32MiB"}, []string{"--max-bytes", "64MiB"}},
-		{[]string{issuer, "--max-events=-1"}, []string{"--max-events"}},
 		{[]string{issuer, "--max-body=0"}, []string{"--max-body"}},
 		{[]string{issuer, "--max-requests=1"}, []string{"--max-requests"}},
 		{[]string{issuer, "--store-max-staleness=10s"}, []string{"--store-max-staleness", "--store=postgres"}},

@@ -34,7 +34,6 @@ type Options struct {
 	Rules        func() *rules.Set // retentions of their own, as they are now; nil: none
 	History      time.Duration     // superseded versions and deletions stay readable so long; default: Retention
 	MaxBytes     int64             // the oldest events go when the files take more; default 8 GiB or 80 % of what is free at start; -1: no limit
-	MaxEvents    int64             // the oldest events go when there are more; 0: no limit
 	MinFree      int64             // only deletions are accepted when the disk has less left; default 64 MiB; -1: none
 	MaxClockStep time.Duration     // a greater step forward, found at start, delays expiry by as much; default 6h
 

@@ -68,7 +68,7 @@ func (db *DB) recover() (err error) {
 		return err
 	}
 	db.maintenance = maintenance.New(maintenance.Config{
-		Policy:  maintenance.Policy{Retention: o.Retention, Rules: o.Rules, History: o.History, MaxEvents: o.MaxEvents, CompressAfter: o.CompressAfter},
+		Policy:  maintenance.Policy{Retention: o.Retention, Rules: o.Rules, History: o.History, CompressAfter: o.CompressAfter},
 		Records: source, Usage: db.usage, Clock: db.committer.Clock, Writer: w, Do: db.committer.Queue.Do, Flush: db.committer.Flush, ReadError: db.reads.failed,
 		Delete: o.delete(db), Expires: o.expires,
 		SegmentBytes: o.SegmentBytes, Log: o.Log,

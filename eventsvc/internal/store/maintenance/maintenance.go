@@ -28,7 +28,6 @@ type Policy struct {
 	Retention time.Duration     // an event is deleted so long after its last write; 0: never
 	Rules     func() *rules.Set // retentions of their own, as they are now; nil: none
 	History   time.Duration     // superseded versions and deletions stay readable so long; 0: as Retention
-	MaxEvents int64             // the oldest events go when there are more; 0: no limit
 
 	CompressAfter time.Duration // sealed segments whose records are older are compressed; 0: none
 }

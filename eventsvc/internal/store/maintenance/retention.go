@@ -2,7 +2,6 @@ package maintenance
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
@@ -114,20 +113,16 @@ func (m *Maintenance) expire(ctx context.Context) (more bool, err error) {
 }
 
 // expireOldest deletes the events that were not written for longest, until
-// those that are left fit the limits of bytes and count.
+// those that are left fit the limit of bytes.
 func (m *Maintenance) expireOldest(ctx context.Context) error {
-	maxEvents := int64(math.MaxInt64)
-	if m.Policy.MaxEvents > 0 {
-		maxEvents = m.Policy.MaxEvents
-	}
 	for {
-		bytes, events := m.Usage.Excess(), m.Usage.Live().Events-maxEvents
-		if bytes <= 0 && events <= 0 {
+		excess := m.Usage.Excess()
+		if excess <= 0 {
 			return nil
 		}
 		oldest, at, err := m.newestVersions(m.oldest,
-			func(*seglog.Entry) bool { return bytes > 0 || events > 0 },
-			func(e *seglog.Entry) bool { bytes, events = bytes-e.Size(), events-1; return true })
+			func(*seglog.Entry) bool { return excess > 0 },
+			func(e *seglog.Entry) bool { excess -= e.Size(); return true })
 		if err == nil && at > m.oldest {
 			err = m.Delete(ctx, oldest)
 		}
