@@ -47,11 +47,8 @@ func build(m *testing.M) (int, error) {
 	}
 	defer func() { _ = os.RemoveAll(bin) }()
 	for _, name := range []string{"tokensvc", "eventsvc"} {
-		cmd := exec.Command("go", "build", "-o", bin, ".")
-		cmd.Dir = filepath.Join(root, name)
-		cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("building %s: %w\n%s", name, err, out)
+		if err := testenv.Build(filepath.Join(root, name), filepath.Join(bin, name)); err != nil {
+			return 0, err
 		}
 	}
 	return m.Run(), nil

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 var (
@@ -57,11 +59,8 @@ var build = sync.OnceValues(func() (string, error) {
 	}
 	dir := filepath.Join(temp, "bin")
 	for _, service := range []string{"tokensvc", "eventsvc"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, service), ".")
-		cmd.Dir = filepath.Join(root, service)
-		cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return "", fmt.Errorf("building %s: %w\n%s", service, err, out)
+		if err := testenv.Build(filepath.Join(root, service), filepath.Join(dir, service)); err != nil {
+			return "", err
 		}
 	}
 	return dir, nil

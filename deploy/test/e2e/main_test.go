@@ -3,9 +3,10 @@ package e2e_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 // bin holds what TestMain builds: both services, the launcher of `make run`,
@@ -37,11 +38,8 @@ func build(m *testing.M) (int, error) {
 		"record":   "deploy/examples/record",
 		"kubectl":  "deploy/test/e2e/kubectl",
 	} {
-		cmd := exec.Command("go", "build", "-ldflags", "-X k8s.io/component-base/version.gitVersion=v1.37.2", "-o", filepath.Join(bin, name), ".")
-		cmd.Dir = filepath.Join(root, dir)
-		cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("building %s: %w\n%s", name, err, out)
+		if err := testenv.Build(filepath.Join(root, dir), filepath.Join(bin, name), "-ldflags", "-X k8s.io/component-base/version.gitVersion=v1.37.2"); err != nil {
+			return 0, err
 		}
 	}
 	return m.Run(), nil

@@ -83,30 +83,9 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 		}
 		return before, events.scraped(t)
 	},
-	"PolicyFileBad": func(t *testing.T) (before, after scrape) {
-		policy := filepath.Join(t.TempDir(), "policy.yaml")
-		write(t, policy, "bindings: []\n")
-		_, events, _ := startBoth(t, "POLICY_FILE="+policy)
-		before = events.scraped(t)
-		write(t, policy, "bindings: nonsense\n")
-		return before, events.scrapedOnce(t, "the policy is read again", func(now scrape) bool { return now.sum("eventsvc_policy_file_good") == 0 })
-	},
-	"RulesFileBad": func(t *testing.T) (before, after scrape) {
-		rules := filepath.Join(t.TempDir(), "rules.yaml")
-		write(t, rules, "[]\n")
-		_, events, _ := startBoth(t, "RULES_FILE="+rules)
-		before = events.scraped(t)
-		write(t, rules, "[{name: a}]\n")
-		return before, events.scrapedOnce(t, "the rules are read again", func(now scrape) bool { return now.sum("eventsvc_rules_file_good") == 0 })
-	},
-	"IssuersFileBad": func(t *testing.T) (before, after scrape) {
-		issuers := filepath.Join(t.TempDir(), "issuers.yaml")
-		write(t, issuers, "[]\n")
-		_, events, _ := startBoth(t, "ISSUERS_FILE="+issuers)
-		before = events.scraped(t)
-		write(t, issuers, "issuers: []\n")
-		return before, events.scrapedOnce(t, "the issuers are read again", func(now scrape) bool { return now.sum("issuers_file_good") == 0 })
-	},
+	"PolicyFileBad":  badFile("POLICY_FILE", "bindings: []\n", "bindings: nonsense\n", "eventsvc_policy_file_good"),
+	"RulesFileBad":   badFile("RULES_FILE", "[]\n", "[{name: a}]\n", "eventsvc_rules_file_good"),
+	"IssuersFileBad": badFile("ISSUERS_FILE", "[]\n", "issuers: []\n", "issuers_file_good"),
 	"WatchesNearLimit": func(t *testing.T) (before, after scrape) {
 		_, events, token := startBoth(t, "MAX_WATCHES=1")
 		before = events.scraped(t)
@@ -401,5 +380,17 @@ func (s *svc) damage(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// badFile gives a setting of eventsvc a good file, and then a mistake to that file, which a gauge shows.
+func badFile(setting, good, bad, gauge string) func(*testing.T) (before, after scrape) {
+	return func(t *testing.T) (before, after scrape) {
+		file := filepath.Join(t.TempDir(), "file.yaml")
+		write(t, file, good)
+		_, events, _ := startBoth(t, setting+"="+file)
+		before = events.scraped(t)
+		write(t, file, bad)
+		return before, events.scrapedOnce(t, "the file is read again", func(now scrape) bool { return now.sum(gauge) == 0 })
 	}
 }

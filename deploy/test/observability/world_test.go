@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,10 +56,8 @@ func build(m *testing.M) (int, error) {
 	}
 	defer os.RemoveAll(bin)
 	for _, name := range []string{"tokensvc", "eventsvc"} {
-		cmd := exec.Command("go", "build", "-o", filepath.Join(bin, name), ".")
-		cmd.Dir, cmd.Env = "../../../"+name, append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return 0, fmt.Errorf("building %s: %w\n%s", name, err, out)
+		if err := testenv.Build("../../../"+name, filepath.Join(bin, name)); err != nil {
+			return 0, err
 		}
 	}
 	return m.Run(), nil

@@ -18,22 +18,58 @@ import (
 	"tidings.example/shared/waittest"
 )
 
+// auditLog is the audit log of a test.
+type auditLog struct {
+	*audit.Log
+	t    *testing.T
+	path string
+}
+
+func openAudit(t *testing.T) *auditLog {
+	t.Helper()
+	l := &auditLog{t: t, path: filepath.Join(t.TempDir(), "audit.log")}
+	var err error
+	if l.Log, err = audit.Open(audit.Config{Path: l.path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)}); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// entries ends the log, and returns it as it is written, and parsed.
+func (l *auditLog) entries() (text string, entries []audit.Entry) {
+	l.t.Helper()
+	ctx, stop := context.WithCancel(l.t.Context())
+	stop()
+	if err := l.Run(ctx); err != nil {
+		l.t.Fatal(err)
+	}
+	data, err := os.ReadFile(l.path)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		var e audit.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			l.t.Fatal(err)
+		}
+		entries = append(entries, e)
+	}
+	return string(data), entries
+}
+
 // TestAudit: one line per request with caller, verb, object, code and rule, and
 // nothing of tokens, queries or contents.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "audit.log")
-	log, err := audit.Open(audit.Config{Path: path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, _ := newPolicyWorld(t, fullMatrixPolicy(), func(c *api.Config) { c.Audit = log })
+	log := openAudit(t)
+	w, _ := newPolicyWorld(t, fullMatrixPolicy(), func(c *api.Config) { c.Audit = log.Log })
 	w.config.Verify = func(ctx context.Context, token string) (*bearer.Caller, error) {
 		if token == "hidden-token" {
 			return nil, &bearer.Error{Reason: "bad", Status: http.StatusUnauthorized}
 		}
 		return byName(ctx, token)
 	}
+	var err error
 	if w.server, err = api.New(w.config); err != nil {
 		t.Fatal(err)
 	}
@@ -49,26 +85,14 @@ func TestAudit(t *testing.T) {
 	w.as("root", "GET", eventsPath+"/a", "").must(200)
 	srv.stop()
 	watched.ended()
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	if err := log.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data, entries := log.entries()
 	for _, secret := range []string{"hidden-token", "secret", "hello"} {
-		if strings.Contains(string(data), secret) {
+		if strings.Contains(data, secret) {
 			t.Errorf("the log has %q", secret)
 		}
 	}
 	var got []string
-	for line := range strings.Lines(string(data)) {
-		var e audit.Entry
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+	for _, e := range entries {
 		rule, _, _ := strings.Cut(e.Rule, ",")
 		allowed := "-"
 		if e.Allowed != nil {
@@ -76,7 +100,7 @@ func TestAudit(t *testing.T) {
 		}
 		got = append(got, strings.Join([]string{e.User, e.Verb, e.Resource, e.Namespace, e.Name, http.StatusText(e.Code), allowed, rule}, "|"))
 		if e.Time.IsZero() || e.Method == "" || e.Path == "" {
-			t.Errorf("incomplete: %s", line)
+			t.Errorf("incomplete: %+v", e)
 		}
 	}
 	equal(t, got, []string{
@@ -95,12 +119,8 @@ func TestAudit(t *testing.T) {
 // it is fit for a log. The entry also has the id of the access line.
 func TestAuditID(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "audit.log")
-	log, err := audit.Open(audit.Config{Path: path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t, func(c *api.Config) { c.Audit = log })
+	log := openAudit(t)
+	w := newWorld(t, func(c *api.Config) { c.Audit = log.Log })
 	type ids struct{ Audit, Request string }
 	var want []ids
 	for _, sent := range []string{"", "mine-1", "mine 2", "mine\"3", strings.Repeat("x", 64), strings.Repeat("x", 65)} {
@@ -114,21 +134,9 @@ func TestAuditID(t *testing.T) {
 		}
 		want = append(want, got)
 	}
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	if err := log.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []ids
-	for line := range strings.Lines(string(data)) {
-		var e audit.Entry
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+	_, entries := log.entries()
+	for _, e := range entries {
 		got = append(got, ids{e.ID, e.RequestID})
 	}
 	equal(t, got, want)

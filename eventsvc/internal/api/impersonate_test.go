@@ -2,16 +2,12 @@ package api_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -222,31 +218,15 @@ func TestImpersonationOverWebSockets(t *testing.T) {
 // TestImpersonationIsAudited: the entry says who asked to act as whom, in few bytes, and that it was refused.
 func TestImpersonationIsAudited(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "audit.log")
-	log, err := audit.Open(audit.Config{Path: path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t, func(c *api.Config) { c.Audit = log })
+	log := openAudit(t)
+	w := newWorld(t, func(c *api.Config) { c.Audit = log.Log })
 	w.do("DELETE", eventsPath+"/a", "", "Impersonate-User", strings.Repeat("u", 300), "Impersonate-Group", "g").must(403)
 	w.do("GET", eventsPath, "", "Impersonate-User", "system:serviceaccount:shop:builder").must(403)
 	w.do("GET", eventsPath, "", "Impersonate-Group", "g").must(400)
 	w.do("GET", eventsPath, "").must(200)
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	if err := log.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []audit.Entry
-	for line := range strings.Lines(string(data)) {
-		var e audit.Entry
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+	_, entries := log.entries()
+	for _, e := range entries {
 		got = append(got, audit.Entry{
 			User: e.User, Verb: e.Verb, Resource: e.Resource, Namespace: e.Namespace, Method: e.Method, Code: e.Code, Allowed: e.Allowed, Rule: e.Rule,
 			Impersonate: e.Impersonate,

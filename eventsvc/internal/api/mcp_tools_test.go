@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -20,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
-	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -712,35 +709,12 @@ func TestMCPClosed(t *testing.T) {
 // TestMCPAudit: a call has the verb and the decision of a list, and the tool.
 func TestMCPAudit(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "audit.log")
-	var log *audit.Log
-	w, _ := newPolicyWorld(t, fullMatrixPolicy(), withMCP, func(c *api.Config) {
-		var err error
-		if log, err = audit.Open(audit.Config{Path: file, MaxBytes: 1 << 20, Files: 1, Log: c.Log}); err != nil {
-			t.Fatal(err)
-		}
-		c.Audit = log
-	})
+	log := openAudit(t)
+	w, _ := newPolicyWorld(t, fullMatrixPolicy(), withMCP, func(c *api.Config) { c.Audit = log.Log })
 	w.tool("team", "events_search", `{}`)
 	w.tool("team", "events_groups", `{"namespace":"default"}`)
 	w.as("team", "POST", "/mcp", modern("tools/list", ""), modernHeaders("tools/list", "")...).must(200)
-	ended, end := context.WithCancel(t.Context())
-	end()
-	if err := log.Run(ended); err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var entries []audit.Entry
-	for line := range strings.Lines(string(content)) {
-		var e audit.Entry
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
-		entries = append(entries, e)
-	}
+	_, entries := log.entries()
 	for i, want := range []struct {
 		tool, verb, resource, namespace string
 		allowed                         *bool

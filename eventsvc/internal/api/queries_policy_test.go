@@ -1,19 +1,13 @@
 package api_test
 
 import (
-	"context"
-	"encoding/json"
 	"fmt"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"tidings.example/eventsvc/internal/api"
-	"tidings.example/eventsvc/internal/audit"
 )
 
 // markedNamespaces each have events whose every text says which namespace they are of.
@@ -151,32 +145,16 @@ func (w *world) checkCounts(what string, a *answer, seen []string) {
 // looked at and the rules that allow it.
 func TestQueryAudit(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "audit.log")
-	log, err := audit.Open(audit.Config{Path: path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w, _ := newPolicyWorld(t, fullMatrixPolicy(), func(c *api.Config) { c.Audit = log })
+	log := openAudit(t)
+	w, _ := newPolicyWorld(t, fullMatrixPolicy(), func(c *api.Config) { c.Audit = log.Log })
 	w.as("prefix", "GET", queryPath("facets"), "").must(200)
 	w.as("prefix", "GET", queryPath("facets", "namespace", "team-b", "namespace", "team-a"), "").must(200)
 	w.as("prefix", "GET", queryPath("facets", "namespace", "team-b", "namespace", "default"), "").must(403)
 	w.as("root", "GET", queryPath("facets"), "").must(200)
 	w.as("nobody", "GET", queryPath("facets"), "").must(403)
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	if err := log.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var got []string
-	for line := range strings.Lines(string(data)) {
-		var e audit.Entry
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatal(err)
-		}
+	_, entries := log.entries()
+	for _, e := range entries {
 		rule, _, _ := strings.Cut(e.Rule, ",")
 		got = append(got, fmt.Sprint(e.User, "|", e.Verb, "|", e.Group, "|", e.Resource, "|", e.Namespace, "|", *e.Allowed, "|", rule))
 	}

@@ -43,6 +43,18 @@ func FreeAddr(t testing.TB) string {
 
 var ports atomic.Int32 // given out so far
 
+// Build builds the program of a folder, in that folder's own module, as images do.
+func Build(folder, out string, flags ...string) error {
+	args := append([]string{"build", "-o", out}, flags...)
+	cmd := exec.Command("go", append(args, ".")...)
+	cmd.Dir = folder
+	cmd.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("building %s: %w\n%s", folder, err, text)
+	}
+	return nil
+}
+
 // Eventually calls check until it returns no error. The test fails if that
 // takes longer than within.
 func Eventually(t testing.TB, what string, within time.Duration, check func() error) {
