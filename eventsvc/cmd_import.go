@@ -63,7 +63,7 @@ list again.
   eventsvc import later.ndjson --apply-deletions` + exitCodes
 }
 
-// clusterLabel is the label that people select by; [event.ClusterLabel] is that of queries. A mirror sets both.
+// clusterLabel is the label that people select by. Queries use [event.ClusterLabel]. A mirror sets both.
 const clusterLabel = "cluster"
 
 // labels returns the labels that events get.

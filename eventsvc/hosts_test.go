@@ -24,7 +24,7 @@ func TestAdminHosts(t *testing.T) {
 	}
 }
 
-// statusFor returns the status of the answer to a request for a host, by default that of the URL.
+// statusFor returns the status of the answer to a request for a host, by default the host of the URL.
 func statusFor(t *testing.T, url, host string) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -50,7 +50,7 @@ func incident(t *testing.T, p *process, now time.Time) {
 		now.Add(-50*time.Minute).UTC().Format(time.RFC3339), now.Add(-40*time.Minute).UTC().Format(time.RFC3339), stamp(40*time.Minute)))
 }
 
-// TestQueryCommand asks a service everything, and compares CSV with that of the service itself.
+// TestQueryCommand asks a service everything, and compares its CSV with the service's.
 func TestQueryCommand(t *testing.T) {
 	t.Parallel()
 	p, now := start(t, t.TempDir(), newIssuer(t)), time.Now().Truncate(time.Second)

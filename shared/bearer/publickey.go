@@ -48,7 +48,7 @@ func checkAlgorithms(algorithms []string) error {
 
 // Key verifies signatures.
 type Key interface {
-	// Verify reports whether signature is that of input by the algorithm. It is false for an algorithm that does not
+	// Verify reports whether signature signs input by the algorithm. It is false for an algorithm that does not
 	// belong to the key: the header of a token does not decide how a key is used (RFC 8725 section 3.1).
 	Verify(alg string, input, signature []byte) bool
 }
@@ -121,7 +121,7 @@ func (k *PublicKey) serves(alg string) bool {
 // Public returns the key of the standard library.
 func (k *PublicKey) Public() crypto.PublicKey { return k.public }
 
-// Fits reports whether the form of a signature by the algorithm is that of this key. The form says nothing about whether
+// Fits reports whether a signature by the algorithm has the form that this key makes. The form says nothing about whether
 // the signature is good, but verifying one of another form takes less time.
 func (k *PublicKey) Fits(alg string, signature []byte) bool {
 	if len(signature) != k.size || !k.serves(alg) {

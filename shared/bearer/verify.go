@@ -351,7 +351,7 @@ func (d *Decoded) Tried() bool { return d.parts.tried }
 // SignatureSize is the number of bytes of the signature.
 func (d *Decoded) SignatureSize() int { return len(d.parts.signature) }
 
-// Try verifies the signature by a key that the token is not for, so that its refusal costs the same work as that of another.
+// Try verifies the signature by a key that the token is not for, so that its refusal costs as much work as any other.
 func (d *Decoded) Try(key Key) {
 	if members, err := decodeObject(d.parts.header); err == nil {
 		alg, _ := members.text("alg")

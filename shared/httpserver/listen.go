@@ -46,7 +46,7 @@ func Listen(ctx context.Context, c Config) ([]*Server, error) {
 		open = append(open, newServer(e, l, c, cut))
 	}
 	for _, s := range open {
-		e, addr := s.endpoint, s.listener.Addr() // that of the endpoint may have port 0
+		e, addr := s.endpoint, s.listener.Addr() // the endpoint's address may have port 0
 		c.Log.Info("listening", "setting", e.Setting, "address", addr.String(), "tls", e.TLS != nil)
 		if e.OnListen != nil {
 			e.OnListen(addr)

@@ -57,7 +57,7 @@ func mount(t *testing.T, p issuers.Pod, name, content string) {
 	}
 }
 
-// TestCluster: the issuer is that of the mounted token, and the keys are those of the API server. When the tokens of the
+// TestCluster: the mounted token names the issuer, and the API server has the keys. When the tokens of the
 // cluster get another issuer, that one is trusted in its place, without a change of the file.
 func TestCluster(t *testing.T) {
 	t.Parallel()

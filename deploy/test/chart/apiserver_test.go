@@ -161,7 +161,7 @@ func (c *cluster) namespace(name string) {
 	}
 }
 
-// token asks for a token of a service account. No audience is that of the API server.
+// token asks for a token of a service account. Without an audience it is for the API server.
 func (c *cluster) token(namespace, account, audience string, seconds int64) string {
 	c.t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}

@@ -49,7 +49,7 @@ func valueSets(t *testing.T) map[string]map[string]any {
 	return sets
 }
 
-// render renders the chart without a cluster. The error is that of values that the schema or a template refuses.
+// render renders the chart without a cluster. It fails if the schema or a template refuses the values.
 func render(t *testing.T, values map[string]any) (map[string]string, error) {
 	t.Helper()
 	chart, err := loader.Load(chartDir)

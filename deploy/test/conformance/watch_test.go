@@ -47,7 +47,7 @@ func TestWatchStarts(t *testing.T) {
 			query := strings.NewReplacer("OLD", old, "NOW", now.text("metadata.resourceVersion")).Replace(c.query)
 			w := s.watch(t, in(eventsV1, ns)+"?"+query)
 			for _, got := range w.want(t, c.want...) {
-				// The version of a bookmark is that of the whole store.
+				// The version of a bookmark belongs to the whole store.
 				if got.kind == bookmark && (!got.initialEnd() || got.object.version(t) != now.version(t)) {
 					t.Errorf("bookmark %v, want the annotation and version %d", got.object, now.version(t))
 				}

@@ -45,7 +45,7 @@ type behaviour struct {
 	noCORS  bool                     // no page may read an answer
 	groups  []string                 // the claim of that name
 	broken  bool                     // it has no metadata
-	nonce   string                   // of ID tokens; empty: that of the request
+	nonce   string                   // of ID tokens; empty: the request's
 	hold    chan struct{}            // the token endpoint waits for its end
 	forth   func(url.Values)         // changes what people are sent back with
 	answer  func(map[string]any) int // changes what the token endpoint answers, and with which code

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// trial serves a page with a script, under a policy as strict as that of the console.
+// trial serves a page with a script, under a policy as strict as the console's.
 func trial(t *testing.T, body, script string) *tab {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -80,7 +80,7 @@ type arriving struct {
 	Arrival
 	index  int
 	key    store.Key // where it is to be stored
-	beside bool      // the key is not that of its name
+	beside bool      // the key is not made of its name
 	fresh  bool      // there was no event of its name, nor one beside it, when last looked
 	result store.Result
 	err    error
@@ -376,7 +376,7 @@ func (l Local) decodeArrivals(lines []byte) ([]Arrival, error) {
 		}
 		ev, _, err := l.Codec.Decoder.DecodeEvent(event.EventsV1, "application/json", text, metav1.FieldValidationIgnore)
 		if err != nil {
-			ev = new(eventsv1.Event) // it may be larger than that of a request
+			ev = new(eventsv1.Event) // it may be larger than a request's
 			_, err = event.Decode(text, ev, false)
 		}
 		if err != nil {

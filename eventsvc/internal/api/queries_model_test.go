@@ -820,7 +820,7 @@ func (h *history) checkLink(q *question, group any, newest string) {
 	h.same(q, "events of the group "+fmt.Sprint(field(group, "by")), got, newest)
 }
 
-// checkObject compares the life of an object. The time of a deletion is that of its write,
+// checkObject compares the life of an object. The time of a deletion is the time of its write,
 // which is behind all observations here.
 func (h *history) checkObject() {
 	h.w.t.Helper()

@@ -71,7 +71,7 @@ type Config struct {
 	Basic func(ctx context.Context, user, password, source string) (*bearer.Caller, error)
 	// Source finds that address. Nil: it is the peer of the connection.
 	Source func(*http.Request) string
-	// Resource says where clients get tokens. Its zero value says nothing. Its MCP is that of this Config.
+	// Resource says where clients get tokens. Its zero value says nothing. Its MCP is set from this Config.
 	Resource resource.Config
 	// Policy returns who may do what now.
 	Policy func() *policy.Policy
@@ -118,7 +118,7 @@ type Limits struct {
 
 // Rate and Rates bound how many events are created.
 type (
-	// Rate is that of all clients, of each client or in each namespace.
+	// Rate is for all clients, for each client or for each namespace.
 	Rate = access.Rate
 	// Rates are all three.
 	Rates = access.Rates

@@ -37,7 +37,7 @@ func (c *Codec) NewList(f Format, v event.View) *List {
 // NeedsMeasure tells whether Measure must see every item before AppendHead.
 func (l *List) NeedsMeasure() bool { return l.format.Media == request.Protobuf }
 
-// Measure adds the length of an item to that of the list.
+// Measure adds the length of an item to the length of the list.
 func (l *List) Measure(rec *store.View) error {
 	if err := l.s.parse(rec); err != nil {
 		return err

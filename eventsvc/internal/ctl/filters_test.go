@@ -11,7 +11,7 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// TestLastSeen: a time that no reporter can have seen is replaced by that of the creation.
+// TestLastSeen: a time that no reporter can have seen is replaced by the time of creation.
 func TestLastSeen(t *testing.T) {
 	t.Parallel()
 	created := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)

@@ -122,7 +122,7 @@ type getting struct {
 	between
 	read   int
 	found  int
-	sorted []seen // unless the order is that of the server
+	sorted []seen // unless the server has sorted
 }
 
 // inOrder reports whether events are sorted by time before they are shown.

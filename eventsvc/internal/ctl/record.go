@@ -169,7 +169,7 @@ func (r *recording) many(ctx context.Context, in io.Reader) error {
 // errDump is the error of a file that has events in another form than one a line.
 var errDump = errors.New("this is a dump, such as a list, a watch or YAML, and not one event a line: eventsvc import reads it, and keeps its uids and times")
 
-// isDump reports whether the first line of a file is that of a list, a watch, YAML or a packed file. Of a pretty-printed object, it
+// isDump reports whether a file begins like a list, a watch, YAML or a packed file. Of a pretty-printed object, it
 // is a bracket.
 func isDump(line []byte) bool {
 	var head struct {

@@ -48,7 +48,7 @@ func (f *found) item(o *Options) (it Item, notes []string, err error) {
 	return it, notes, nil
 }
 
-// maxEvent is the largest event, as that of a request.
+// maxEvent is the largest event, as in a request.
 const maxEvent = 3 << 20
 
 // maxVersion is larger than any version of a store in this century, and a float64 holds it exactly.

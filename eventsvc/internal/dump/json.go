@@ -235,7 +235,7 @@ func (t *textFile) member(o *openObject, at Place, depth int) error {
 	return nil
 }
 
-// name skips the name of a member, and reports whether it is that of a list to be read.
+// name skips the name of a member, and reports whether it names a list to be read.
 func (t *textFile) name(o *openObject) (isList bool, err error) {
 	begin := t.pos - t.mark
 	if err := t.quoted(); err != nil {

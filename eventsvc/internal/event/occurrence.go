@@ -17,7 +17,7 @@ type Occurrence struct {
 	// First is the time of the first observation of all, as far as it is known, and Time
 	// otherwise.
 	First time.Time
-	// Time of the last observation, UTC, in whole microseconds: that of [LastSeen] or, if it
+	// Time of the last observation, UTC, in whole microseconds: [LastSeen] or, if it
 	// is not [Credible], the time of the write.
 	Time time.Time
 	// Count of all observations up to this version, at least 1: series.count, else the

@@ -66,7 +66,7 @@ func TestTableCells(t *testing.T) {
 	}
 }
 
-// TestLastSeen: the time of an event is that of the column Last Seen, whichever of its times are set.
+// TestLastSeen: the time of an event is what the column Last Seen shows, whichever of its times are set.
 func TestLastSeen(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)

@@ -273,7 +273,7 @@ func TestUpdateOfOldStyleEvent(t *testing.T) {
 	}
 }
 
-// TestInvalid: the body of a 422 is that of kube-apiserver.
+// TestInvalid: the body of a 422 is the same as kube-apiserver's.
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	ev := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "b1", Namespace: "default"}}

@@ -31,7 +31,7 @@ type Seat struct {
 
 // Acquire waits for the seat. A request that has held it for less than a quantum
 // keeps it; after that it gives the seat up first, so that others go before it.
-// The error is that of ctx; then the request does not hold the seat.
+// The error is ctx.Err(); the request then does not hold the seat.
 func (s *Seat) Acquire(ctx context.Context) error {
 	if s == nil {
 		return nil

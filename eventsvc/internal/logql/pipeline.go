@@ -151,7 +151,7 @@ func (l *Log) FiltersLines() bool {
 const mostParts = 16
 
 // LineParts returns some texts that are in each line that MatchesLine accepts, in upper or lower
-// case: that of a filter with one text, and what every match of a regular expression has.
+// case: the text of a filter with one text, and for a regular expression what every match has.
 func (l *Log) LineParts() (parts []string) {
 	for _, s := range l.Stages {
 		f, ok := s.(*lineFilter)

@@ -7,7 +7,7 @@ import (
 	"tidings.example/eventsvc/internal/client"
 )
 
-// cursor says how far everything of the source is written. The zero value is that of a mirror that has copied nothing.
+// cursor says how far everything of the source is written. The zero value means that nothing was copied.
 type cursor struct {
 	version  string
 	complete time.Time // the source had nothing later than version at this time; zero: unknown

@@ -27,7 +27,7 @@ const rest = 0
 type table struct {
 	by   []Dimension
 	most int
-	keys []Key // by number; that of rest is empty
+	keys []Key // by number; the key of rest is empty
 	ids  map[Key]int
 	full bool // something is counted under rest
 }

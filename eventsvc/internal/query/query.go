@@ -23,7 +23,7 @@ type Source struct {
 	Limits
 }
 
-// Limits bound a query that goes over events. A zero field is that of [DefaultLimits].
+// Limits bound a query that goes over events. A zero field is taken from [DefaultLimits].
 type Limits struct {
 	Events  int           // that are read to count
 	Lookups int           // of events with earlier observations
@@ -148,7 +148,7 @@ func (s *Snapshot) begin() time.Time {
 // [store.Timeline.Occurrences], for wanted dimensions only.
 func (s *Snapshot) occurrences(ctx context.Context, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	only := visit
-	if s.held == 0 { // the state that is read is newer than that of the snapshot
+	if s.held == 0 { // the state that is read is newer than the snapshot
 		only = func(o store.Occurred) {
 			if o.Revision <= s.Head.Revision {
 				visit(o)

@@ -138,7 +138,7 @@ func (t *Trust) Explain(ctx context.Context, token string) *bearer.Explanation {
 	return t.Current().Explain(ctx, token)
 }
 
-// Advertised returns the URLs of the issuers in force that clients may ask for tokens, that of the flags first.
+// Advertised returns the URLs of the issuers in force that clients may ask for tokens, the issuer of the flags first.
 func (t *Trust) Advertised() (urls []string) {
 	for _, i := range t.Issuers() {
 		if i.Advertise {

@@ -219,7 +219,7 @@ func (a *Authenticator) lookup(ctx context.Context, clientID string) (Client, er
 	return reg, storeError(ctx, err)
 }
 
-// storeError returns an error of the store that wraps [ErrNotFound] or [ErrUnavailable], or is that of ctx.
+// storeError returns an error that wraps [ErrNotFound] or [ErrUnavailable], or the error of ctx.
 func storeError(ctx context.Context, err error) error {
 	switch {
 	case err == nil || errors.Is(err, ErrNotFound):

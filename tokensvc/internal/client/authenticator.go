@@ -136,7 +136,7 @@ func New(c Config) (*Authenticator, error) {
 }
 
 // Authenticate returns the registration of the client if the secret is right. An error is a *[RejectedError], a
-// *[BusyError], wraps [ErrUnavailable], or is that of ctx.
+// *[BusyError], wraps [ErrUnavailable], or is the error of ctx.
 func (a *Authenticator) Authenticate(ctx context.Context, try Attempt) (Client, error) {
 	readings, err := a.read(ctx, try)
 	if err != nil {

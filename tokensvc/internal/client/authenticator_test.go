@@ -381,7 +381,7 @@ func TestImpatience(t *testing.T) {
 	})
 }
 
-// TestRightSecretsCostNothing: the attempt of a right secret is refunded, that of a wrong one is not.
+// TestRightSecretsCostNothing: an attempt with the right secret is refunded, one with a wrong secret is not.
 func TestRightSecretsCostNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -155,7 +155,7 @@ func (s *Server) serve(c echo.Context) error {
 	return c.Handler()(c)
 }
 
-// userKey is that of the user in a request's context.
+// userKey is the key of the user in a request's context.
 type userKey struct{}
 
 func isProbe(path string) bool {

@@ -79,7 +79,7 @@ type collectionOptions struct {
 }
 
 // collectionOptions reads the options of a deletecollection. The query's
-// resourceVersion is that of the list, never a precondition of each delete.
+// resourceVersion belongs to the list and is never a precondition of each delete.
 func (r *Resource) collectionOptions(req *http.Request, q url.Values, body []byte) (o collectionOptions, err error) {
 	each := maps.Clone(q)
 	each.Del("resourceVersion")

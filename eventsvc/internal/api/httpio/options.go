@@ -79,8 +79,8 @@ func ListLimit(o metav1.ListOptions) time.Duration {
 	return time.Duration(min(*o.TimeoutSeconds, int64(MaxRequestTime/time.Second))) * time.Second
 }
 
-// Invalid is the 422 for options that break the rules. Its kind is that of the options,
-// not that of an event.
+// Invalid is the 422 for options that break the rules. Its kind is the kind of the options,
+// not of an event.
 func Invalid(kind string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil

@@ -27,7 +27,7 @@ var ErrClientGone = errors.New("the client has gone")
 // Writer writes the answer to one request: whole ([Writer.Send]), in pieces
 // ([Writer.Write], and Send for the last) or as a stream ([Writer.Flush]). The
 // headers go with the first bytes. While the client is slow, the request yields
-// its seat. The error of every method is [ErrClientGone] or that of a context.
+// its seat. The error of every method is [ErrClientGone] or a context's.
 type Writer struct {
 	io     *IO
 	seat   *flow.Seat // nil: the request holds none any more

@@ -41,7 +41,7 @@ func (s *Server) allows(r *http.Request, origin string) bool {
 	return local != nil && local.IP.IsLoopback() && isLoopback(host)
 }
 
-// isLoopback reports whether a name or an address is that of this machine (RFC 6761 section 6.3).
+// isLoopback reports whether a name or an address means this machine (RFC 6761 section 6.3).
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || err == nil && ip.IsLoopback()

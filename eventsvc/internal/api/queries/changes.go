@@ -24,7 +24,7 @@ type changesAnswer struct {
 type change struct {
 	By         map[string]string `json:"by"` // the dimensions that all its events share
 	Object     string            `json:"object,omitempty"`
-	Also       []string          `json:"also,omitempty"`       // reasons that came together with that of by
+	Also       []string          `json:"also,omitempty"`       // reasons that came together with the one in by
 	Namespaces []string          `json:"namespaces,omitempty"` // if there are several
 	Kind       changes.Kind      `json:"kind"`
 	Now        int64             `json:"now"`

@@ -60,7 +60,7 @@ func badRequest(parameter, format string, args ...any) error {
 	return err
 }
 
-// wrong turns an error of a query into that of its parameter.
+// wrong turns an error of a query into an error of its parameter.
 func (p *endpoint) wrong(err error) error {
 	if parameter, ok := errors.AsType[*query.ParameterError](err); ok {
 		if p.instant && parameter.Parameter == "to" {

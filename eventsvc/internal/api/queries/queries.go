@@ -84,7 +84,7 @@ type endpoint struct {
 	by         []query.Dimension // that may be named
 	mostBy     int               // 0: all of them
 	required   string            // parameter, if there is one
-	orders     []query.Order     // the first is that of requests that name none
+	orders     []query.Order     // the first is for requests that name none
 	limit      int               // if none is given
 	maxLimit   int
 	allHistory bool // is the range if no beginning is given; else the last hour

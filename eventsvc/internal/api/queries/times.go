@@ -14,7 +14,7 @@ import (
 // span is a range of time in whole seconds. Its end is not part of it.
 type span struct{ from, to time.Time }
 
-// span returns the range of a request: that of its cursor, or that of its parameters,
+// span returns the range of a request: from its cursor, or from its parameters,
 // widened to whole seconds. Without them it is the last hour or, where the endpoint is
 // about all of history, begins at zero.
 func (r *request) span() (span, error) {

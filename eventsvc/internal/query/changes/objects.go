@@ -46,7 +46,7 @@ type workloadKey struct{ cluster, namespace, kind, name string }
 type failure struct {
 	tallyKey // of its earliest warning
 	name     string
-	exact    bool // name is that of the only object, not of a workload
+	exact    bool // name is the name of one object, not of a workload
 	first    int64
 	counts   map[string]int64    // of its warnings by reason
 	objects  map[string]struct{} // by name

@@ -135,7 +135,7 @@ func (l *listsBench) fill(b *testing.B, n int) {
 	callers.Wait()
 }
 
-// listsKey names an event. The order of the keys has nothing to do with that of the events.
+// listsKey names an event. The order of the keys has nothing to do with the order of the events.
 func listsKey(i int) store.Key {
 	return store.Key{Namespace: fmt.Sprintf("ns-%03d", i%listsNamespaces), Name: fmt.Sprintf("web-%08x.%x", uint32(i)*2654435761, i)}
 }

@@ -112,7 +112,7 @@ func checkLog(log *seglog.Log, x *index.Index) error {
 		if x.Merged() != 0 {
 			return &store.FileError{Path: x.Path(), Reason: "the log files that it belongs to are missing", Fix: boltfile.FixRestore}
 		}
-		// Revision 1 is that of the empty store; the first write gets 2.
+		// Revision 1 stands for the empty store; the first write gets 2.
 		head, err := log.NewHead(2, x.StoreID, 1, false)
 		if err != nil {
 			return err

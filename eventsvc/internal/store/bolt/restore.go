@@ -26,7 +26,7 @@ const restoring = ".restoring"
 // the archive beside the directory, checks the store there, and then renames it: the directory is
 // whole or absent, also after a crash. The next Restore removes what one before has left; of
 // several at a time one succeeds. The error is a [*store.DamagedError] where the check of the store
-// found something. Progress is that of the check.
+// found something. Progress is reported for the check.
 //
 // The store has the events of the backup, but does not continue at its revision:
 // clients may have seen later ones, which must not be given to other writes. It

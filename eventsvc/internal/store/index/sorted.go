@@ -141,7 +141,7 @@ func (v View) hides(key []byte) bool {
 	return ok || err != nil
 }
 
-// checkKeyGroup checks an entry: its keys are in order, and the last one is that of the entry.
+// checkKeyGroup checks an entry: its keys are in order, and the last one is the key of the entry.
 func checkKeyGroup(k, v []byte) error {
 	g, err := parseKeyGroup(k, v)
 	if err != nil {

@@ -130,7 +130,7 @@ func (e *RefusedError) Error() string { return e.Reason }
 // Close ends watches, commits the writes that wait, and closes the copy and all connections.
 func (db *DB) Close() error { return db.life.Close() }
 
-// Revision implements [store.Store]: it is that of the copy.
+// Revision implements [store.Store]. It is the revision of the copy.
 func (db *DB) Revision() uint64 { return db.copy.now().Revision() }
 
 // Fresh makes the copy as new as the newest write that was acknowledged by any replica before the call. With local reads it

@@ -13,7 +13,7 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// identify refuses a database that is not the one of the copy, and at first one whose schema is not that of this program. A
+// identify refuses a database that is not the one of the copy, and at first one whose schema is not this program's. A
 // schema that is upgraded later is one that this program can stand.
 func (t *tail) identify(ctx context.Context, db querier) error {
 	if !t.known {

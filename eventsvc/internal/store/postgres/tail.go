@@ -40,7 +40,7 @@ type tail struct {
 	standby  atomic.Bool           // commits wait for a synchronous standby
 	standbys atomic.Pointer[standbys]
 	looked   time.Time // when the standbys were last asked for; only run uses it
-	known    bool      // the schema was found to be that of this program; only run uses it
+	known    bool      // the schema was found to be this program's; only run uses it
 	told     time.Time // when progress was last logged; only run uses it
 	waiting  uint64    // a revision that was not confirmed when it was read; only run uses it
 	since    time.Time // when that was; only run uses it
@@ -338,7 +338,7 @@ func (t *tail) snapshot(ctx context.Context, conn *pgx.Conn) (removed uint64, er
 	return removed, err
 }
 
-// emptyRevision is that of a store without any write.
+// emptyRevision is the revision of a store without any write.
 const emptyRevision = 1
 
 // tellEvery is how often the progress of a copy that is being filled is logged.
@@ -439,7 +439,7 @@ func (p *part) skip(ctx context.Context, revision uint64) error {
 }
 
 // lacks reports whether there are records before the head that were not read. PostgreSQL plans a statement before it takes the
-// snapshot. A partition that a commit attaches in between is not in the plan, although the head is that of the commit.
+// snapshot. A partition that a commit attaches in between is not in the plan, although the head is already the commit's.
 func (p *part) lacks() bool {
 	if p.compact > p.shown {
 		return p.shown > p.at

@@ -8,7 +8,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// timeline is that of the copy, whichever it is.
+// timeline is the timeline of the present copy.
 type timeline struct{ copy *replica }
 
 // Timeline returns the timeline of the store.

@@ -31,7 +31,7 @@ type modelChange struct {
 	after    *store.Record // nil: it was deleted
 }
 
-// firstRevision is that of the empty store.
+// firstRevision is the revision of the empty store.
 const firstRevision = 1
 
 var _ store.Store = (*Model)(nil)

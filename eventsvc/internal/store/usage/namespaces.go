@@ -30,7 +30,7 @@ type change struct {
 	events    int64 // 1 or -1
 }
 
-// Count counts the events of an index; revision is that of its newest write. Nothing may be
+// Count counts the events of an index; revision is its newest write. Nothing may be
 // added meanwhile.
 func (n *Namespaces) Count(v index.View, revision uint64) error {
 	events := map[string]int64{}

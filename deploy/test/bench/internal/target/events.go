@@ -70,7 +70,7 @@ func eventBody(namespace, reason, kind string, at time.Time) string {
 		`","uid":"6f1c2a34-9d0b-4c55-8a77-` + NumberHole + `00"},"note":"` + note + `"}`
 }
 
-// Path is that of the collection.
+// Path is the path of the collection.
 func (e *Events) Path() string {
 	if e.namespace == "" {
 		return group + "/events"

@@ -89,7 +89,7 @@ func Selections(s *target.Services, e *target.Events, query string, n int) load.
 	}
 }
 
-// Deletion deletes all events of e by one request. It sets size to that of the answer.
+// Deletion deletes all events of e by one request. It sets size to the length of the answer.
 func Deletion(s *target.Services, e *target.Events, size *int) load.Spec {
 	return load.Spec{
 		Addr: s.API(), Secure: s.TLS, Conns: 1, Limit: 1,
