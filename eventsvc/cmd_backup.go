@@ -16,7 +16,7 @@ import (
 // backup writes a backup of the store.
 type backup struct {
 	File string `arg:"" help:"The file to write, which must not exist; - is standard output."`
-	place
+	storeSettings
 	printer
 }
 
@@ -53,7 +53,7 @@ type written struct {
 }
 
 // save writes what work writes to the file of the result, and counts it there.
-func (p *place) save(std stdio, what string, result *written, formats *codec.Codec, work func(admin.Store, admin.Open) error) error {
+func (p *storeSettings) save(std stdio, what string, result *written, formats *codec.Codec, work func(admin.Store, admin.Open) error) error {
 	s, closeStore, err := p.open(false, formats)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 // check reads everything that is stored.
 type check struct {
 	DropDamaged bool `help:"Drop what cannot be read, and the history, so that everything else can be listed, backed up and exported again. The service must be stopped."`
-	place
+	storeSettings
 	printer
 }
 

@@ -9,7 +9,7 @@ import (
 // compact frees disk space.
 type compact struct {
 	Compress bool `help:"Compress all files of the log but the newest now."`
-	place
+	storeSettings
 	printer
 }
 

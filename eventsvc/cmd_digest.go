@@ -17,7 +17,7 @@ import (
 // digestC tells whether two stores hold the same events.
 type digestC struct {
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
-	place
+	storeSettings
 	printer
 }
 

@@ -17,7 +17,7 @@ type export struct {
 	At          uint64 `default:"0" placeholder:"REVISION" help:"The events as they were at this revision, as long as the history has it."`
 	Namespace   string `env:"-" short:"n" placeholder:"NAME" help:"Only events of this namespace."`
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
-	place
+	storeSettings
 	printer
 }
 

@@ -31,7 +31,7 @@ type importC struct {
 	GroupDomain string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	reading
 	ApplyDeletions bool `env:"-" help:"Delete what the files say was deleted. Default: its last version is stored, because a watch tells of expiry in the same way."`
-	place
+	storeSettings
 	printer
 }
 

@@ -18,7 +18,7 @@ import (
 
 // usageC says who takes the room of the store.
 type usageC struct {
-	place
+	storeSettings
 	MaxBytes  size   `placeholder:"SIZE" help:"Project the age for this limit. Default: that of the running service, or none."`
 	RulesFile string `env:"-" placeholder:"FILE" help:"Say what each rule of this file would save."`
 	Top       int    `env:"-" default:"10" help:"Namespaces and reporters that are shown in text; 0: all."`

@@ -33,8 +33,8 @@ type storeCommands struct {
 	Digest  digestC `cmd:"" help:"Print a checksum of all events, to compare two stores."`
 }
 
-// place has the settings that locate the store.
-type place struct {
+// storeSettings has the settings that locate the store.
+type storeSettings struct {
 	DataDir     string `default:"var/eventsvc" placeholder:"DIR" help:"The data directory."`
 	ListenAdmin string `default:"127.0.0.1:8081" placeholder:"HOST:PORT" help:"The admin listener of the service, which is asked while it has the files open."`
 }
@@ -47,7 +47,7 @@ type printer struct {
 // open opens the files of the store or, if a service has them open, returns a client
 // of that service. The lock of the files decides, so it is always exactly one. Only with
 // grow may the store be made, and get new events: that needs free space.
-func (p *place) open(grow bool, formats *codec.Codec) (s admin.Store, closeStore func() error, err error) {
+func (p *storeSettings) open(grow bool, formats *codec.Codec) (s admin.Store, closeStore func() error, err error) {
 	o := bolt.Options{Dir: filepath.Join(p.DataDir, "store"), MaxBytes: -1}
 	if !grow {
 		if err := p.exists(); err != nil {
@@ -67,7 +67,7 @@ func (p *place) open(grow bool, formats *codec.Codec) (s admin.Store, closeStore
 }
 
 // writable returns an error if the store that was opened is the copy of a database, and closes it then.
-func (p *place) writable(s admin.Store, closeStore func() error) error {
+func (p *storeSettings) writable(s admin.Store, closeStore func() error) error {
 	if _, ours := s.(admin.Local); !ours { // a service has it open, which writes to the database
 		return nil
 	}
@@ -82,7 +82,7 @@ func (p *place) writable(s admin.Store, closeStore func() error) error {
 }
 
 // exists returns an error unless there is a store, because opening would create one.
-func (p *place) exists() error {
+func (p *storeSettings) exists() error {
 	there, err := bolt.Holds(filepath.Join(p.DataDir, "store"))
 	if err == nil && !there {
 		return cli.Usagef("--data-dir %s holds no events: name the data directory of the service", p.DataDir)

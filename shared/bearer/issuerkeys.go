@@ -14,7 +14,7 @@ import (
 type IssuerKeys struct {
 	config  JWKSConfig // without the URL, which may have to be found
 	issuer  string
-	found   atomic.Pointer[keeper]
+	found   atomic.Pointer[followedKeys]
 	asked   chan struct{} // closed when the issuer was asked for the first time
 	tell    sync.Once     // closes asked
 	waiters chan struct{} // requests that wait for asked
@@ -27,8 +27,8 @@ func newIssuerKeys(issuer string, c JWKSConfig) *IssuerKeys {
 	return &IssuerKeys{config: c, issuer: issuer, asked: make(chan struct{}), waiters: make(chan struct{}, maxWaiters)}
 }
 
-// keeper is a key set that is kept fresh.
-type keeper interface {
+// followedKeys is a key set that is kept fresh.
+type followedKeys interface {
 	KeySet
 	Run(ctx context.Context) error
 	Ready(ctx context.Context) error
@@ -61,7 +61,7 @@ func NewIssuerKeys(issuer string, source KeySource, c JWKSConfig) (*IssuerKeys, 
 	return k, k.useURL(source.JWKSURL)
 }
 
-func (k *IssuerKeys) use(keys keeper) { k.found.Store(&keys) }
+func (k *IssuerKeys) use(keys followedKeys) { k.found.Store(&keys) }
 
 func (k *IssuerKeys) useURL(url string) error {
 	config := k.config

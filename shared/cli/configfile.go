@@ -35,21 +35,21 @@ func (c *configFile) load(kctx *kong.Context) error {
 	if err != nil {
 		return fmt.Errorf("--%s: %w: name a readable file", configFileFlag, err)
 	}
-	entries, err := readEntries(content)
+	inFile, err := readSettings(content)
 	if err != nil {
 		return fmt.Errorf("--%s: %s: %w", configFileFlag, c.ConfigFile, err)
 	}
-	if err := entries.known(flags); err != nil {
+	if err := inFile.known(flags); err != nil {
 		return fmt.Errorf("%s:%w", c.ConfigFile, err)
 	}
 	kctx.AddResolver(kong.ResolverFunc(func(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
-		entry, ok := entries[flag.Name]
+		setting, ok := inFile[flag.Name]
 		if !ok || len(flag.Envs) == 0 || fromEnvironment(flag) != "" {
 			return nil, nil
 		}
-		text, err := entry.text(flag)
+		text, err := setting.text(flag)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", c.ConfigFile, entry.line, err)
+			return nil, fmt.Errorf("%s:%d: %w", c.ConfigFile, setting.line, err)
 		}
 		return text, nil
 	}))
@@ -68,20 +68,20 @@ func fromEnvironment(flag *kong.Flag) string {
 	return ""
 }
 
-// entries has the settings of a file by their keys.
-type entries map[string]entry
+// fileSettings has the settings of a file by their keys.
+type fileSettings map[string]fileSetting
 
-type entry struct {
+type fileSetting struct {
 	line  int
 	value *yaml.Node
 }
 
-// readEntries reads a file that must be one YAML map.
-func readEntries(content []byte) (entries, error) {
+// readSettings reads a file that must be one YAML map.
+func readSettings(content []byte) (fileSettings, error) {
 	var document yaml.Node
 	err := yaml.NewDecoder(bytes.NewReader(content)).Decode(&document)
 	if errors.Is(err, io.EOF) { // nothing but comments
-		return entries{}, nil
+		return fileSettings{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -90,19 +90,19 @@ func readEntries(content []byte) (entries, error) {
 	if root.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("line %d: not a map: write one setting a line, such as log-level: debug", root.Line)
 	}
-	found := entries{}
+	found := fileSettings{}
 	for i := 0; i < len(root.Content); i += 2 {
 		key := root.Content[i]
 		if first, ok := found[key.Value]; ok {
 			return nil, fmt.Errorf("line %d: %s was set in line %d already: keep one of them", key.Line, key.Value, first.line)
 		}
-		found[key.Value] = entry{key.Line, root.Content[i+1]}
+		found[key.Value] = fileSetting{key.Line, root.Content[i+1]}
 	}
 	return found, nil
 }
 
 // known returns an error for the first key that is no setting.
-func (e entries) known(flags []*kong.Flag) error {
+func (s fileSettings) known(flags []*kong.Flag) error {
 	names := map[string]bool{}
 	for _, flag := range flags {
 		if len(flag.Envs) > 0 && flag.Name != configFileFlag { // flags without a variable are no settings: see Parse
@@ -110,9 +110,9 @@ func (e entries) known(flags []*kong.Flag) error {
 		}
 	}
 	line, unknown := 0, ""
-	for name, entry := range e {
-		if !names[name] && (line == 0 || entry.line < line) {
-			line, unknown = entry.line, name
+	for name, setting := range s {
+		if !names[name] && (line == 0 || setting.line < line) {
+			line, unknown = setting.line, name
 		}
 	}
 	if line == 0 {
@@ -124,11 +124,11 @@ func (e entries) known(flags []*kong.Flag) error {
 	return fmt.Errorf("%d: unknown setting %q: take it out", line, unknown)
 }
 
-// text returns the entry as the value of a command-line flag, or an error if the flag cannot have it.
-func (e entry) text(flag *kong.Flag) (string, error) {
-	items := []*yaml.Node{e.value}
-	if e.value.Kind == yaml.SequenceNode && flag.IsSlice() {
-		items = e.value.Content
+// text returns the setting as the value of a command-line flag, or an error if the flag cannot have it.
+func (s fileSetting) text(flag *kong.Flag) (string, error) {
+	items := []*yaml.Node{s.value}
+	if s.value.Kind == yaml.SequenceNode && flag.IsSlice() {
+		items = s.value.Content
 	}
 	texts := make([]string, len(items))
 	for i, item := range items {
@@ -137,8 +137,8 @@ func (e entry) text(flag *kong.Flag) (string, error) {
 		}
 		texts[i] = item.Value
 	}
-	text := e.value.Value
-	if e.value.Kind == yaml.SequenceNode {
+	text := s.value.Value
+	if s.value.Kind == yaml.SequenceNode {
 		text = kong.JoinEscaped(texts, flag.Tag.Sep)
 	}
 	scan := kong.Scan().PushTyped(text, kong.FlagValueToken)

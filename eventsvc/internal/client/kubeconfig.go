@@ -19,23 +19,23 @@ import (
 // kubeconfig is the part of the format (v1 Config) that a client of events needs.
 type kubeconfig struct {
 	CurrentContext string  `json:"current-context"`
-	Clusters       []entry `json:"clusters"`
-	Users          []entry `json:"users"`
-	Contexts       []entry `json:"contexts"`
+	Clusters       []named `json:"clusters"`
+	Users          []named `json:"users"`
+	Contexts       []named `json:"contexts"`
 }
 
-// entry is an entry of one of these lists. Only the member is set that belongs to the list.
-type entry struct {
+// named is an entry of one of these lists. Only the member is set that belongs to the list.
+type named struct {
 	Name    string      `json:"name"`
 	Cluster kubeCluster `json:"cluster"`
 	User    kubeUser    `json:"user"`
 	Context kubeContext `json:"context"`
 }
 
-func find(list []entry, name string) (entry, bool) {
-	i := slices.IndexFunc(list, func(e entry) bool { return e.Name == name })
+func find(list []named, name string) (named, bool) {
+	i := slices.IndexFunc(list, func(e named) bool { return e.Name == name })
 	if i < 0 {
-		return entry{}, false
+		return named{}, false
 	}
 	return list[i], true
 }

@@ -14,8 +14,8 @@ import (
 	"tidings.example/eventsvc/internal/client"
 )
 
-// keeper keeps what a reflector sees.
-type keeper interface {
+// sink takes what a reflector sees.
+type sink interface {
 	begin() (round uint32) // of a list of everything
 	see(*metadata)
 	lose(*metadata)
@@ -39,7 +39,7 @@ type reflector struct {
 	source *client.Client // of metadata
 	path   string
 	kind   string // plural, for the log
-	keeper keeper
+	sink   sink
 	log    *slog.Logger
 
 	answered chan struct{} // is closed once they are known, or denied
@@ -49,8 +49,8 @@ type reflector struct {
 	failed   bool
 }
 
-func newReflector(source *client.Client, path, kind string, k keeper, log *slog.Logger) *reflector {
-	return &reflector{source: source, path: path, kind: kind, keeper: k, log: log, answered: make(chan struct{})}
+func newReflector(source *client.Client, path, kind string, to sink, log *slog.Logger) *reflector {
+	return &reflector{source: source, path: path, kind: kind, sink: to, log: log, answered: make(chan struct{})}
 }
 
 func (r *reflector) state() following {
@@ -90,17 +90,17 @@ func (r *reflector) run(ctx context.Context) {
 
 // list reads all of them.
 func (r *reflector) list(ctx context.Context) (version string, err error) {
-	round := r.keeper.begin()
+	round := r.sink.begin()
 	version, err = r.source.Pages(ctx, r.path, nil, func(p *client.Page) error {
 		for _, raw := range p.Items {
-			if err := r.read(raw, r.keeper.see); err != nil {
+			if err := r.read(raw, r.sink.see); err != nil {
 				return err
 			}
 		}
 		return nil
 	}, func(err error) error { return err })
 	if err == nil {
-		r.keeper.end(round)
+		r.sink.end(round)
 	}
 	return version, err
 }
@@ -108,9 +108,9 @@ func (r *reflector) list(ctx context.Context) (version string, err error) {
 func (r *reflector) change(c client.Change) error {
 	switch {
 	case c.Seen():
-		return r.read(c.Object, r.keeper.see)
+		return r.read(c.Object, r.sink.see)
 	case c.Type == watch.Deleted:
-		return r.read(c.Object, r.keeper.lose)
+		return r.read(c.Object, r.sink.lose)
 	}
 	return nil
 }

@@ -58,21 +58,21 @@ const (
 	failed = "eventsvc cannot read its metadata, and tries again. The log of eventsvc says why."
 )
 
-// place is what metadata is read from.
-type place struct{ issuer, caFile string }
+// metadataKey says whose metadata is read, and how its certificate is verified.
+type metadataKey struct{ issuer, caFile string }
 
-func placeOf(i trust.Issuer) place { return place{i.Issuer, i.CAFile} }
+func keyOf(i trust.Issuer) metadataKey { return metadataKey{i.Issuer, i.CAFile} }
 
-// provider is what is known of a place.
+// provider is what is known of one.
 type provider struct {
 	endpoints bearer.Endpoints
 	missing   string // why there are no endpoints
 	stop      context.CancelFunc
 }
 
-// answer is what a place has answered.
+// answer is what a provider has answered.
 type answer struct {
-	from      place
+	from      metadataKey
 	endpoints bearer.Endpoints
 	err       error
 }
@@ -82,7 +82,7 @@ func (f *Finder) Run(ctx context.Context) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	answers := make(chan answer)
-	known := map[place]*provider{}
+	known := map[metadataKey]*provider{}
 	for {
 		f.tend(ctx, known, answers, &asking)
 		f.tell(known)
@@ -111,14 +111,14 @@ func (p *provider) take(a answer, log *slog.Logger) {
 	}
 }
 
-// tend starts to ask new places, and no longer asks those that are gone.
-func (f *Finder) tend(ctx context.Context, known map[place]*provider, answers chan<- answer, asking *sync.WaitGroup) {
-	wanted := map[place]bool{}
+// tend starts to ask new providers, and no longer asks those that are gone.
+func (f *Finder) tend(ctx context.Context, known map[metadataKey]*provider, answers chan<- answer, asking *sync.WaitGroup) {
+	wanted := map[metadataKey]bool{}
 	for _, i := range f.c.Issuers() {
 		if i.Console == nil {
 			continue
 		}
-		at := placeOf(i)
+		at := keyOf(i)
 		wanted[at] = true
 		if known[at] != nil {
 			continue
@@ -135,8 +135,8 @@ func (f *Finder) tend(ctx context.Context, known map[place]*provider, answers ch
 	}
 }
 
-// ask asks a place again and again.
-func ask(ctx context.Context, at place, answers chan<- answer) {
+// ask asks a provider again and again.
+func ask(ctx context.Context, at metadataKey, answers chan<- answer) {
 	const first, longest, later = 250 * time.Millisecond, 15 * time.Second, time.Hour
 	for wait := first; ; {
 		endpoints, err := bearer.DiscoverEndpoints(ctx, at.issuer, bearer.KeySource{CAFile: at.caFile})
@@ -160,10 +160,10 @@ func ask(ctx context.Context, at place, answers chan<- answer) {
 }
 
 // tell tells what is known.
-func (f *Finder) tell(known map[place]*provider) {
+func (f *Finder) tell(known map[metadataKey]*provider) {
 	var all []console.SignIn
 	for _, i := range f.c.Issuers() {
-		p := known[placeOf(i)]
+		p := known[keyOf(i)]
 		if i.Console == nil || p == nil {
 			continue
 		}

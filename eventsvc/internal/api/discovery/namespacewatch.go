@@ -19,9 +19,9 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// source is a [stream.Source]: it follows all events and reports which namespaces
+// namespaceSource is a [stream.Source]: it follows all events and reports which namespaces
 // begin and cease to hold some.
-type source struct {
+type namespaceSource struct {
 	*Namespaces
 	may    access.Grant
 	format codec.Format
@@ -33,17 +33,17 @@ type source struct {
 // watch streams the changes of namespaces.
 func (n *Namespaces) watch(c echo.Context, may access.Grant, o metav1.ListOptions, f codec.Format, match func(string) bool) (follow func(), err error) {
 	q := store.WatchQuery{Selector: may.Narrow(nil)}
-	return n.streams.Open(c, may, o, q, f, n.codec.NewFrames(f, event.CoreV1), &source{Namespaces: n, may: may, format: f, match: match})
+	return n.streams.Open(c, may, o, q, f, n.codec.NewFrames(f, event.CoreV1), &namespaceSource{Namespaces: n, may: may, format: f, match: match})
 }
 
 // Begin implements [stream.Source].
-func (n *source) Begin(ctx context.Context) (revision uint64, err error) {
+func (n *namespaceSource) Begin(ctx context.Context) (revision uint64, err error) {
 	n.known, revision, err = n.at(ctx, n.may, 0)
 	return revision, err
 }
 
 // Initial implements [stream.Source].
-func (n *source) Initial(_ context.Context, s *stream.Stream) error {
+func (n *namespaceSource) Initial(_ context.Context, s *stream.Stream) error {
 	for _, name := range slices.Sorted(maps.Keys(n.known)) {
 		if err := n.send(s, watch.Added, newNamespace(name, 1)); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (n *source) Initial(_ context.Context, s *stream.Stream) error {
 
 // Deliver implements [stream.Source]: the change of an event may be the first of its
 // namespace or leave none in it.
-func (n *source) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery) (err error) {
+func (n *namespaceSource) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery) (err error) {
 	if n.known == nil {
 		if n.known, _, err = n.at(ctx, n.may, s.Revision); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (n *source) Deliver(ctx context.Context, s *stream.Stream, d store.Delivery
 }
 
 // Bookmark implements [stream.Source].
-func (n *source) Bookmark(s *stream.Stream, initialEnd bool) error {
+func (n *namespaceSource) Bookmark(s *stream.Stream, initialEnd bool) error {
 	ns := &corev1.Namespace{TypeMeta: metav1.TypeMeta{Kind: "Namespace", APIVersion: "v1"}}
 	ns.ResourceVersion = httpio.FormatVersion(s.Revision)
 	if initialEnd {
@@ -86,14 +86,14 @@ func (n *source) Bookmark(s *stream.Stream, initialEnd bool) error {
 }
 
 // send sends a change of a namespace if the watch is about it.
-func (n *source) send(s *stream.Stream, t watch.EventType, ns *corev1.Namespace) error {
+func (n *namespaceSource) send(s *stream.Stream, t watch.EventType, ns *corev1.Namespace) error {
 	if !n.match(ns.Name) {
 		return nil
 	}
 	return n.frame(s, t, ns)
 }
 
-func (n *source) frame(s *stream.Stream, t watch.EventType, ns *corev1.Namespace) error {
+func (n *namespaceSource) frame(s *stream.Stream, t watch.EventType, ns *corev1.Namespace) error {
 	obj := object(n.format, ns, !n.later)
 	n.later = true
 	return s.Append(s.Frames.AppendRuntime(s.Buffer(), t, obj))

@@ -18,11 +18,11 @@ import (
 // [stream.Streams.Open].
 func (r *Resource) watch(c echo.Context, may access.Grant, o metav1.ListOptions, sel event.Selection, f codec.Format) (follow func(), err error) {
 	q := store.WatchQuery{Namespace: sel.Namespace, Name: sel.Name, Selector: sel.Selector}
-	return r.Streams.Open(c, may, o, q, f, r.Codec.NewFrames(f, r.view), &source{store: r.Store, sel: sel})
+	return r.Streams.Open(c, may, o, q, f, r.Codec.NewFrames(f, r.view), &eventSource{store: r.Store, sel: sel})
 }
 
-// source is a [stream.Source] of the events of a selection.
-type source struct {
+// eventSource is a [stream.Source] of the events of a selection.
+type eventSource struct {
 	store store.Store
 	sel   event.Selection
 	pages *pages
@@ -30,7 +30,7 @@ type source struct {
 }
 
 // Begin implements [stream.Source].
-func (w *source) Begin(ctx context.Context) (revision uint64, err error) {
+func (w *eventSource) Begin(ctx context.Context) (revision uint64, err error) {
 	for err = errMoved; errors.Is(err, errMoved); {
 		if w.pages, err = newPages(w.store, metav1.ListOptions{}, w.sel); err != nil {
 			return 0, err
@@ -41,7 +41,7 @@ func (w *source) Begin(ctx context.Context) (revision uint64, err error) {
 }
 
 // Initial implements [stream.Source].
-func (w *source) Initial(ctx context.Context, s *stream.Stream) (err error) {
+func (w *eventSource) Initial(ctx context.Context, s *stream.Stream) (err error) {
 	p, records := w.pages, w.first
 	w.pages, w.first = nil, nil // a watch lasts longer than these are of use
 	for {
@@ -63,11 +63,11 @@ func (w *source) Initial(ctx context.Context, s *stream.Stream) (err error) {
 }
 
 // Deliver implements [stream.Source].
-func (w *source) Deliver(_ context.Context, s *stream.Stream, d store.Delivery) error {
+func (w *eventSource) Deliver(_ context.Context, s *stream.Stream, d store.Delivery) error {
 	return s.Append(s.Frames.AppendDelivery(s.Buffer(), d))
 }
 
 // Bookmark implements [stream.Source].
-func (w *source) Bookmark(s *stream.Stream, initialEnd bool) error {
+func (w *eventSource) Bookmark(s *stream.Stream, initialEnd bool) error {
 	return s.Append(s.Frames.AppendBookmark(s.Buffer(), s.Revision, initialEnd))
 }

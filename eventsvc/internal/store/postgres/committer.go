@@ -98,8 +98,8 @@ func (c *committer) run() {
 	}
 }
 
-// outcome is what became of a batch.
-type outcome struct {
+// batchResult is what became of a batch.
+type batchResult struct {
 	revisions []int64 // of its writes; 0: refused
 	head      uint64  // the newest revision then
 	at        time.Time
@@ -109,7 +109,7 @@ type outcome struct {
 func (c *committer) commit(batch []*commit.Write) {
 	start := time.Now()
 	accepted, places := c.choose(batch)
-	var o outcome
+	var o batchResult
 	var err error
 	if len(accepted) > 0 {
 		o, err = c.send(accepted)
@@ -161,7 +161,7 @@ const tries = 2 * MinConnections
 
 // send commits writes, and finds out what became of them. Unless the store closes
 // meanwhile, an error says that nothing was written.
-func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
+func (c *committer) send(writes []*commit.Write) (o batchResult, err error) {
 	for range tries {
 		c.batch++
 		o, err = c.transact(writes)
@@ -189,7 +189,7 @@ func (c *committer) send(writes []*commit.Write) (o outcome, err error) {
 	}
 	c.db.tail.leave(err)
 	c.refused(err)
-	return outcome{}, c.db.unavailable(err)
+	return batchResult{}, c.db.unavailable(err)
 }
 
 // refused counts a batch that was not written. What the server says is logged when it is not what it said of the batch before;
@@ -233,7 +233,7 @@ const commitBatch = `
 		LATERAL commit_batch(h.epoch, $2, $3, $4, $5, $6, $7, $8, $9) b`
 
 // transact runs one transaction.
-func (c *committer) transact(writes []*commit.Write) (o outcome, err error) {
+func (c *committer) transact(writes []*commit.Write) (o batchResult, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.db.o.timeout()) // also for what waits when the store closes
 	defer cancel()
 	conn, err := c.db.pool.Acquire(ctx)
@@ -277,7 +277,7 @@ const resolveEvery = 100 * time.Millisecond
 // resolve asks what became of the last batch, until the database answers or the store closes. Meanwhile it refuses other
 // writes, which have not been sent. A batch that was not written then never will be. False
 // also means that the store closes: to send the batch again does no harm, because each write names the version that it follows.
-func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
+func (c *committer) resolve(writes []*commit.Write) (o batchResult, written bool) {
 	for {
 		o, written, err := c.ask(writes)
 		if err == nil {
@@ -288,13 +288,13 @@ func (c *committer) resolve(writes []*commit.Write) (o outcome, written bool) {
 		select {
 		case <-time.After(resolveEvery):
 		case <-c.db.life.Ctx.Done():
-			return outcome{}, false
+			return batchResult{}, false
 		}
 	}
 }
 
 // ask asks once. The question is a commit too: when it is answered without a warning, the standbys have what it was asked for.
-func (c *committer) ask(writes []*commit.Write) (o outcome, written bool, err error) {
+func (c *committer) ask(writes []*commit.Write) (o batchResult, written bool, err error) {
 	ctx, cancel := context.WithTimeout(c.db.life.Ctx, c.db.o.timeout())
 	defer cancel()
 	conn, err := c.db.pool.Acquire(ctx)

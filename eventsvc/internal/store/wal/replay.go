@@ -8,25 +8,25 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// A found frame is one that lies in a file.
-type found struct {
+// A foundFrame is one that lies in a file.
+type foundFrame struct {
 	at, end       int64
 	first, before uint64
 	records       []Record // none if their lengths make no sense
 	intact        bool     // the checksum of the records is right
 }
 
-func (f *found) last() uint64 { return f.first + uint64(max(1, len(f.records))) - 1 }
+func (f *foundFrame) last() uint64 { return f.first + uint64(max(1, len(f.records))) - 1 }
 
 // frameAt reads the frame at an offset. It reports false if there is none.
-func (l *Log) frameAt(file []byte, at int64) (f *found, ok bool) {
+func (l *Log) frameAt(file []byte, at int64) (f *foundFrame, ok bool) {
 	h := file[at : at+frameHeader]
 	length := int64(be.Uint32(h[24:]))
 	if be.Uint64(h) != l.salt || be.Uint32(h[32:]) != crc32.Checksum(h[:32], castagnoliTable) || at+frameHeader+length > int64(len(file)) {
 		return nil, false
 	}
 	body := file[at+frameHeader : at+frameHeader+length]
-	f = &found{at: at, first: be.Uint64(h[8:]), before: be.Uint64(h[16:]), end: at + padded(frameHeader+int(length))}
+	f = &foundFrame{at: at, first: be.Uint64(h[8:]), before: be.Uint64(h[16:]), end: at + padded(frameHeader+int(length))}
 	f.intact = be.Uint32(h[28:]) == crc32.Checksum(body, castagnoliTable)
 	f.records = split(f.first, body)
 	return f, true
@@ -54,8 +54,8 @@ func split(first uint64, body []byte) (records []Record) {
 // other continues was cut short, and nobody was told that it was written: it is
 // left out. A damaged frame that another continues was acknowledged: its records are
 // returned as they are, and their own checksums tell readers of the damage.
-func (l *Log) replay(file []byte, after uint64) (records []Record, newest *found, err error) {
-	var frames []*found
+func (l *Log) replay(file []byte, after uint64) (records []Record, newest *foundFrame, err error) {
+	var frames []*foundFrame
 	for at := int64(blockSize); at < l.size; at += blockSize {
 		if f, ok := l.frameAt(file, at); ok && f.last() > after {
 			frames = append(frames, f)
@@ -87,7 +87,7 @@ func (l *Log) replay(file []byte, after uint64) (records []Record, newest *found
 
 // next returns the frame that continues from a revision, nil if there is none. If a
 // frame was cut short and another written after a restart, it is the intact one.
-func next(frames []*found, revision uint64) (best *found) {
+func next(frames []*foundFrame, revision uint64) (best *foundFrame) {
 	for _, f := range frames {
 		if f.before <= revision && f.first > revision && (best == nil || f.intact) {
 			best = f
@@ -97,6 +97,6 @@ func next(frames []*found, revision uint64) (best *found) {
 }
 
 // continued reports whether another frame continues from one.
-func continued(frames []*found, one *found) bool {
-	return slices.ContainsFunc(frames, func(f *found) bool { return f.before == one.last() })
+func continued(frames []*foundFrame, one *foundFrame) bool {
+	return slices.ContainsFunc(frames, func(f *foundFrame) bool { return f.before == one.last() })
 }

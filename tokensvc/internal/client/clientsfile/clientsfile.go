@@ -36,8 +36,8 @@ type set struct {
 	bound   map[client.Binding][]string // the ids of the clients with an assertion_subject
 }
 
-// entry is one registration as written in the file; times are RFC 3339.
-type entry struct {
+// registration is one client as written in the file; times are RFC 3339.
+type registration struct {
 	ClientID     string     `json:"client_id"`
 	ClientName   string     `json:"client_name"`
 	ClientSecret string     `json:"client_secret"`
@@ -131,7 +131,7 @@ func readable(err error) error {
 // parse reads a file. A mistake is an error for the whole file. Registrations that existed before keep their id.
 func parse(data []byte, before *set) (*set, error) {
 	var file struct {
-		Clients []entry `json:"clients"`
+		Clients []registration `json:"clients"`
 	}
 	if err := yaml.UnmarshalStrict(data, &file); err != nil {
 		return nil, fmt.Errorf("not a list of clients in YAML or JSON, such as clients: [{client_id: …, client_secret: …, scope: …}]: %w", readable(err))
@@ -162,7 +162,7 @@ func parse(data []byte, before *set) (*set, error) {
 	return &loaded, nil
 }
 
-func (e entry) client() (client.Client, error) {
+func (e registration) client() (client.Client, error) {
 	c := client.Client{ClientID: e.ClientID, Name: e.ClientName, Scope: e.Scope, Audience: e.Audience}
 	c.Bound = client.Binding{Issuer: e.Issuer, Subject: e.Subject}
 	if e.SecretNext == "" && e.NextUntil != nil {
