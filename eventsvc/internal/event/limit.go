@@ -22,7 +22,7 @@ type LimitError struct {
 // no setting can raise.
 const (
 	DefaultMaxLabels      = 64 << 10
-	DefaultMaxAnnotations = validation.TotalAnnotationSizeLimitB
+	defaultMaxAnnotations = validation.TotalAnnotationSizeLimitB
 )
 
 // CheckSize returns a [*LimitError] if the labels or annotations of an event have
@@ -39,7 +39,7 @@ func CheckSize(ev, live *eventsv1.Event, r Rules) error {
 		limit      int
 	}{
 		{"labels", bytesIn(ev.Labels), bytesIn(live.Labels), cmp.Or(r.MaxLabels, DefaultMaxLabels)},
-		{"annotations", bytesIn(ev.Annotations), bytesIn(live.Annotations), cmp.Or(r.MaxAnnotations, DefaultMaxAnnotations)},
+		{"annotations", bytesIn(ev.Annotations), bytesIn(live.Annotations), cmp.Or(r.MaxAnnotations, defaultMaxAnnotations)},
 	} {
 		if c.size > c.limit && c.size > c.live {
 			return &LimitError{Invalid(ev.Name, field.ErrorList{

@@ -11,7 +11,7 @@ import (
 
 // The bounds of a histogram.
 const (
-	MaxBuckets = 11_000 // as Prometheus and Loki have it
+	maxBuckets = 11_000 // as Prometheus and Loki have it
 	MaxValues  = 50     // that are shown apart
 	MaxBy      = 3      // dimensions
 	maxCells   = 2 << 20
@@ -65,9 +65,9 @@ func CheckStep(step time.Duration, from, to time.Time) error {
 	if step < time.Second || step%time.Second != 0 {
 		return invalid("step", "%s is no whole number of seconds", step)
 	}
-	if n := buckets(step, from, to); n > MaxBuckets {
-		return invalid("step", "%s gives %d buckets, at most %d are answered: use %s or more", step, n, MaxBuckets,
-			time.Duration((to.Unix()-from.Unix())/(MaxBuckets-1)+1)*time.Second)
+	if n := buckets(step, from, to); n > maxBuckets {
+		return invalid("step", "%s gives %d buckets, at most %d are answered: use %s or more", step, n, maxBuckets,
+			time.Duration((to.Unix()-from.Unix())/(maxBuckets-1)+1)*time.Second)
 	}
 	return nil
 }

@@ -2,14 +2,14 @@ package store
 
 import "sync/atomic"
 
-// EncodingSlots is how many encoded forms a version can remember.
-const EncodingSlots = 8
+// encodingSlots is how many encoded forms a version can remember.
+const encodingSlots = 8
 
 // Version is a record that watchers share. It remembers the forms in which it was sent, so
 // that each is encoded once, however many watchers there are.
 type Version struct {
 	Record
-	forms [EncodingSlots]atomic.Pointer[[]byte]
+	forms [encodingSlots]atomic.Pointer[[]byte]
 }
 
 // Form returns the encoded form of a slot. The first call for a slot encodes it; callers

@@ -87,7 +87,7 @@ func (c Client) Validate() error {
 		return errors.New("client_secret: must not be empty where the client has neither a key (jwks, public_keys) nor an assertion_issuer")
 	case c.Bound.Issuer != "" && c.Bound.Subject == "" && strings.Contains(c.ClientID, anyAccount):
 		return fmt.Errorf("client_id: %q has a *, which no subject of an assertion may have: give the client another id, and set assertion_subject", c.ClientID)
-	case !ValidScope(c.Scope):
+	case !validScope(c.Scope):
 		return errors.New("scope: must be one value of printable ASCII characters without spaces, quotes and backslashes (RFC 6749 section 3.3)")
 	}
 	return c.Bound.validate()
@@ -98,8 +98,8 @@ func ValidID(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < 0x20 || r > 0x7e })
 }
 
-// ValidScope reports whether s is one scope-token of RFC 6749 section 3.3.
-func ValidScope(s string) bool {
+// validScope reports whether s is one scope-token of RFC 6749 section 3.3.
+func validScope(s string) bool {
 	return s != "" && ValidID(s) && !strings.ContainsAny(s, ` "\`)
 }
 

@@ -28,7 +28,7 @@ type Issuer struct {
 	Issuer           string `yaml:"issuer"` // the iss claim, to the letter, or [issuers.Cluster]
 	bearer.KeySource `yaml:",inline"`
 	Audiences        []string      `yaml:"audiences"`    // the only aud of an assertion is one of them; empty: our issuer
-	MaxTokenLife     time.Duration `yaml:"maxTokenLife"` // from iat to exp; 0: [UsualLife]
+	MaxTokenLife     time.Duration `yaml:"maxTokenLife"` // from iat to exp; 0: a quarter of an hour
 	Subjects         []string      `yaml:"subjects"`     // that the issuer may assert; one that ends with * stands for all that begin so; empty: any
 }
 
@@ -52,7 +52,7 @@ func (c *Config) parse(data []byte) ([]Issuer, error) {
 		if err := cmp.Or(err, c.check(*i)); err != nil {
 			return nil, fmt.Errorf("entry %d: %w", n+1, err)
 		}
-		i.MaxTokenLife = cmp.Or(i.MaxTokenLife, UsualLife)
+		i.MaxTokenLife = cmp.Or(i.MaxTokenLife, usualLife)
 	}
 	return list, nil
 }
@@ -88,9 +88,9 @@ type Federation struct {
 	live *issuers.Live[Issuer]
 }
 
-// UsualLife is how long an assertion may live unless its issuer's entry allows more. Whoever reads one can use it until it
+// usualLife is how long an assertion may live unless its issuer's entry allows more. Whoever reads one can use it until it
 // expires, because nothing but its life ends it.
-const UsualLife = 15 * time.Minute
+const usualLife = 15 * time.Minute
 
 // skew is the allowance for issuers whose clocks differ.
 const skew = 10 * time.Second
@@ -107,8 +107,8 @@ func New(c Config) (*Federation, error) {
 }
 
 func (c *Config) warn(i Issuer) {
-	if i.MaxTokenLife > UsualLife {
-		c.Log.Warn("maxTokenLife is long: whoever reads an assertion of the issuer can use it until it expires", "issuer", i.Issuer, "maxTokenLife", i.MaxTokenLife, "usual", UsualLife)
+	if i.MaxTokenLife > usualLife {
+		c.Log.Warn("maxTokenLife is long: whoever reads an assertion of the issuer can use it until it expires", "issuer", i.Issuer, "maxTokenLife", i.MaxTokenLife, "usual", usualLife)
 	}
 }
 

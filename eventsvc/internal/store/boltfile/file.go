@@ -32,7 +32,7 @@ const (
 // What a user can do about a file that cannot be used: [store.FileError.Fix].
 const (
 	FixRestore    = "put the file back from a backup, or move the whole data directory away to start empty"
-	FixPermission = "give this user the right to read and write the data directory"
+	fixPermission = "give this user the right to read and write the data directory"
 	FixLocked     = "stop the other process or choose another data directory"
 	FixRebuild    = "remove this file alone: it will be made again from the log files beside it"
 	FixVersion    = "export with the program that wrote it (eventsvc export), and import that here (eventsvc import) into an empty data directory"
@@ -188,7 +188,7 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, &store.FileError{Path: path, Reason: "another process is using it", Fix: FixLocked, Err: store.ErrInUse}
 	case errors.Is(err, os.ErrPermission):
-		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: FixPermission, Err: os.ErrPermission}
+		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: fixPermission, Err: os.ErrPermission}
 	case disk.IsFull(err): // nothing is wrong with the file
 		return nil, fmt.Errorf("store file %s: %w", path, err)
 	}

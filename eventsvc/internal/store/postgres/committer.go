@@ -157,7 +157,7 @@ func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write, pla
 
 // tries is how often a batch is sent. It is sent again only when it is known that it was not written, and that it never will
 // be: for instance after the server was restarted, where every connection of the pool has to fail once.
-const tries = 2 * MinConnections
+const tries = 2 * minConnections
 
 // send commits writes, and finds out what became of them. Unless the store closes
 // meanwhile, an error says that nothing was written.

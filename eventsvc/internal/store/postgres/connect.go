@@ -27,9 +27,9 @@ type Access struct {
 // errDSN does not repeat what the DSN says.
 var errDSN = errors.New("the DSN is not understood; give a URL that begins with postgres://, or key=value pairs")
 
-// MinConnections is the least number of connections, which are needed at the same time: for commits, their confirmation, the
+// minConnections is the least number of connections, which are needed at the same time: for commits, their confirmation, the
 // tail, the head, and maintenance.
-const MinConnections = 5
+const minConnections = 5
 
 // pool returns a pool of connections to the primary. It does not connect.
 func (a Access) pool() (*pgxpool.Pool, error) {
@@ -38,7 +38,7 @@ func (a Access) pool() (*pgxpool.Pool, error) {
 		return nil, errDSN
 	}
 	a.Timeout = a.timeout()
-	c.MaxConns = int32(max(a.MaxConnections, MinConnections))
+	c.MaxConns = int32(max(a.MaxConnections, minConnections))
 	c.MaxConnLifetime, c.MaxConnIdleTime = 30*time.Minute, 5*time.Minute
 	conn := c.ConnConfig
 	// A server that hangs leaves time for the others that the DSN names.

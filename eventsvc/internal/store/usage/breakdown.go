@@ -11,8 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// RateWindow is the time before now for which rates are counted, if the events are that old.
-const RateWindow = time.Hour
+// rateWindow is the time before now for which rates are counted, if the events are that old.
+const rateWindow = time.Hour
 
 // Part are the events of a namespace, a type or a reporter.
 type Part struct {
@@ -90,7 +90,7 @@ func BreakdownOf(ctx context.Context, s Lister, maxBytes int64, by *rules.Set, n
 	}
 	stats := s.Stats()
 	stats.MaxBytes = cmp.Or(maxBytes, stats.MaxBytes)
-	seconds := min(RateWindow, now.Sub(c.oldest)).Seconds()
+	seconds := min(rateWindow, now.Sub(c.oldest)).Seconds()
 	c.all.finish(seconds)
 	return &Breakdown{
 		Stats: stats, Oldest: c.oldest, OldestAge: now.Sub(c.oldest).Seconds(), PerSecond: c.all.PerSecond, Projected: stats.Projected(c.oldest, now).Seconds(),
@@ -113,7 +113,7 @@ func (c *counting) add(v *store.View) {
 		c.oldest = v.Time
 	}
 	c.decide(v)
-	recent := v.Time.After(c.now.Add(-RateWindow))
+	recent := v.Time.After(c.now.Add(-rateWindow))
 	c.all.add(v.Bytes, recent)
 	names := [3]string{v.Namespace, string(v.Attributes.Field(event.Type)), string(v.Attributes.Field(event.Source))}
 	for i, name := range names {
