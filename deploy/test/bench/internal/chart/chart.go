@@ -1,5 +1,5 @@
 // Package chart draws how eventsvc compares with its peers, from figures that
-// were measured in one run with all of them.
+// were measured in one run with all of them: with kube-apiserver, and with a log store.
 package chart
 
 import (
@@ -13,10 +13,11 @@ import (
 const sideBySide = "22 November 2026, one run on 2 cores (AMD EPYC, ext4) that servers and load share: eventsvc at 407056d, " +
 	"kube-apiserver 1.36 on etcd 3.6.14 and on kine 0.16.4 with SQLite"
 
-// figure is a rate in operations per second or, if that is zero, a time.
+// figure is a rate in operations per second or, if that is zero, a time or, if that is zero too, MiB.
 type figure struct {
-	rate float64
-	time time.Duration
+	rate      float64
+	time      time.Duration
+	mebibytes float64
 }
 
 // comparison is the same work of the same load generator, done by eventsvc and by its peers.
@@ -51,18 +52,18 @@ func spans(a, b time.Duration) [2]figure {
 
 // better reports whether f is the better figure.
 func (f figure) better(than figure) bool {
-	if f.rate > 0 {
-		return f.rate > than.rate
-	}
-	return f.time < than.time
+	return f.of(than) > 1
 }
 
 // of returns how many times better f is.
 func (f figure) of(than figure) float64 {
-	if f.rate > 0 {
+	switch {
+	case f.rate > 0:
 		return f.rate / than.rate
+	case f.time > 0:
+		return float64(than.time) / float64(f.time)
 	}
-	return float64(than.time) / float64(f.time)
+	return than.mebibytes / f.mebibytes
 }
 
 func (f figure) String() string {
@@ -71,8 +72,10 @@ func (f figure) String() string {
 		return fmt.Sprintf("%d,%03d/s", int(f.rate)/1000, int(f.rate)%1000)
 	case f.rate > 0:
 		return fmt.Sprintf("%.0f/s", f.rate)
+	case f.time > 0:
+		return fmt.Sprintf("%.3g ms", float64(f.time)/1e6)
 	}
-	return fmt.Sprintf("%.3g ms", float64(f.time)/1e6)
+	return fmt.Sprintf("%.0f MiB", f.mebibytes)
 }
 
 // worst returns the worse run of eventsvc and the better peer.
@@ -99,21 +102,38 @@ const (
 // longest is the factor that the longest bar stands for. A longer one is cut: its number says by how much.
 const longest = 10.0
 
-// Draw returns an SVG of horizontal bars: how many times better than the better peer
+// drawing is what an SVG shows.
+type drawing struct {
+	title, headline string
+	below           []string // lines below the headline
+	comparisons     []comparison
+}
+
+// Draw returns an SVG of horizontal bars: how many times better than the better kube-apiserver
 // eventsvc is in its worse run. The line at 1 is that peer.
 func Draw() string {
-	height := chartHead + lineHeight*len(comparisons) + 14
-	scale := barsWidth / longest
 	where, what, _ := strings.Cut(sideBySide, ": ")
+	return (&drawing{
+		title: "eventsvc beside kube-apiserver", headline: "eventsvc in its worse run of two, beside the better peer in each row",
+		below: []string{where + ":", what + ".", "TLS and HTTP/2. " + legend}, comparisons: comparisons,
+	}).draw()
+}
+
+// legend says how to read the bars.
+var legend = fmt.Sprintf("Longer is better; the line is the peer, and bars are cut at %.0f ×.", longest)
+
+func (d *drawing) draw() string {
+	height := chartHead + lineHeight*len(d.comparisons) + 14
+	scale := barsWidth / longest
 	var svg strings.Builder
 	fmt.Fprintf(&svg, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %[1]d %[2]d" font-family="sans-serif" font-size="13" role="img">`+"\n", chartWidth, height)
-	svg.WriteString("<title>eventsvc beside kube-apiserver</title>\n")
+	fmt.Fprintf(&svg, "<title>%s</title>\n", html.EscapeString(d.title))
 	fmt.Fprintf(&svg, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", chartWidth, height)
-	svg.WriteString(`<text x="16" y="24" font-size="15" font-weight="bold" fill="#1f2933">eventsvc in its worse run of two, beside the better peer in each row</text>` + "\n")
-	fmt.Fprintf(&svg, `<text x="16" y="43" fill="#52606d">%s:</text>`+"\n", html.EscapeString(where))
-	fmt.Fprintf(&svg, `<text x="16" y="60" fill="#52606d">%s.</text>`+"\n", html.EscapeString(what))
-	fmt.Fprintf(&svg, `<text x="16" y="77" fill="#52606d">TLS and HTTP/2. Longer is better; the line is the peer, and bars are cut at %.0f ×.</text>`+"\n", longest)
-	for i, c := range comparisons {
+	fmt.Fprintf(&svg, `<text x="16" y="24" font-size="15" font-weight="bold" fill="#1f2933">%s</text>`+"\n", html.EscapeString(d.headline))
+	for i, line := range d.below {
+		fmt.Fprintf(&svg, `<text x="16" y="%d" fill="#52606d">%s</text>`+"\n", 43+17*i, html.EscapeString(line))
+	}
+	for i, c := range d.comparisons {
 		ours, peer := c.worst()
 		times := ours.of(peer)
 		y := chartHead + lineHeight*i

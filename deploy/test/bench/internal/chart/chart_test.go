@@ -14,7 +14,50 @@ import (
 
 var update = flag.Bool("update", false, "draw the chart of the README again")
 
-const chartFile = "../../peers.svg"
+// The charts of the README, and the figures of the second one.
+const (
+	chartFile = "../../peers.svg"
+	logsChart = "../../logs.svg"
+	logsTable = "../../long/logs.md"
+)
+
+// TestLogsChart: the chart beside the log store is drawn of what the benchmark has written.
+func TestLogsChart(t *testing.T) {
+	t.Parallel()
+	measured, err := os.ReadFile(logsTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn, err := DrawLogs(string(measured))
+	if err == nil && *update {
+		err = os.WriteFile(logsChart, []byte(drawn), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if file, err := os.ReadFile(logsChart); err != nil || string(file) != drawn {
+		t.Errorf("%s is not drawn of %s: run go test ./internal/chart -update in deploy/test/bench: %v", logsChart, logsTable, err)
+	}
+}
+
+// TestDrawLogs: rows that were lost are shown as rows that were won are, and one that is missing is an error.
+func TestDrawLogs(t *testing.T) {
+	t.Parallel()
+	measured := "Measured on 26 November 2026, 11:00 UTC.\n\n- Machine: 2 cores. Shared.\n- Command: -events=5000 -peers.\n\n**2 of 3 rows are noisy.**\n\n| row | rate | p50 | RssAnon | disk |\n| --- | --- | --- | --- | --- |\n"
+	for _, r := range logRows {
+		measured += "| logs/" + r.row + "/peer (n) | 1000 events/s | 2 ms | 30.0 MiB | 10.0 MiB |\n"
+		measured += "| logs/" + r.row + " | 50000 events/s | 400 µs | 10.0 MiB | 20.0 MiB |\n"
+	}
+	drawn, err := DrawLogs(measured)
+	for _, want := range []string{"26 November 2026, 11:00 UTC, while other processes were busy.", "5000 events", "2 cores.", "50.0 ×", "50,000/s against 1000/s", "5.0 ×", "0.4 ms against 2 ms", "3.0 ×", "0.5 ×", "20 MiB against 10 MiB"} {
+		if err != nil || !strings.Contains(drawn, want) {
+			t.Errorf("no %q: %v\n%s", want, err, drawn)
+		}
+	}
+	if _, err := DrawLogs(strings.Replace(measured, "logs/object |", "logs/other |", 1)); err == nil || !strings.Contains(err.Error(), "logs/object") {
+		t.Errorf("without a row: %v", err)
+	}
+}
 
 // TestChart: the chart of the README is drawn of the figures, and says when and where they were measured.
 func TestChart(t *testing.T) {
