@@ -5,6 +5,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io/fs"
 	"os"
@@ -20,10 +21,15 @@ func main() {
 	}
 	root := filepath.Join("..", "..")
 	manual, err := site.Read(root)
+	var files map[string][]byte
 	if err == nil && len(os.Args) == 2 {
-		err = write(manual.Static, os.Args[1])
+		if files, err = manual.Static(); err == nil {
+			err = write(files, os.Args[1])
+		}
 	} else if err == nil {
-		err = writeHelp(manual, filepath.Join(root, site.Console))
+		if files, err = manual.Help(); err == nil {
+			err = writeHelp(files, filepath.Join(root, site.Console))
+		}
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "docs:", err)
@@ -31,28 +37,31 @@ func main() {
 	}
 }
 
-// writeHelp renders the pages of the console, and removes those of earlier runs.
-func writeHelp(manual *site.Manual, dir string) error {
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err == nil && filepath.Ext(path) == ".html" {
+// writeHelp renders the pages of the console, and removes those that are no more. It leaves alone what is as it should be,
+// because others may build the console meanwhile.
+func writeHelp(files map[string][]byte, dir string) error {
+	if err := write(files, dir); err != nil {
+		return err
+	}
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".html" {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err == nil && files[filepath.ToSlash(name)] == nil {
 			err = os.Remove(path)
 		}
 		return err
 	})
-	if err != nil {
-		return err
-	}
-	return write(manual.Help, dir)
 }
 
-// write renders the manual into a directory.
-func write(render func() (map[string][]byte, error), dir string) error {
-	files, err := render()
-	if err != nil {
-		return err
-	}
+// write writes the files that are not there yet, or are others.
+func write(files map[string][]byte, dir string) error {
 	for name, content := range files {
 		file := filepath.Join(dir, name)
+		if before, err := os.ReadFile(file); err == nil && bytes.Equal(before, content) {
+			continue
+		}
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
