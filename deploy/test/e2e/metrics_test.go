@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"tidings.example/deploy/test/internal/testenv"
 )
@@ -38,19 +40,26 @@ func testMetrics(t *testing.T, w *world) {
 	if out, err := recorded.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	told := ""
-	for _, base := range append([]string{startMirror(t, w)}, w.probes...) {
-		resp, err := http.Get(base + "/metrics")
-		if err != nil {
-			t.Fatal(err)
+	told, of := "", append([]string{startMirror(t, w)}, w.probes...)
+	testenv.Eventually(t, "the cursor of the mirror is known", 10*time.Second, func() error {
+		told = ""
+		for _, base := range of {
+			resp, err := http.Get(base + "/metrics")
+			if err != nil {
+				return err
+			}
+			text, err := io.ReadAll(resp.Body)
+			resp.Body.Close()
+			if err != nil {
+				return err
+			}
+			told += string(text)
 		}
-		text, err := io.ReadAll(resp.Body)
-		resp.Body.Close()
-		if err != nil {
-			t.Fatal(err)
+		if !strings.Contains(told, "eventsvc_cluster_complete_seconds{") {
+			return errors.New("no metric of the cluster")
 		}
-		told += string(text)
-	}
+		return nil
+	})
 	for _, file := range []string{"alerts.yaml", "dashboard.json"} {
 		asked, err := os.ReadFile(filepath.Join(root, "deploy/observability", file))
 		if err != nil {

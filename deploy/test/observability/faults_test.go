@@ -51,6 +51,13 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 			return now.sum("process_open_fds") > before.sum("process_open_fds")+40
 		})
 	},
+	"ClusterBehind": func(t *testing.T) (before, after scrape) {
+		_, events, token := startBoth(t)
+		events.mirroredUntil(t, token, "east", time.Now())
+		before = events.scraped(t)
+		events.mirroredUntil(t, token, "east", time.Now().Add(-time.Hour)) // as it is when nothing comes for an hour
+		return before, events.scrapedOnce(t, "the cluster is behind", func(now scrape) bool { return now.sum("eventsvc_cluster_complete_seconds") > 3000 })
+	},
 	"ClusterSilent": func(t *testing.T) (before, after scrape) {
 		_, events, token := startBoth(t)
 		events.createIn(t, token, "east")

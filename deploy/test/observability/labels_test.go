@@ -64,6 +64,7 @@ var metricLabels = map[string][]label{
 	"eventsvc_basic_trades_total":                   {{name: "outcome", values: []string{"ok", "refused", "not-accepted", "throttled", "unavailable"}}},
 	"eventsvc_build_info":                           buildLabels,
 	"eventsvc_bulk_events_total":                    {{name: "code", open: "status of the line"}},
+	"eventsvc_cluster_complete_seconds":             {{name: "cluster", open: "the label of the cursor"}},
 	"eventsvc_cluster_last_event_timestamp_seconds": {{name: "cluster", open: "the label of the event; `other` beyond the first 100 clusters"}},
 	"eventsvc_mirror_connected":                     {source},
 	"eventsvc_mirror_enriched_total":                {{name: "result", values: []string{"added", "late", "unknown", "off"}}},

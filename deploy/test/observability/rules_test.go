@@ -90,6 +90,10 @@ var cases = map[string]struct{ bad, good string }{
 		"eventsvc_mirror_lists_total{job=\"eventsvc-mirror\",reason=\"gone\"} 1x300\neventsvc_mirror_lists_total{job=\"eventsvc-mirror\",reason=\"first\"} 0x200 1x100\nprocess_start_time_seconds{job=\"eventsvc-mirror\"} 0x300",
 	},
 	"MirrorRefused": {`eventsvc_mirror_events_total{job="eventsvc-mirror",result="refused"} 0+1x300`, `eventsvc_mirror_events_total{job="eventsvc-mirror",result="kept"} 0+1x300`},
+	"ClusterBehind": { // a cluster that stays behind at one replica; then two that are near
+		"eventsvc_cluster_complete_seconds{job=\"eventsvc\",cluster=\"east\",instance=\"a\"} 0+15x300\neventsvc_cluster_complete_seconds{job=\"eventsvc\",cluster=\"west\",instance=\"a\"} 40x300",
+		"eventsvc_cluster_complete_seconds{job=\"eventsvc\",cluster=\"east\"} 90x300\neventsvc_cluster_complete_seconds{job=\"eventsvc\",cluster=\"west\"} 300x300",
+	},
 	"ClusterSilent": { // a silent cluster beside one that is not, and before a restart; then one cluster at two replicas
 		"eventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"east\"} -7200x20\neventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"west\"} 0+15x300",
 		"eventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"east\",instance=\"a\"} -7200x300\neventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"east\",instance=\"b\"} 0+15x300",
@@ -294,6 +298,7 @@ func TestMetricsExist(t *testing.T) {
 	events.watch(t, token)
 	events.send(t, "GET", eventsPath+"?watch=true", token, "", http.StatusTooManyRequests)
 	events.createIn(t, token, "east")
+	events.mirroredUntil(t, token, "east", time.Now())
 	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens), "RULES_FILE="+rules)
 	aggregate := startAggregate(t, startTarget(t, tokens, "GROUP_DOMAIN=tidings.example"), token)
 	onDatabase, _ := startOnDatabase(t, tokens)

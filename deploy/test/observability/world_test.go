@@ -248,6 +248,21 @@ func (s *svc) createIn(t *testing.T, token, cluster string) {
 	s.send(t, "POST", eventsPath, token, body, http.StatusCreated)
 }
 
+// mirroredUntil writes the cursor of a mirror, and waits until the service knows of it.
+func (s *svc) mirroredUntil(t *testing.T, token, cluster string, at time.Time) {
+	t.Helper()
+	body := fmt.Sprintf(`{"metadata":{"name":"eventsvc-mirror.%s","labels":{"tidings.example/cluster":%q},"annotations":{"mirror.tidings.example/cursor":"1",`+
+		`"mirror.tidings.example/cursor-time":%q}},"involvedObject":{"kind":"Cluster","namespace":"kube-system"},"reason":"Mirrored","type":"Normal",`+
+		`"reportingComponent":"tidings.example/mirror"}`, cluster, cluster, at.UTC().Format(time.RFC3339))
+	const events = "/api/v1/namespaces/kube-system/events"
+	s.send(t, "DELETE", events, token, "", http.StatusOK)
+	s.send(t, "POST", events, token, body, http.StatusCreated)
+	s.scrapedOnce(t, "the cursor is known", func(now scrape) bool {
+		_, known := now.samples[fmt.Sprintf(`eventsvc_cluster_complete_seconds{cluster=%q,instance="a",job=%q}`, cluster, s.name)]
+		return known
+	})
+}
+
 // createMany records large events, many at a time.
 func (s *svc) createMany(t *testing.T, token string, n int) {
 	t.Helper()

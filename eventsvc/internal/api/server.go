@@ -35,6 +35,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -133,6 +134,7 @@ type Server struct {
 	basic    func(ctx context.Context, user, password, source string) (*bearer.Caller, error)
 	source   func(*http.Request) string
 	maxQuery int
+	mirrored *queries.Mirrored
 	resource *resource.Server // of the paths below [resource.WellKnown]
 	echo     *echo.Echo       // of all paths but those of the next three
 	loki     *echo.Echo       // of those below [loki.Folder]
@@ -168,8 +170,9 @@ func New(c Config) (*Server, error) {
 		Bookmarks: c.Bookmarks, AfterExpiry: c.WatchAfterExpiry, Withdrawn: c.Withdrawn,
 	})
 	arrivals, bulk := events.NewArrivals(c.Now), events.NewBulkCounter()
+	s.mirrored = queries.NewMirrored(c.Store, c.Codec, c.Log, c.Now)
 	if c.Registry != nil {
-		for _, metric := range slices.Concat(s.guard.Collectors(), s.streams.Collectors(), s.io.Collectors(), []prometheus.Collector{arrivals.Collector(), bulk}) {
+		for _, metric := range slices.Concat(s.guard.Collectors(), s.streams.Collectors(), s.io.Collectors(), []prometheus.Collector{arrivals.Collector(), bulk, s.mirrored}) {
 			if err := c.Registry.Register(metric); err != nil {
 				return nil, err
 			}
@@ -214,7 +217,7 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 		e.GET(path+"/*", h)
 	}
 	answers := queries.New(queries.Config{
-		Timeline: c.Timeline, Revision: c.Store.Revision, Codec: c.Codec, IO: s.io, Guard: s.guard, MaxTerms: c.MaxSelectorTerms, Now: c.Now,
+		Timeline: c.Timeline, Revision: c.Store.Revision, Codec: c.Codec, IO: s.io, Guard: s.guard, Mirrored: s.mirrored, MaxTerms: c.MaxSelectorTerms, Now: c.Now,
 	})
 	answers.Route(e)
 	if c.MCP {
@@ -300,8 +303,14 @@ func (s *Server) Refused(limit string) { s.io.Refused(limit) }
 // PolicyChanged ends the watches that are no longer allowed.
 func (s *Server) PolicyChanged() { s.streams.PolicyChanged() }
 
-// Run ends watches whose keys are withdrawn, until ctx ends, see [stream.Streams.Run].
-func (s *Server) Run(ctx context.Context) error { return s.streams.Run(ctx) }
+// Run ends watches whose keys are withdrawn, and follows the cursors of mirrors, until ctx ends: see [stream.Streams.Run] and
+// [queries.Mirrored.Run].
+func (s *Server) Run(ctx context.Context) error {
+	var following sync.WaitGroup
+	defer following.Wait()
+	following.Go(func() { _ = s.mirrored.Run(ctx) }) // it returns nil
+	return s.streams.Run(ctx)
+}
 
 // newRouter returns a router that passes every request to serve, also if it has found no route.
 func newRouter(serve echo.HandlerFunc, fail echo.HTTPErrorHandler) *echo.Echo {

@@ -167,7 +167,7 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 	}
 	copying := mirror.New(mirror.Config{
 		Source: source, Target: target, Cluster: m.Cluster, Label: m.ClusterLabel, Namespaces: m.Namespace,
-		CursorNamespace: m.CursorNamespace, Parallel: m.Parallel, Enrich: enrich,
+		CursorNamespace: m.CursorNamespace, Version: service.Version(), Parallel: m.Parallel, Enrich: enrich,
 		Rules: live.Current, RulesChanged: changed, Log: log, Registry: registry,
 	})
 	health := &service.Health{}

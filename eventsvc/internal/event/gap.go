@@ -18,6 +18,17 @@ const (
 	GapTo       = "mirror.tidings.example/gap-to"
 )
 
+// Its cursor, which says how far a cluster is copied, is an event with this reason and the same reporter. Its annotations have the
+// cluster's version, the time up to which everything is here, when the newest event that is here was last written, in RFC 3339,
+// and the version of the mirror.
+const (
+	CursorReason   = "Mirrored"
+	CursorVersion  = "mirror.tidings.example/cursor"
+	CursorComplete = "mirror.tidings.example/cursor-time"
+	CursorLast     = "mirror.tidings.example/last-event"
+	CursorMirror   = "mirror.tidings.example/mirror-version"
+)
+
 // It reports what a rule dropped in an hour as an event with this reason, and the annotations of a gap besides those that name
 // the rule and count the changes.
 const (

@@ -11,6 +11,7 @@ import (
 type cursor struct {
 	version  string
 	complete time.Time // the source had nothing later than version at this time; zero: unknown
+	last     time.Time // when the newest of the events that are written was last written at the source; zero: unknown
 }
 
 // check asks the source from time to time for its version, and sends what it learns to marks. Once the cursor has reached

@@ -26,6 +26,7 @@ type Config struct {
 	Label           string   // key of the label of copies that holds Cluster; "": no label
 	Namespaces      []string // of the source; none: all
 	CursorNamespace string   // of the target
+	Version         string   // of the mirror, which the cursor tells
 	Parallel        int      // writes at the same time
 	Enrich          Enrichment
 	Rules           func() *rules.Set // what is not copied, as it is now; nil: everything is
@@ -86,7 +87,7 @@ func (m *Mirror) Ready(context.Context) error {
 const (
 	batchSize  = 256              // changes that may wait, and that are written before the cursor is saved
 	saveEvery  = time.Second      // between saves of a cursor that moves
-	saveAnyway = 10 * time.Minute // between saves of one that does not: retention must not delete it
+	saveAnyway = time.Minute      // between saves of one that does not: readers learn that the mirror is there
 	lastSave   = 5 * time.Second  // limit of the save when the mirror stops
 	checkEvery = 30 * time.Second // between comparisons of the cursor with the source
 	sourceSide = "source"
@@ -207,7 +208,11 @@ func (c *copier) list(ctx context.Context, reason string) error {
 		}
 		n += len(items)
 		lost.list(items)
-		return c.write(ctx, items)
+		err := c.write(ctx, items)
+		if err == nil {
+			c.wrote(items)
+		}
+		return err
 	}
 	version, err := c.Source.Pages(ctx, c.path, nil, page, func(err error) error {
 		if client.Gone(err) { // the version of the first pages is no longer kept: list from the beginning
@@ -278,7 +283,7 @@ func (c *copier) follow(ctx context.Context) error {
 
 // next waits for changes, or until the cursor has to be saved, and takes all changes that are waiting.
 func (c *copier) next(changes <-chan client.Change, marks <-chan cursor) (batch []client.Change, open bool) {
-	limit := saveAnyway
+	limit := saveAnyway - time.Since(c.savedAt)
 	if c.cursor.version != c.saved.version {
 		limit = saveEvery
 	}
@@ -323,6 +328,7 @@ func (c *copier) apply(ctx context.Context, batch []client.Change) error {
 		return err
 	}
 	c.dropped()
+	c.wrote(items)
 	c.moved(batch[len(batch)-1].Version)
 	return nil
 }
@@ -340,6 +346,20 @@ func (c *copier) appendItem(items []item, raw json.RawMessage, modified bool) []
 		return items
 	}
 	return append(items, it)
+}
+
+// wrote notes the newest of the items that were written.
+func (c *copier) wrote(items []item) {
+	for i := range items {
+		c.cursor.last = later(c.cursor.last, items[i].written)
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // moved sets the version up to which everything is written.

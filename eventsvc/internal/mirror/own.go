@@ -12,14 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 )
 
-// The annotations of the event that holds the cursor.
-const (
-	annotationCursor   = "mirror.tidings.example/cursor"
-	annotationComplete = "mirror.tidings.example/cursor-time"
-	annotationDropped  = "mirror.tidings.example/dropped" // counts of hours that are not over, in JSON
-)
+// annotationDropped is the annotation of the cursor's event that has the counts of hours that are not over, in JSON.
+const annotationDropped = "mirror.tidings.example/dropped"
 
 // reasonGap is the reason of an event that reports a gap.
 const reasonGap = "MirrorGap"
@@ -79,26 +76,30 @@ func (o ownEvents) loadCursor(ctx context.Context) (at cursor, dropped map[drop]
 	if missing(err, "events") {
 		return cursor{}, nil, nil
 	}
-	complete, malformed := time.Parse(time.RFC3339, ev.Annotations[annotationComplete])
+	complete, malformed := time.Parse(time.RFC3339, ev.Annotations[event.CursorComplete])
 	if malformed != nil {
 		complete = ev.LastTimestamp.Time // of the write: it was not known when the cursor was complete
 	}
 	_ = json.Unmarshal([]byte(ev.Annotations[annotationDropped]), &dropped) // what somebody has changed is counted anew
-	return cursor{version: ev.Annotations[annotationCursor], complete: complete}, dropped, err
+	last, _ := time.Parse(time.RFC3339, ev.Annotations[event.CursorLast])
+	return cursor{version: ev.Annotations[event.CursorVersion], complete: complete, last: last}, dropped, err
 }
 
 // saveCursor writes the cursor with its counts and overwrites any other, because every value that it ever had stays true.
 func (o ownEvents) saveCursor(ctx context.Context, at cursor, dropped map[drop]int64) error {
 	now := metav1.Now()
-	ev := o.event(o.cursorName(), corev1.EventTypeNormal, "Mirrored")
+	ev := o.event(o.cursorName(), corev1.EventTypeNormal, event.CursorReason)
 	ev.Message = fmt.Sprintf("%s of cluster %s up to resourceVersion %s are here", o.scope(), o.Cluster, at.version)
 	ev.FirstTimestamp, ev.LastTimestamp = now, now
-	ev.Annotations = map[string]string{annotationCursor: at.version}
+	ev.Annotations = map[string]string{event.CursorVersion: at.version, event.CursorMirror: o.Version}
 	if len(dropped) > 0 {
 		ev.Annotations[annotationDropped] = encodeDrops(dropped)
 	}
 	if !at.complete.IsZero() {
-		ev.Annotations[annotationComplete] = at.complete.UTC().Format(time.RFC3339)
+		ev.Annotations[event.CursorComplete] = stamp(at.complete)
+	}
+	if !at.last.IsZero() {
+		ev.Annotations[event.CursorLast] = stamp(at.last)
 	}
 	return o.put(ctx, ev)
 }

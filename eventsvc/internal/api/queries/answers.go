@@ -114,7 +114,9 @@ func (r *request) link(name string, parameters url.Values, terms []fields.Select
 	out.Del("continue")
 	out.Set("from", stamp(r.shot.From))
 	out.Set("to", stamp(r.shot.To))
-	out.Set("revision", strconv.FormatUint(r.shot.Revision, 10))
+	if !r.endpoint.ofNow {
+		out.Set("revision", strconv.FormatUint(r.shot.Revision, 10))
+	}
 	if len(terms) > 0 {
 		selector := fields.AndSelectors(terms...).String()
 		if before := out.Get("fieldSelector"); before != "" {

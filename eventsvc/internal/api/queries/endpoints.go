@@ -36,6 +36,10 @@ var endpoints = []*endpoint{
 		limit:      100, maxLimit: 1000, allHistory: true, orders: []query.Order{query.Oldest, query.Newest}, answer: answerObject,
 	},
 	{
+		name: "clusters", summary: "Which clusters are mirrored to here, until when each is complete, and its gaps in the range.",
+		parameters: []string{"namespace", "from", "to", "formulas"}, allHistory: true, ofNow: true, answer: answerClusters,
+	},
+	{
 		name: "changes", summary: "What changed before an instant, most unexpected first.",
 		parameters: []string{"at", "window", "namespace", "search", "cluster", "uid", "kind", "name", "limit", "revision", "formulas"},
 		limit:      changes.DefaultRows, maxLimit: changes.MaxRows, instant: true, answer: answerChanges,

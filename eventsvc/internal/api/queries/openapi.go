@@ -124,6 +124,10 @@ func schemas() schema {
 		"histogram": head(schema{
 			"counted": counted, "step": text, "by": list(text), "buckets": list(ref("bucket")), "total": number,
 		}, "by"),
+		"cluster": members(schema{
+			"name": text, "completeUntil": at, "lag": number, "lastEvent": at, "gaps": number, "mirror": text,
+		}, "lastEvent", "mirror"),
+		"clusters": head(schema{"items": list(ref("cluster"))}),
 		"facets": head(schema{
 			"counted": counted, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "distinct": dictionary(number), "total": number,
 		}),

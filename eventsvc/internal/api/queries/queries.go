@@ -52,6 +52,7 @@ type Config struct {
 	Codec    *codec.Codec
 	IO       *httpio.IO
 	Guard    *access.Guard
+	Mirrored *Mirrored
 	MaxTerms int // of both selectors
 	Now      func() time.Time
 }
@@ -88,6 +89,7 @@ type endpoint struct {
 	limit      int               // if none is given
 	maxLimit   int
 	allHistory bool // is the range if no beginning is given; else the last hour
+	ofNow      bool // is what the rows say, whatever the range and the revision are
 	instant    bool // is what the question is about, with a window, instead of a range
 	answer     func(context.Context, *request) (*answer, error)
 }
