@@ -58,6 +58,14 @@ func rateOf(share float64, name string) goal {
 	}}
 }
 
+// cpuOf allows a share of the processor time of another row.
+func cpuOf(share float64, name string) goal {
+	return goal{text: fmt.Sprintf("CPU ≤ %.0f %% of %s", 100*share, name), met: func(b *bench, r *result) bool {
+		f := b.past(name)
+		return f != nil && r.serverCPU > 0 && float64(r.serverCPU) <= share*float64(f.serverCPU)
+	}}
+}
+
 // p99Of allows a multiple of another row's p99.
 func p99Of(factor float64, name string) goal {
 	return goal{text: fmt.Sprintf("p99 ≤ %.1f × %s", factor, name), met: func(b *bench, r *result) bool {

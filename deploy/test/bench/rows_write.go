@@ -23,6 +23,7 @@ func emptyStage() stage {
 			{name: "floor/create/64", run: requestFloor(floor.Store, "puts/s", func(up *target.Services, e *target.Events) load.Spec { return up.CreateSpec(e, 64) })},
 			{name: "create/64", grows: true, goal: both(atLeast(12_000), cpuWithin(100*time.Microsecond)), run: creates(64), beside: share("floor/create/64")},
 			{name: "create/256", run: creates(256)},
+			{name: "bulk/500", grows: true, goal: cpuOf(1./3, "create/64"), run: bulkCreates(8, 500), beside: share("create/64")},
 		},
 	}
 }
@@ -35,6 +36,27 @@ func creates(conns int) func(*bench) (*result, error) {
 			return nil, err
 		}
 		return b.load(b.eventsvc(), "creates/s", b.up.CreateSpec(e, conns))
+	}
+}
+
+// bulkCreates is a row of bulk requests of n events from a number of connections. Its figures are of single events, but for
+// the latencies.
+func bulkCreates(conns, n int) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		e, err := b.up.EventsOf(b.ctx, 0, b.fresh(fmt.Sprintf("bulk-%d", n)))
+		if err != nil {
+			return nil, err
+		}
+		r, err := b.load(b.eventsvc(), "creates/s", load.Spec{
+			Addr: b.up.API(), Secure: b.up.TLS, Conns: conns, Check: target.CheckBulk(n),
+			Next: func(dst []byte, i int) []byte { return e.Bulk(dst, i, n) },
+		})
+		if err == nil {
+			r.rate *= float64(n)
+			r.serverCPU /= time.Duration(n)
+			r.clientCPU /= time.Duration(n)
+		}
+		return r, err
 	}
 }
 

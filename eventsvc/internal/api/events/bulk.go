@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -325,10 +326,10 @@ func (b *bulk) answer() error {
 	var out bytes.Buffer
 	results := json.NewEncoder(&out)
 	results.SetEscapeHTML(false) // nothing here is a page
-	refused, wrote := 0, audit.Wrote{}
+	counts, refused, wrote := map[int]int{}, 0, audit.Wrote{}
 	for i := range b.lines {
 		l := &b.lines[i]
-		b.Bulk.WithLabelValues(fmt.Sprint(l.Code)).Inc()
+		counts[l.Code]++
 		wrote.Add(l.key.Namespace, l.Code)
 		if l.Code >= http.StatusBadRequest {
 			refused++
@@ -339,6 +340,9 @@ func (b *bulk) answer() error {
 		if err := results.Encode(l); err != nil {
 			return err
 		}
+	}
+	for code, n := range counts {
+		b.Bulk.WithLabelValues(strconv.Itoa(code)).Add(float64(n))
 	}
 	ctx := b.c.Request().Context()
 	httpserver.Annotate(ctx, slog.Int("events", len(b.lines)), slog.Int("refused_events", refused))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type Events struct {
 	host      string // the Host and Authorization header fields
 	Create    Form
 	Get       Form
+	line      Form // of a bulk request
 }
 
 // Form is a request whose only difference from the next is an event's number.
@@ -55,6 +57,7 @@ const (
 func NewEvents(host, token, namespace string) *Events {
 	e := &Events{namespace: namespace, host: "Host: " + host + "\r\nAuthorization: Bearer " + token + "\r\n"}
 	e.Create = NewForm(e.Request("POST", e.Path(), "Content-Type: "+JSONType+"\r\n", eventBody(namespace, "Scheduled", "Normal", time.Now())))
+	e.line = NewForm([]byte(coreBody(namespace, "Scheduled", "Normal", time.Now()) + "\n"))
 	e.Get = NewForm(e.Request("GET", e.Path()+"/"+load.NamePrefix+NumberHole, "", ""))
 	return e
 }
@@ -68,6 +71,12 @@ func eventBody(namespace, reason, kind string, at time.Time) string {
 		`"action":"Scheduling","reason":"` + reason + `","type":"` + kind + `",` +
 		`"regarding":{"apiVersion":"v1","kind":"Pod","namespace":"` + namespace + `","name":"checkout-` + NumberHole +
 		`","uid":"6f1c2a34-9d0b-4c55-8a77-` + NumberHole + `00"},"note":"` + note + `"}`
+}
+
+// coreBody is the same Event of core/v1.
+func coreBody(namespace, reason, kind string, at time.Time) string {
+	return strings.NewReplacer(`"apiVersion":"events.k8s.io/v1"`, `"apiVersion":"v1"`, `"regarding":`, `"involvedObject":`, `"note":`, `"message":`,
+		`"reportingController":`, `"reportingComponent":`).Replace(eventBody(namespace, reason, kind, at))
 }
 
 // Path is the path of the collection.
@@ -122,6 +131,29 @@ func (f *Form) Fill(dst []byte, i int) []byte {
 		digits(dst[at+hole:][:len(shardHole)], i)
 	}
 	return dst
+}
+
+// Bulk appends a request that creates the events from i*n to i*n+n-1.
+func (e *Events) Bulk(dst []byte, i, n int) []byte {
+	head := "POST /bulk/v1/events HTTP/1.1\r\n" + e.host + "Content-Type: application/x-ndjson\r\nContent-Length: " + strconv.Itoa(n*len(e.line.text)) + "\r\n\r\n"
+	dst = append(dst, head...)
+	for event := range n {
+		dst = e.line.Fill(dst, i*n+event)
+	}
+	return dst
+}
+
+// CheckBulk checks that all n events of a request were created.
+func CheckBulk(n int) func(int, *load.Answer) error {
+	return func(i int, a *load.Answer) error {
+		if err := load.Status(http.StatusOK)(i, a); err != nil {
+			return err
+		}
+		if created := bytes.Count(a.Body, []byte(`"code":201,`)); created != n {
+			return fmt.Errorf("%d of %d events are created: %.300s", created, n, a.Body)
+		}
+		return nil
+	}
 }
 
 // Patch appends a patch of event i.
