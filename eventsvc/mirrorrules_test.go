@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -155,6 +156,64 @@ func TestMirrorDrops(t *testing.T) {
 	}
 	if len(copies) == 0 || len(wantCounts) != 3 {
 		t.Errorf("%d copies, %v dropped", len(copies), wantCounts)
+	}
+}
+
+// TestDropCounts: what is dropped is counted once for each namespace that is copied apart, also if a source is listed again
+// because it no longer keeps the changes, or because its versions have started over.
+func TestDropCounts(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	target := start(t, t.TempDir(), i, "--log-level=warn")
+	cluster := &simulated{name: "one"}
+	for _, reason := range []string{"Noise", "Real", "Noise"} {
+		cluster.record("a", reason)
+	}
+	cluster.record("b", "Noise")
+	source := httptest.NewServer(cluster)
+	t.Cleanup(func() { source.CloseClientConnections(); source.Close() })
+	rules := writeFile(t, "rules.yaml", "[{name: noise, where: reason=Noise, drop: true}]")
+	args := []string{"--kubeconfig=" + kubeconfigFor(t, source.URL, "t"), "--cluster=a", "--namespace=a,b", "--server=" + target.url("--listen-http"),
+		"--token-file=" + file(t, target.token), "--rules-file=" + rules, "--enrich="}
+	admin, stop := runMirror(t, args...)
+	dropped := func(step, want string) {
+		t.Helper()
+		waittest.Until(t, step, func() bool { return metric(t, admin, `eventsvc_mirror_dropped_total{rule="noise"}`) == want })
+	}
+	lists := func(reason string) (n int) {
+		for _, namespace := range []string{"a", "b"} {
+			of, _ := strconv.Atoi(metric(t, admin, fmt.Sprintf(`eventsvc_mirror_lists_total{namespace=%q,reason=%q}`, namespace, reason)))
+			n += of
+		}
+		return n
+	}
+	dropped("the first lists", "3")
+	cluster.record("a", "Noise")
+	dropped("a change", "4")
+	stop() // it saves the cursor
+
+	cluster.record("a", "Noise")
+	cluster.record("b", "Real")
+	cluster.record("a", "Noise")
+	cluster.gone.Store(2) // of both namespaces
+	admin, stop = runMirror(t, args...)
+	waittest.Until(t, "both are listed after 410", func() bool { return lists("gone") == 2 })
+	dropped("lists after 410 count what came since", "2")
+
+	cluster.startOver("two", "b", "Noise", "Real")
+	source.CloseClientConnections()
+	waittest.Until(t, "both are listed after the versions started over", func() bool { return lists("rewound") == 2 })
+	dropped("these lists count everything", "3")
+	cluster.record("a", "Noise")
+	dropped("a change behind that", "4")
+	stop()
+	counts := map[string]int{}
+	for _, ev := range coreEvents(t, target.url("--listen-http"), target.token, "fieldSelector=reason=EventsDropped") {
+		n, _ := strconv.Atoi(ev.Annotations["mirror.tidings.example/dropped-count"])
+		counts[ev.Annotations["mirror.tidings.example/gap-namespace"]] += n
+	}
+	if diff := cmp.Diff(map[string]int{"a": 6, "b": 2}, counts); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
