@@ -344,7 +344,7 @@ func TestDimensions(t *testing.T) {
 		t.Errorf("(-server +console)\n%s", diff)
 	}
 	for _, d := range dimensions {
-		if !strings.Contains(grammar, "  "+d+`: { api: "`+d+`", `) {
+		if !strings.Contains(grammar, "\n  "+d+": {") {
 			t.Errorf("%s is no field of the search box", d)
 		}
 	}
