@@ -43,13 +43,13 @@ func TestLogsChart(t *testing.T) {
 // TestDrawLogs: rows that were lost are shown as rows that were won are, and one that is missing is an error.
 func TestDrawLogs(t *testing.T) {
 	t.Parallel()
-	measured := "Measured on 26 November 2026, 11:00 UTC.\n\n- Machine: 2 cores. Shared.\n- Command: -events=5000 -peers.\n\n**2 of 3 rows are noisy.**\n\n| row | rate | p50 | RssAnon | disk |\n| --- | --- | --- | --- | --- |\n"
+	measured := "Measured on 26 November 2026, 11:00 UTC.\n\n- Machine: 2 cores, Linux 6.18.44. Server and load share them.\n- Command: -events=5000 -peers.\n\n**2 of 3 rows are noisy.**\n\n| row | rate | p50 | RssAnon | disk |\n| --- | --- | --- | --- | --- |\n"
 	for _, r := range logRows {
 		measured += "| logs/" + r.row + "/peer (n) | 1000 events/s | 2 ms | 30.0 MiB | 10.0 MiB |\n"
 		measured += "| logs/" + r.row + " | 50000 events/s | 400 µs | 10.0 MiB | 20.0 MiB |\n"
 	}
 	drawn, err := DrawLogs(measured)
-	for _, want := range []string{"26 November 2026, 11:00 UTC, while other processes were busy.", "5000 events", "2 cores.", "50.0 ×", "50,000/s against 1000/s", "5.0 ×", "0.4 ms against 2 ms", "3.0 ×", "0.5 ×", "20 MiB against 10 MiB"} {
+	for _, want := range []string{"26 November 2026, 11:00 UTC, while other processes were busy.", "5000 events", "2 cores, Linux 6.18.44.", "50.0 ×", "50,000/s against 1000/s", "5.0 ×", "0.4 ms against 2 ms", "3.0 ×", "0.5 ×", "20 MiB against 10 MiB"} {
 		if err != nil || !strings.Contains(drawn, want) {
 			t.Errorf("no %q: %v\n%s", want, err, drawn)
 		}

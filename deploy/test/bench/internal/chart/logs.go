@@ -35,7 +35,7 @@ func DrawLogs(measured string) (string, error) {
 	events := cmp.Or(between(measured, "-events=", " "), "1000000")
 	d := drawing{
 		title: "eventsvc beside VictoriaLogs", headline: "eventsvc beside VictoriaLogs " + logstore.Version + ", which has no watches and no versions, and syncs later",
-		below: []string{strings.TrimSuffix(between(measured, "Measured on ", "\n"), ".") + busy + ".", between(measured, "Machine: ", ".") + ".", "The same " + events + " events in both, one client. " + legend},
+		below: []string{strings.TrimSuffix(between(measured, "Measured on ", "\n"), ".") + busy + ".", between(measured, "Machine: ", ". Server") + ".", "The same " + events + " events in both, one client. " + legend},
 	}
 	header, rows := table(measured)
 	for _, want := range logRows {
