@@ -143,6 +143,7 @@ func TestForbidden(t *testing.T) {
 	}
 	show(b, "events?q=namespace%3Apayments")
 	b.waitText(`main .message[data-kind=forbidden]`, "may not see that")
+	b.waitText(`main .message[data-kind=forbidden]`, "You may see shop.")
 	b.shot("state-forbidden")
 	b.clickText("nav.views a", "Live")
 	b.click(".chip-remove")

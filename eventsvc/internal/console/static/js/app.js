@@ -45,6 +45,11 @@ export class App {
    * @type {Map<string, {answer: any, at: number}>}
    */
   #recent = new Map();
+  /**
+   * The namespaces that may be seen, once somebody was refused one; null if none are.
+   * @type {string[]|null|undefined}
+   */
+  #seen;
   #open = false;
   #scheduled = false;
   /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -66,7 +71,10 @@ export class App {
 
   #signed() {
     const { open } = this.session;
-    if (open && !this.#open) this.turn++; // what was refused is asked again
+    if (open && !this.#open) { // what was refused is asked again
+      this.turn++;
+      this.#seen = undefined;
+    }
     this.#open = open; // a token that is renewed changes nothing
     this.redraw();
   }
@@ -189,6 +197,21 @@ export class App {
     }
     if (answer.revision) this.head = answer;
     return answer;
+  }
+
+  /**
+   * The namespaces that may be seen. They are asked for when this is first called, and drawn when they are there.
+   * @returns {string[]}
+   */
+  seen() {
+    if (this.#seen === undefined && this.session.open) {
+      this.#seen = null;
+      this.api.query("facets", { by: "type", limit: "1" }).then((answer) => {
+        this.#seen = answer.namespaces ?? null;
+        this.redraw();
+      }, () => {}); // who may see nothing was told so
+    }
+    return this.#seen ?? [];
   }
 
   /** The link that shows the same later: absolute times, and the revision. */

@@ -31,6 +31,8 @@ export function failed(app, failure) {
   const again = () => (failure.kind === "gone" ? app.go({ revision: "" }) : app.refresh());
   return h("div", { class: "message", role: failure.kind === "expired" ? "note" : "alert", "data-kind": failure.kind },
     h("h2", null, icon("alert"), titles[failure.kind]), h("p", { class: "why" }, failure.message), h("p", null, advice[failure.kind]),
+    failure.kind === "forbidden" && app.seen().length > 0 && h("p", null, "You may see ", app.seen().map((name, i) => [i > 0 && ", ",
+      name.includes("*") ? name : h("a", { href: app.href({ view: "events", q: `namespace:${name}`, ns: "", event: "" }) }, name)]), "."),
     failure.kind !== "expired" && failure.kind !== "invalid" && h("button", { type: "button", onclick: again }, failure.kind === "gone" ? "Show the newest state" : "Ask again"));
 }
 
