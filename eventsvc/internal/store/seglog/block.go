@@ -395,7 +395,14 @@ type cellWalk struct {
 	uuids   uint32             // number of them
 	behind  int
 	running runningCells
+	made    int // about how many bytes the records have that take no room in the block
 	bad     bool
+}
+
+// make counts bytes of records that take no room in the block. They are bounded, as its content is.
+func (w *cellWalk) make(n int) {
+	w.made += n
+	w.bad = w.bad || w.made > maxBlockBytes
 }
 
 // row goes over the cells of the next record. It reports false if they make no sense.
@@ -408,6 +415,7 @@ func (w *cellWalk) row() bool {
 	case row.form-formTemplate >= uint64(len(b.templates)):
 		return false
 	default:
+		w.make(b.templates[row.form-formTemplate].size)
 		for _, c := range b.templates[row.form-formTemplate].cells {
 			if w.cell(c); w.bad {
 				return false
@@ -518,6 +526,9 @@ func (w *cellWalk) word(c column, v uint64) {
 		w.bad = true
 	}
 	b.cells[len(b.cells)-1] = w.before[c]
+	if v != 0 && !w.bad {
+		w.make(len(textOf(b.content[w.before[c]:])))
+	}
 }
 
 // object has the last cell, of the name of an object, be where its text is.
@@ -529,6 +540,7 @@ func (w *cellWalk) object(c column, v uint64) {
 		w.text(c, w.number(c))
 	case 1:
 		*last = cellIsObject
+		w.make(len(w.block.notes.note(len(w.block.rows))))
 	default:
 		w.bad = true
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math"
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
@@ -181,6 +182,7 @@ type template struct {
 	kind   Kind
 	steps  []templateStep
 	cells  []column // that the steps are for
+	size   int      // of the literals
 	object int      // number of the cell with the name of the object, -1: there is none
 }
 
@@ -197,7 +199,7 @@ const maxNested = 8
 
 // parseTemplate parses a template into t, whose memory it reuses.
 func parseTemplate(t *template, b []byte) bool {
-	t.steps, t.cells, t.object = t.steps[:0], append(t.cells[:0], fixedColumns[:]...), -1
+	t.steps, t.cells, t.object, t.size = t.steps[:0], append(t.cells[:0], fixedColumns[:]...), -1, 0
 	if len(b) == 0 {
 		return false
 	}
@@ -209,17 +211,13 @@ func parseTemplate(t *template, b []byte) bool {
 		switch {
 		case s.step >= stepLiteral:
 			s.literal = c.take(s.step - stepLiteral)
+			t.size += len(s.literal)
 		case s.step == stepOpen:
 			nested++
 		case s.step == stepClose:
 			nested--
 		default:
-			of := column(s.step - stepColumn)
-			c.bad = c.bad || of < columnName
-			if of == columnObject && t.object < 0 {
-				t.object = len(t.cells)
-			}
-			t.cells = append(t.cells, of)
+			c.bad = c.bad || !t.addCell(column(s.step-stepColumn))
 		}
 		if c.bad || nested < 0 || nested > maxNested {
 			return false
@@ -227,6 +225,19 @@ func parseTemplate(t *template, b []byte) bool {
 		t.steps = append(t.steps, s)
 	}
 	return nested == 0
+}
+
+// addCell adds a cell of a value. It reports false if there may be none.
+func (t *template) addCell(of column) bool {
+	once := of == columnName || of == columnNote // what they have takes no room in the block
+	if of < columnName || once && slices.Contains(t.cells, of) {
+		return false
+	}
+	if of == columnObject && t.object < 0 {
+		t.object = len(t.cells)
+	}
+	t.cells = append(t.cells, of)
+	return true
 }
 
 // runningCells is what the next cells of some columns are the difference to.

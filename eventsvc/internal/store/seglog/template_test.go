@@ -1,11 +1,15 @@
 package seglog
 
 import (
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/zstd"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
@@ -130,6 +134,52 @@ func TestRandomBlocks(t *testing.T) {
 		wantRecords(t, b, records)
 		if n := templated(b); n < len(records)*3/4 {
 			t.Errorf("%d of %d records have a template", n, len(records))
+		}
+	}
+}
+
+// TestTemplateBombs: a small block of large records is refused before they are made.
+func TestTemplateBombs(t *testing.T) {
+	t.Parallel()
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(true))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rows = 50
+	long := bytes.Repeat([]byte("x"), 1<<20)
+	steps := func(c column, n int) []byte {
+		return append([]byte{byte(Created)}, bytes.Repeat(binary.AppendUvarint(nil, uint64(stepColumn+int(c))), n)...)
+	}
+	notes := binary.AppendUvarint(nil, rows)
+	for range rows {
+		notes = binary.AppendUvarint(append(notes, 1), uint64(len(long)/rows)+noteLength)
+	}
+	notes = append(notes, long[:len(long)/rows*rows]...)
+	for name, c := range map[string]struct {
+		template []byte
+		columns  map[column][]byte
+	}{
+		"literals": {append(binary.AppendUvarint([]byte{byte(Created)}, uint64(stepLiteral+len(long))), long...), nil},
+		"words":    {steps(columnHost, 1), map[column][]byte{columnHost: append(appendText([]byte{0}, long), bytes.Repeat([]byte{1}, rows-1)...)}},
+		"objects":  {steps(columnObject, 1000), map[column][]byte{columnObject: bytes.Repeat([]byte{1}, 1000*rows)}},
+		"notes":    {steps(columnNote, 2), nil},
+		"names":    {steps(columnName, 2), map[column][]byte{columnName: make([]byte, 4*rows)}},
+	} {
+		content := append([]byte{0, 1}, appendText(nil, c.template)...) // no UUID, one template
+		for of := range numColumns {
+			cells := c.columns[of]
+			switch of {
+			case columnForm:
+				cells = bytes.Repeat([]byte{formTemplate}, rows)
+			case columnTime, columnPrevious, columnSeen, columnCounts:
+				cells = make([]byte, rows)
+			case columnLabels:
+				cells = append([]byte{0, 0}, bytes.Repeat([]byte{1}, rows-1)...)
+			}
+			content = appendText(content, cells)
+		}
+		if b, err := parseBlock(sealBlock(encoder.EncodeAll(notes, nil), encoder.EncodeAll(content, nil), nil)); !errors.Is(err, errBlockContent) {
+			t.Errorf("%s: it is taken for a block of %d records, %v", name, b.Len(), err)
 		}
 	}
 }
