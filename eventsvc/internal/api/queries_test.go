@@ -458,7 +458,7 @@ func TestQueryOpenAPI(t *testing.T) {
 	path := index.at("paths").(map[string]any)["query/v1"].(map[string]any)["serverRelativeURL"].(string)
 	doc := w.do("GET", path, "").must(200).object()
 	schemas := field(doc, "components.schemas").(map[string]any)
-	equal(t, len(doc["paths"].(map[string]any)), 6)
+	equal(t, len(doc["paths"].(map[string]any)), 7)
 	everyReference(t, doc, "#/components/schemas/", schemas)
 	w.do("GET", path, "", "Accept", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf").must(200) // which is parsed for it
 	all := []string{}
