@@ -27,8 +27,8 @@ import (
 //	and then CRC32C of key and value 4
 const bucketSorted = "sorted"
 
-// A group is full when it has so many bytes: with its key, a page has four of them.
-const keyGroupBytes = 900
+// A group is full when it has so many bytes: with its key, a page has four of them. With 900, many pages had room for three.
+const keyGroupBytes = 820
 
 // A keyGroup is an entry of bucketSorted.
 type keyGroup struct {
