@@ -52,6 +52,7 @@ type timePager struct {
 	ready   []copied       // versions that visit is to be called with
 	memory  []byte         // of the copies
 	batch   int            // how many bytes of copies a round makes
+	enough  int            // how many bytes of values are found before they are shown: little at first, too
 
 	looked  int // at records
 	entries int // of runs
@@ -72,7 +73,7 @@ type asked struct {
 
 // run reads the page.
 func (p *timePager) run(ctx context.Context) error {
-	p.batch = firstBatch
+	p.batch, p.enough = firstBatch, firstBatch
 	for more := true; more; {
 		err := p.reader.View(func(v index.View, log *seglog.Reader) error { return p.round(ctx, log, v) })
 		if err != nil {
@@ -215,7 +216,7 @@ func (p *timePager) pass(second int64) {
 	if p.after = start(second); p.query.OldestFirst {
 		p.after = start(second + 1)
 	}
-	p.showing = p.size >= p.batch || p.full()
+	p.showing = p.size >= p.enough || p.full()
 }
 
 // full reports that the page has looked at enough.
@@ -353,6 +354,7 @@ func (p *timePager) hand() (more bool, err error) {
 		return false, nil
 	case all:
 		p.showing, p.found, p.shown, p.size = false, p.found[:0], 0, 0
+		p.enough = min(2*p.enough, mostBatch)
 	}
 	return true, nil
 }
