@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -144,6 +145,10 @@ func (m *Model) UpdateMany(
 ) []store.Outcome {
 	all := make([]store.Outcome, len(keys))
 	for i, key := range keys {
+		if strings.Contains(key.Name, "/") {
+			all[i].Err = fmt.Errorf("%s is no key", key)
+			continue
+		}
 		all[i].Result, all[i].Err = m.Update(ctx, key, expect(i), func(current *store.Record) (store.Decision, error) { return decide(i, current) })
 	}
 	return all
