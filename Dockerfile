@@ -20,7 +20,7 @@ COPY . /context
 RUN echo "${REVISION:-$(cd /context && mkdir -p .git/objects .git/refs && git rev-parse --quiet --verify HEAD)}" >/commit
 
 FROM build AS build-reporter
-RUN cd /context/deploy && go build -ldflags "-s -w" -o /reporter ./examples/reporter
+RUN cd /context/deploy && go build -buildvcs=false -ldflags "-s -w" -o /reporter ./examples/reporter
 
 FROM scratch AS reporter
 COPY --from=build-reporter /reporter /usr/local/bin/reporter
