@@ -68,7 +68,7 @@ func (s *Snapshot) count(ctx context.Context, by []Dimension, start func() func(
 				}
 				return t.group(d, Regarding{})
 			}
-			return s.occurrences(ctx, group, start())
+			return s.occurrences(ctx, s.query.Terms.onNodes() || slices.Contains(by, Node), group, start())
 		})
 	}
 	if t.full {

@@ -122,7 +122,7 @@ func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store
 // newestOf returns the newest event of a group in a range, as far as one page goes.
 func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r store.Range) (sample *store.Record, err error) {
 	q := s.timeQuery(ctx, Page{})
-	q.Range = r
+	q.From, q.To, q.Nodes = r.From, r.To, q.Nodes || slices.Contains(by, Node)
 	q.Wanted = func(d event.Dimensions) bool { return s.wanted(d) && keyOf(d, g.Key.Object, by) == g.Key }
 	if s.text == nil && g.Key.Object.Name != "" {
 		q.Selector = g.Key.Object.selector(q.Selector)

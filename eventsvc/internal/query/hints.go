@@ -26,7 +26,7 @@ func (s *Snapshot) FindHints(ctx context.Context, allows func(namespace, cluster
 		values[name] = map[string]bool{}
 	}
 	err := s.reading(func() error {
-		return s.occurrences(ctx, func(d event.Dimensions) int { // of any namespace: one may be mistyped
+		return s.occurrences(ctx, true, func(d event.Dimensions) int { // of any namespace: one may be mistyped
 			if allows(d.Namespace, d.Cluster) {
 				for _, name := range event.DimensionNames {
 					if known := values[name]; len(known) < maxHintValues {

@@ -145,8 +145,8 @@ func (s *Snapshot) begin() time.Time {
 }
 
 // occurrences calls visit with what was observed in the range. Group is called as in
-// [store.Timeline.Occurrences], for wanted dimensions only.
-func (s *Snapshot) occurrences(ctx context.Context, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+// [store.Timeline.Occurrences], for wanted dimensions only; with nodes they have their node.
+func (s *Snapshot) occurrences(ctx context.Context, nodes bool, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	only := visit
 	if s.held == 0 { // the state that is read is newer than the snapshot
 		only = func(o store.Occurred) {
@@ -155,7 +155,7 @@ func (s *Snapshot) occurrences(ctx context.Context, group func(event.Dimensions)
 			}
 		}
 	}
-	return store.Occurrences(ctx, s.source.Timeline, store.Range{From: s.begin(), To: s.To, Revision: s.held}, group, only)
+	return store.Occurrences(ctx, s.source.Timeline, store.Range{From: s.begin(), To: s.To, Revision: s.held, Nodes: nodes}, group, only)
 }
 
 // Describe returns the reasons why the answer is not whole, as one text.

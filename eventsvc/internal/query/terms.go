@@ -255,5 +255,14 @@ func (t *Terms) wanted(d event.Dimensions) bool {
 	return !slices.ContainsFunc(t.byDimension, func(e *search.Expr) bool { return !e.Matches(&search.Subject{Dimensions: &d}) })
 }
 
+// onNodes reports whether something is asked of the node of events.
+func (t *Terms) onNodes() bool {
+	on := slices.ContainsFunc(t.dimensions, func(one term) bool { return one.dimension == Node })
+	for _, e := range t.byDimension {
+		e.Terms(func(one *search.Expr, _ bool) { on = on || Dimension(one.Name) == Node })
+	}
+	return on
+}
+
 // overEvents reports whether events have to be read to know which of them match.
 func (t *Terms) overEvents() bool { return t.Rest != nil || len(t.byText)+len(t.mixed) > 0 }

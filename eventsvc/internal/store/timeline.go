@@ -50,6 +50,8 @@ type Timeline interface {
 type Range struct {
 	From, To time.Time // in whole seconds; To is not part of it
 	Revision uint64    // what was written up to it; 0: the newest. One that is no longer held is an *ExpiredError
+	// Nodes is whether dimensions have their node, which takes about twice as long. Otherwise they have none.
+	Nodes bool
 }
 
 // Resume returns the draft of an event that does not exist, but may have existed before it was

@@ -292,7 +292,7 @@ func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, 
 	known := a.selected(r, l)
 	revision := a.Store.Revision()
 	for step := range in.steps(forward) {
-		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision}, OldestFirst: forward, Wanted: known.may}
+		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision, Nodes: true}, OldestFirst: forward, Wanted: known.may}
 		if s.filters {
 			q.Match, q.Pieces = s.note, pieces
 		}
@@ -357,7 +357,7 @@ func (s *scanning) event(v *store.View, at store.Moment) bool {
 func (a *API) occurred(known *streams, in period, visit func(store.Occurred)) error {
 	revision := a.Store.Revision()
 	for step := range in.steps(true) {
-		at := store.Range{From: step.start, To: step.end, Revision: revision}
+		at := store.Range{From: step.start, To: step.end, Revision: revision, Nodes: true}
 		if err := known.occurrences(at, visit); err != nil {
 			return err
 		}

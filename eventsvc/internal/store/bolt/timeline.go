@@ -36,7 +36,7 @@ func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(eve
 	}
 	rest := in.To.Unix() // if a file was replaced meanwhile, View calls the function again
 	err = r.Log.View(func(log *seglog.Reader) (err error) {
-		rest, err = log.Occurrences(ctx, in.From.Unix(), rest, revision, group, visit)
+		rest, err = log.Occurrences(ctx, in.From.Unix(), rest, revision, in.Nodes, group, visit)
 		return err
 	})
 	if ctx.Err() != nil {

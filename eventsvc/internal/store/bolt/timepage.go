@@ -138,7 +138,7 @@ func (p *timePager) begin(ctx context.Context) error {
 			return err
 		}
 	}
-	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Wanted: p.wanted()}
+	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Nodes: p.query.Nodes, Wanted: p.wanted()}
 	return nil
 }
 

@@ -66,7 +66,8 @@
 //	├── blocks    only in a compressed segment: last revision 8 → block. The first one begins
 //	│             with the base, and each behind the one before
 //	├── words     only in a compressed segment: last revision 8 → words of the notes of up to 64 groups of blocks
-//	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, node, CRC32C 4
+//	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, CRC32C 4;
+//	│             number 4 → node, CRC32C 4
 //	└── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
 //	              instead of the revision the base of the segment that the run was carried from
 //
@@ -123,7 +124,8 @@
 //	       cells, CRC32C of key and value 4
 //	cell   number of the series - that of the cell before (uvarint),
 //	       length of its entries (uvarint), entries
-//	entry  63 and its span in seconds (uvarint) if it has one,
+//	entry  62 and one more than the number of its node (uvarint), or 0, unless that is as before,
+//	       63 and its span in seconds (uvarint) if it has one,
 //	       second | 64 if the increment follows | 128 if its record is no longer held 1,
 //	       unless that is so: revision - that of the entry before, or the first one (uvarint),
 //	       increment (uvarint) if it is not 1

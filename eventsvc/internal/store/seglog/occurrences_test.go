@@ -30,7 +30,7 @@ func countedIn(t *testing.T, l *Log, last uint64) map[int64]int64 {
 	t.Helper()
 	n := map[int64]int64{}
 	err := l.View(func(r *Reader) error {
-		_, err := r.Occurrences(t.Context(), -1e9, 1e9, last, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n[o.Second] += o.Count })
+		_, err := r.Occurrences(t.Context(), -1e9, 1e9, last, false, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n[o.Second] += o.Count })
 		return err
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // The buckets of an index by time in a bbolt file.
 const (
-	bucketSeries = "series"   // number → texts of a series
+	bucketSeries = "series"   // number → texts of a series, or of a node
 	bucketRuns   = "observed" // minute and last revision → what was observed
 )
 
@@ -91,7 +91,7 @@ func (n *seriesNumbers) Number(b *bbolt.Bucket, texts string) (uint32, error) {
 		return number, nil
 	}
 	number := n.next
-	if number == math.MaxUint32 {
+	if number == math.MaxUint32-1 { // a node has one more
 		return 0, errSeries
 	}
 	k := seriesKey(number)
@@ -111,6 +111,12 @@ func (o *collection) Save(tx *bbolt.Tx, n *seriesNumbers) error {
 		e := &o.Entries[i]
 		if e.Series, err = n.Number(series, o.Texts[e.Series]); err != nil {
 			return err
+		}
+		if e.Node != 0 {
+			if e.Node, err = n.Number(series, o.Texts[e.Node-1]); err != nil {
+				return err
+			}
+			e.Node++
 		}
 	}
 	return o.ByMinute(func(minute int64, entries []runEntry) error {

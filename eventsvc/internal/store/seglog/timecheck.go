@@ -2,6 +2,7 @@ package seglog
 
 import (
 	"bytes"
+	"cmp"
 	"maps"
 	"slices"
 
@@ -47,15 +48,19 @@ func (c *observedChecker) readRuns() error {
 		return nil
 	}
 	return b.ForEach(func(k, v []byte) error {
+		var unknown error
 		run, err := parseRun(k, v)
 		if err == nil {
 			err = run.Each(c.known, func(e runEntry) {
+				if e.Node != 0 && unknown == nil {
+					_, unknown = c.known(e.Node - 1)
+				}
 				if e.Revision != 0 {
 					c.entries[e.Revision] = append(c.entries[e.Revision], observation{Minute: run.Minute, runEntry: e})
 				}
 			})
 		}
-		if err != nil {
+		if err = cmp.Or(err, unknown); err != nil {
 			c.damaged = true
 			c.problem("index by time, minute %x: %v", k, err)
 		}
@@ -63,7 +68,7 @@ func (c *observedChecker) readRuns() error {
 	})
 }
 
-// known reports that a series has texts.
+// known reports that a series, or a node, has texts.
 func (c *observedChecker) known(series uint32) (bool, error) {
 	if _, ok := c.series[series]; ok {
 		return true, nil
@@ -101,18 +106,27 @@ func (c *observedChecker) compare(revision uint64, record []byte) {
 	case !there && !c.damaged:
 		c.problem("revision %d: the index by time lacks it", revision)
 	case there:
-		c.room = appendSeries(c.room[:0], e.Key[:e.NamespaceLen], e.Attributes)
+		var node string
+		c.room, node = appendSeries(c.room[:0], e.Key[:e.NamespaceLen], e.Attributes)
 		want := newCollection()
 		if o, ok := event.Attributes(e.Attributes).Occurrence(); ok {
 			want.Add(e.Key[:e.NamespaceLen], e.Attributes, revision, o)
 		}
 		same := func(is, want observation) bool {
-			want.Series = is.Series
-			return is == want && bytes.Equal(c.room, c.series[is.Series])
+			want.Series, want.Node = is.Series, is.Node
+			return is == want && c.names(is.Node, node) && bytes.Equal(c.room, c.series[is.Series])
 		}
 		lacks := c.damaged && len(is) < len(want.Entries)
 		if len(want.Entries) > 0 && !lacks && !slices.EqualFunc(is, want.Entries, same) {
 			c.problem("revision %d: the index by time has something else of %s", revision, e.Key)
 		}
 	}
+}
+
+// names reports whether the node of an entry has this name, or none.
+func (c *observedChecker) names(node uint32, name string) bool {
+	if node == 0 {
+		return name == ""
+	}
+	return string(c.series[node-1]) == nodeTexts(name)
 }

@@ -2,6 +2,7 @@ package seglog
 
 import (
 	"cmp"
+	"encoding/binary"
 	"math"
 	"slices"
 
@@ -17,7 +18,7 @@ type observation struct {
 // A collection is what records report. Its series have numbers of their own.
 type collection struct {
 	Entries []observation
-	Texts   []string // of the series, by number, as [appendSeries] encodes them
+	Texts   []string // of the series, by number, as [appendSeries] encodes them, and those of the nodes
 
 	numbers map[string]uint32
 	room    []byte
@@ -28,17 +29,29 @@ func newCollection() *collection { return &collection{numbers: map[string]uint32
 
 // Add adds what a record reports: a version of an event that was observed like this.
 func (o *collection) Add(namespace []byte, a event.Attributes, revision uint64, seen event.Occurrence) {
-	o.room = appendSeries(o.room[:0], namespace, a)
-	number, ok := o.numbers[string(o.room)]
-	if !ok {
-		number = uint32(len(o.Texts))
-		o.Texts = append(o.Texts, string(o.room))
-		o.numbers[o.Texts[number]] = number
+	texts, node := appendSeries(o.room[:0], namespace, a)
+	o.room = texts
+	entry := runEntry{Series: o.number(texts), Revision: revision}
+	if node != "" {
+		o.room = append(binary.AppendUvarint(o.room[:0], uint64(len(node))), node...)
+		entry.Node = o.number(o.room) + 1
 	}
 	seen.Spread(func(at, span, n int64) {
 		minute, second := minuteOf(at)
-		o.Entries = append(o.Entries, observation{minute, runEntry{Series: number, Second: second, Revision: revision, Count: n, Span: uint32(min(span, math.MaxUint32))}})
+		entry.Second, entry.Count, entry.Span = second, n, uint32(min(span, math.MaxUint32))
+		o.Entries = append(o.Entries, observation{minute, entry})
 	})
+}
+
+// number returns the number of texts.
+func (o *collection) number(texts []byte) uint32 {
+	number, ok := o.numbers[string(texts)]
+	if !ok {
+		number = uint32(len(o.Texts))
+		o.Texts = append(o.Texts, string(texts))
+		o.numbers[o.Texts[number]] = number
+	}
+	return number
 }
 
 // ByMinute calls f with the entries of each minute, in the order of a run. They are valid

@@ -21,7 +21,7 @@ type minuteCopy struct {
 	Damaged func(k, v []byte) error // called with runs that cannot be read
 
 	entries []runEntry
-	numbers map[uint32]uint32 // of series in the other segment, by those in this one
+	numbers map[uint32]uint32 // of series and nodes in the other segment, by those in this one
 }
 
 // minuteSince returns the first minute that begins at a time or after it, of no time the
@@ -82,7 +82,11 @@ func (m *minuteCopy) read(k, v []byte) error {
 		err = run.Each(allSeries, func(e runEntry) { m.entries = append(m.entries, e) })
 	}
 	for i := before; i < len(m.entries) && err == nil; i++ {
-		m.entries[i].Series, err = m.renumber(m.entries[i].Series)
+		e := &m.entries[i]
+		if e.Series, err = m.renumber(e.Series); err == nil && e.Node != 0 {
+			e.Node, err = m.renumber(e.Node - 1)
+			e.Node++
+		}
 	}
 	if !errors.Is(err, boltfile.ErrChecksum) {
 		return err

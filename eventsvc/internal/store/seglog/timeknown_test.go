@@ -26,7 +26,8 @@ func TestKnownSeries(t *testing.T) {
 			}
 			n := seriesNumbersOf(tx)
 			for _, namespace := range []string{"shop", "web"} {
-				if _, err := n.Number(b, string(appendSeries(nil, []byte(namespace), event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil)))); err != nil {
+				texts, _ := appendSeries(nil, []byte(namespace), event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil))
+				if _, err := n.Number(b, string(texts)); err != nil {
 					return err
 				}
 			}

@@ -23,12 +23,13 @@ type Moments struct {
 	From, To    int64 // seconds that are left; To is not part of them
 	OldestFirst bool
 	Last        uint64                      // only records up to this revision
+	Nodes       bool                        // dimensions have their node
 	Wanted      func(event.Dimensions) bool // nil: all
 
 	reader     *Reader
 	generation int
 	parts      []part
-	known      map[uint64]grouping // by base of the segment
+	known      map[uint64]*grouping // by base of the segment
 	minute     int64
 	runs       []partRun // of the minute
 	size       int       // of them
@@ -61,11 +62,7 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 			continue
 		}
 		looked++
-		known := m.known[run.part.base()]
-		err := run.Each(func(series uint32) (bool, error) {
-			n, err := known.of(run.part, series, m.group)
-			return n >= 0, err
-		}, func(e runEntry) {
+		err := m.each(run, m.group, func(e runEntry, _ int) {
 			looked++
 			if second := start + int64(e.Second); m.shows(e) && second >= from && second < to {
 				m.found = append(m.found, Moment{second, e.Revision})
@@ -74,13 +71,38 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 		if err != nil {
 			return nil, 0, false, err
 		}
-		m.known[run.part.base()] = known
 	}
 	slices.SortFunc(m.found, m.compare)
 	if m.pass(from, to); m.outside() {
 		m.runs = m.runs[:0]
 	}
 	return m.found, looked, true, nil
+}
+
+// each calls f with the entries of a run that have a group.
+func (m *Moments) each(run partRun, group func(event.Dimensions) int, f func(e runEntry, group int)) error {
+	known := m.known[run.part.base()]
+	if known == nil {
+		known = &grouping{}
+		m.known[run.part.base()] = known
+	}
+	n := 0
+	if !m.Nodes {
+		return run.Each(func(series uint32) (_ bool, err error) {
+			n, err = known.of(run.part, series, group)
+			return n >= 0, err
+		}, func(e runEntry) { f(e, n) })
+	}
+	var failed error
+	err := run.Each(allSeries, func(e runEntry) {
+		if failed != nil {
+			return
+		}
+		if n, failed = known.ofNode(run.part, e.Series, e.Node, group); failed == nil && n >= 0 {
+			f(e, n)
+		}
+	})
+	return cmp.Or(err, failed)
 }
 
 // shows reports whether an entry is the newest moment of a version that may be seen.
@@ -110,7 +132,7 @@ func (m *Moments) open(r *Reader) (err error) {
 		return nil
 	}
 	if m.known == nil {
-		m.known = map[uint64]grouping{}
+		m.known = map[uint64]*grouping{}
 	}
 	delete(m.known, 0) // the pending records have other series now
 	m.reader, m.generation, m.runs = r, r.generation, m.runs[:0]

@@ -234,32 +234,66 @@ func (p *stored) dimensions(series uint32) (event.Dimensions, error) {
 	return parseSeries(texts)
 }
 
-// A grouping remembers the groups of the series of one part.
-type grouping []int
+// A grouping remembers the groups of the series of one part, and those of each of their nodes.
+type grouping struct {
+	bySeries []int
+	byNode   map[uint64]int // series, and node behind it
+}
 
 // ungrouped is the place of a series that was not asked for yet.
 const ungrouped = -2
 
 // of returns the group of a series, a negative number if it is left out.
 func (g *grouping) of(p part, series uint32, group func(event.Dimensions) int) (int, error) {
-	if known := *g; int(series) < len(known) && known[series] != ungrouped {
+	if known := g.bySeries; int(series) < len(known) && known[series] != ungrouped {
 		return known[series], nil
 	}
 	return g.ask(p, series, group)
 }
 
+// maxGrouped is how many groups of series, and of nodes, are remembered.
+const maxGrouped = 1 << 20
+
 // ask asks for the group of a series, and remembers it if that does not take too much memory.
 func (g *grouping) ask(p part, series uint32, group func(event.Dimensions) int) (int, error) {
-	for uint32(len(*g)) <= series && len(*g) < 1<<20 {
-		*g = append(*g, ungrouped)
+	for uint32(len(g.bySeries)) <= series && len(g.bySeries) < maxGrouped {
+		g.bySeries = append(g.bySeries, ungrouped)
 	}
 	d, err := p.dimensions(series)
 	if err != nil {
 		return 0, err
 	}
 	n := max(group(d), -1)
-	if int(series) < len(*g) {
-		(*g)[series] = n
+	if int(series) < len(g.bySeries) {
+		g.bySeries[series] = n
+	}
+	return n, nil
+}
+
+// ofNode returns the group of a node of a series, a negative number if it is left out.
+func (g *grouping) ofNode(p part, series, node uint32, group func(event.Dimensions) int) (int, error) {
+	if node == 0 {
+		return g.of(p, series, group)
+	}
+	key := uint64(series)<<32 | uint64(node)
+	if n, ok := g.byNode[key]; ok {
+		return n, nil
+	}
+	d, err := p.dimensions(series)
+	if err != nil {
+		return 0, err
+	}
+	of, err := p.dimensions(node - 1)
+	if err != nil {
+		return 0, err
+	}
+	d.Node = of.Node
+	n := max(group(d), -1)
+	if len(g.byNode) < maxGrouped {
+		if g.byNode == nil {
+			g.byNode = map[uint64]int{}
+		}
+		g.byNode[key] = n
 	}
 	return n, nil
 }
@@ -272,10 +306,10 @@ const (
 )
 
 // Occurrences calls visit with what was observed from one second to before another and
-// written up to a revision, and returns the end of what is left: see [store.Timeline]. Also
+// written up to a revision, and returns the end of what is left: see [store.Timeline] and [store.Range]. Also
 // after an error, nothing that was visited is left.
-func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, group func(event.Dimensions) int, visit func(store.Occurred)) (rest int64, err error) {
-	m := Moments{From: from, To: to, Last: last}
+func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, nodes bool, group func(event.Dimensions) int, visit func(store.Occurred)) (rest int64, err error) {
+	m := Moments{From: from, To: to, Last: last, Nodes: nodes}
 	if err := m.open(r); err != nil {
 		return to, err
 	}
@@ -288,12 +322,9 @@ func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, g
 		}
 		for _, run := range m.runs {
 			var o store.Occurred
-			known, start := m.known[run.part.base()], m.minute*60
-			err := run.Each(func(series uint32) (_ bool, err error) {
-				o.Group, err = known.of(run.part, series, group)
-				return o.Group >= 0, err
-			}, func(e runEntry) {
-				o.Second, o.Span, o.Revision, o.Count = start+int64(e.Second), int64(e.Span), e.Revision, e.Count
+			start := m.minute * 60
+			err := m.each(run, group, func(e runEntry, group int) {
+				o.Group, o.Second, o.Span, o.Revision, o.Count = group, start+int64(e.Second), int64(e.Span), e.Revision, e.Count
 				if o.Count > 0 && o.Revision <= last && o.Second >= from && o.Second < to {
 					visit(o)
 				}
@@ -301,7 +332,6 @@ func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, g
 			if err != nil {
 				return to, err
 			}
-			m.known[run.part.base()] = known
 		}
 		size += m.size + len(m.runs)*runBytes
 		to, m.runs = m.minute*60, m.runs[:0]

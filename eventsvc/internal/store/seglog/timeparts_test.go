@@ -127,7 +127,7 @@ func rangesAreRight(t *testing.T, dir string, minute uint64) bool {
 }
 
 func countRecords(t *testing.T, r *Reader, span [2]int64) (n int64, err error) {
-	_, err = r.Occurrences(t.Context(), span[0], span[1], 1e6, func(event.Dimensions) int { return 0 }, func(store.Occurred) { n++ })
+	_, err = r.Occurrences(t.Context(), span[0], span[1], 1e6, false, func(event.Dimensions) int { return 0 }, func(store.Occurred) { n++ })
 	return n, err
 }
 

@@ -17,6 +17,7 @@ type runEntry struct {
 	Second   uint8  // of the minute
 	Revision uint64 // of the record that reports it, 0 if that is no longer held
 	Count    int64  // 0 if the record reports nothing new
+	Node     uint32 // one more than the number of its texts, 0: none is known
 	Span     uint32 // so many seconds, from this one on, in which it was observed; 0: in this one
 }
 
@@ -27,8 +28,11 @@ const (
 	secondMask = flagCount - 1
 )
 
-// spanMark is in front of an entry with a span. No second is like it.
-const spanMark = secondMask
+// The marks are in front of an entry with a span, and of one with another node than the entry before. No second is like them.
+const (
+	spanMark = secondMask
+	nodeMark = secondMask - 1
+)
 
 // runKeyLen is the length of a key.
 const runKeyLen = 16
@@ -63,11 +67,11 @@ func minuteOfKey(k []byte) (int64, error) {
 
 // compareEntries is the order of entries within a run.
 func compareEntries(a, b runEntry) int {
-	return cmp.Or(cmp.Compare(a.Series, b.Series), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Second, b.Second), cmp.Compare(a.Span, b.Span))
+	return cmp.Or(cmp.Compare(a.Series, b.Series), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Second, b.Second), cmp.Compare(a.Span, b.Span), cmp.Compare(a.Node, b.Node))
 }
 
 // mergeEntries puts the entries of one minute in the order of a run. It sums those of one series,
-// second and span whose records are no longer held, and returns what is left.
+// second, span and node whose records are no longer held, and returns what is left.
 func mergeEntries(entries []runEntry) []runEntry {
 	slices.SortFunc(entries, compareEntries)
 	kept := entries[:0]
@@ -110,8 +114,12 @@ func appendRun(dst, key []byte, entries []runEntry) []byte {
 }
 
 func appendEntries(dst []byte, first uint64, entries []runEntry) []byte {
-	before := first
+	before, node := first, uint32(0)
 	for _, e := range entries {
+		if e.Node != node {
+			dst = binary.AppendUvarint(append(dst, nodeMark), uint64(e.Node))
+			node = e.Node
+		}
 		if e.Span > 0 {
 			dst = binary.AppendUvarint(append(dst, spanMark), uint64(e.Span))
 		}
@@ -198,12 +206,9 @@ func (r *minuteRun) Each(wanted func(series uint32) (bool, error), f func(runEnt
 func (r *minuteRun) eachOf(series uint32, cell []byte, f func(runEntry)) bool {
 	e := runEntry{Series: series}
 	for revision := r.first; len(cell) > 0; f(e) {
-		if e.Span = 0; cell[0] == spanMark {
-			span, n := binary.Uvarint(cell[1:])
-			if n <= 0 || span == 0 || span > math.MaxUint32 || len(cell) == n+1 {
-				return false
-			}
-			e.Span, cell = uint32(span), cell[n+1:]
+		var ok bool
+		if cell, ok = e.takeMarks(cell); !ok {
+			return false
 		}
 		head := cell[0]
 		cell = cell[1:]
@@ -227,6 +232,25 @@ func (r *minuteRun) eachOf(series uint32, cell []byte, f func(runEntry)) bool {
 		}
 	}
 	return true
+}
+
+// takeMarks takes what is in front of an entry: its node, if that is not the one of the entry before, and its span.
+func (e *runEntry) takeMarks(cell []byte) (rest []byte, ok bool) {
+	e.Span = 0
+	for _, mark := range []struct {
+		byte
+		to *uint32
+	}{{nodeMark, &e.Node}, {spanMark, &e.Span}} {
+		if cell[0] != mark.byte {
+			continue
+		}
+		value, n := binary.Uvarint(cell[1:])
+		if n <= 0 || value == uint64(*mark.to) || value > math.MaxUint32 || len(cell) == n+1 {
+			return nil, false
+		}
+		*mark.to, cell = uint32(value), cell[n+1:]
+	}
+	return cell, true
 }
 
 // allSeries wants every series.

@@ -27,7 +27,7 @@ func randomEntries(rnd *rand.Rand, n int) (entries []runEntry, last uint64) {
 	revision := rnd.Uint64N(1 << 50)
 	for range n {
 		revision += 1 + rnd.Uint64N(300)
-		e := runEntry{Series: rnd.Uint32N(5) * rnd.Uint32N(1000), Second: uint8(rnd.IntN(60)), Revision: revision, Count: rnd.Int64N(3), Span: rnd.Uint32N(3) * rnd.Uint32N(1000)}
+		e := runEntry{Series: rnd.Uint32N(5) * rnd.Uint32N(1000), Second: uint8(rnd.IntN(60)), Revision: revision, Count: rnd.Int64N(3), Span: rnd.Uint32N(3) * rnd.Uint32N(1000), Node: rnd.Uint32N(3) * rnd.Uint32N(1000)}
 		if rnd.IntN(4) == 0 {
 			e.Revision, e.Count = 0, 1+rnd.Int64N(1<<40)
 		}
@@ -37,11 +37,11 @@ func randomEntries(rnd *rand.Rand, n int) (entries []runEntry, last uint64) {
 }
 
 // sums are the counts by series, second and span.
-func sums(entries []runEntry) map[[3]uint32]int64 {
-	n := map[[3]uint32]int64{}
+func sums(entries []runEntry) map[[4]uint32]int64 {
+	n := map[[4]uint32]int64{}
 	for _, e := range entries {
 		if e.Count > 0 {
-			n[[3]uint32{e.Series, uint32(e.Second), e.Span}] += e.Count
+			n[[4]uint32{e.Series, uint32(e.Second), e.Span, e.Node}] += e.Count
 		}
 	}
 	return n
@@ -113,7 +113,7 @@ func TestKeyOrder(t *testing.T) {
 func TestDamagedRuns(t *testing.T) {
 	t.Parallel()
 	k := runKey(29_000_000, 900)
-	v := appendRun(nil, k, []runEntry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300}, {Series: 7, Second: 59, Revision: 900}})
+	v := appendRun(nil, k, []runEntry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300, Node: 12}, {Series: 7, Second: 59, Revision: 900}})
 	for i := range (len(k) + len(v)) * 8 {
 		dk, dv := bytes.Clone(k), bytes.Clone(v)
 		if i < len(k)*8 {
@@ -137,19 +137,28 @@ func TestSeries(t *testing.T) {
 		{},
 		{fields: [event.NumFields]string{event.Type: "Warning", event.Reason: "BackOff", event.RegardingKind: "Pod", event.Source: "kubelet"}},
 		{
-			fields: [event.NumFields]string{event.ReportingController: "example.com/c", event.Source: "other"},
+			fields: [event.NumFields]string{event.ReportingController: "example.com/c", event.Source: "other", event.Node: "node-1"},
 			labels: map[string]string{event.ClusterLabel: "east", event.OwnerKindLabel: "Deployment", event.OwnerNameLabel: "web", "a": "b"},
 		},
 	} {
 		a := event.NewAttributes(c.fields, c.labels)
 		k := seriesKey(7)
-		v := seriesValue(k, string(appendSeries(nil, []byte("shop"), a)))
+		encoded, node := appendSeries(nil, []byte("shop"), a)
+		v := seriesValue(k, string(encoded))
 		texts, err := seriesTexts(k, v)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := parseSeries(texts); err != nil || got != event.DimensionsOf("shop", a) {
-			t.Errorf("%+v, %v", got, err)
+		got, err := parseSeries(texts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of, err := parseSeries([]byte(nodeTexts(node)))
+		if err != nil || of != (event.Dimensions{Node: node}) {
+			t.Errorf("node %q: %+v, %v", node, of, err)
+		}
+		if got.Node = of.Node; got != event.DimensionsOf("shop", a) {
+			t.Errorf("%+v", got)
 		}
 		if _, err := seriesTexts(seriesKey(8), v); !errors.Is(err, boltfile.ErrChecksum) {
 			t.Errorf("under another number: %v", err)
@@ -161,7 +170,7 @@ func TestSeries(t *testing.T) {
 // with the same entries.
 func FuzzRun(f *testing.F) {
 	k := runKey(29_000_000, 900)
-	f.Add(k, appendRun(nil, k, []runEntry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300}, {Series: 7, Second: 59, Revision: 900}}))
+	f.Add(k, appendRun(nil, k, []runEntry{{Series: 1, Second: 3, Count: 40}, {Series: 1, Second: 4, Revision: 880, Count: 1, Span: 300, Node: 12}, {Series: 7, Second: 59, Revision: 900}}))
 	f.Add(runKey(-1, 0), appendRun(nil, runKey(-1, 0), []runEntry{{Count: 1}}))
 	f.Fuzz(func(t *testing.T, k, v []byte) {
 		if n := len(v) - runChecksumLen; n >= 0 { // so that more than the checksum is tried
@@ -186,7 +195,9 @@ func FuzzRun(f *testing.F) {
 
 // FuzzSeries: whatever bytes the texts of a series are, they are read without a panic.
 func FuzzSeries(f *testing.F) {
-	f.Add(appendSeries(nil, []byte("shop"), event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil)))
+	series, _ := appendSeries(nil, []byte("shop"), event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil))
+	f.Add(series)
+	f.Add([]byte(nodeTexts("node-1")))
 	f.Fuzz(func(t *testing.T, texts []byte) {
 		if _, err := parseSeries(texts); err != nil && !errors.Is(err, boltfile.ErrChecksum) {
 			t.Errorf("error %v", err)

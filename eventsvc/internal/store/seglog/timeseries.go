@@ -10,12 +10,13 @@ import (
 )
 
 // dimensions is how many texts a series has.
-const dimensions = 8
+const dimensions = 7
 
 // appendSeries appends the texts of the series that a record belongs to, which are its
-// [event.DimensionsOf].
-func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
-	var kind, typ, reason, reporter, source, node []byte
+// [event.DimensionsOf] without the node, and returns that apart. A cluster has so many nodes that
+// with them nearly each event would be a series of its own.
+func appendSeries(dst, namespace []byte, a event.Attributes) (texts []byte, node string) {
+	var kind, typ, reason, reporter, source, host []byte
 	for f, text := range a.Fields() {
 		switch f {
 		case event.Type:
@@ -29,7 +30,7 @@ func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
 		case event.Source:
 			source = text
 		case event.Node:
-			node = text
+			host = text
 		}
 	}
 	if len(reporter) == 0 {
@@ -38,10 +39,15 @@ func appendSeries(dst, namespace []byte, a event.Attributes) []byte {
 	for _, text := range [][]byte{namespace, typ, reason, kind, reporter} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
-	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get), cmp.Or(a.Get(event.NodeLabel), string(node))} {
+	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get)} {
 		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 	}
-	return dst
+	return dst, cmp.Or(a.Get(event.NodeLabel), string(host))
+}
+
+// nodeTexts returns the texts of a node, which has a number like a series.
+func nodeTexts(node string) string {
+	return string(append(binary.AppendUvarint(nil, uint64(len(node))), node...))
 }
 
 // seriesKey returns the key under which the texts of a series are kept.
@@ -63,10 +69,13 @@ func seriesTexts(key, value []byte) ([]byte, error) {
 	return value[:n], nil
 }
 
-// parseSeries returns the dimensions that appendSeries has encoded.
+// parseSeries returns the dimensions that appendSeries has encoded or, of the single text of a node, that one.
 func parseSeries(texts []byte) (d event.Dimensions, err error) {
 	rest := string(texts)
-	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster, &d.Owner, &d.Node} {
+	if n, size := binary.Uvarint(texts); size > 0 && n == uint64(len(rest)-size) {
+		return event.Dimensions{Node: rest[size:]}, nil
+	}
+	for _, text := range [dimensions]*string{&d.Namespace, &d.Type, &d.Reason, &d.Kind, &d.Reporter, &d.Cluster, &d.Owner} {
 		n, size := binary.Uvarint(texts[len(texts)-len(rest):])
 		if size <= 0 || n > uint64(len(rest)-size) {
 			return d, fmt.Errorf("series of a segment: %w", boltfile.ErrChecksum)

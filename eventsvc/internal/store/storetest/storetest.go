@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,10 +95,10 @@ func Cases(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engi
 
 func key(namespace, name string) store.Key { return store.Key{Namespace: namespace, Name: name} }
 
-// draft makes a version whose reason and label "app" are the given ones.
+// draft makes a version whose reason and label "app" are the given ones. All but the app db have a node.
 func draft(value, reason, app string) store.Draft {
 	return store.Draft{
-		Attributes: event.NewAttributes([event.NumFields]string{event.Reason: reason, event.RegardingUID: "uid-" + app}, map[string]string{"app": app}),
+		Attributes: event.NewAttributes([event.NumFields]string{event.Reason: reason, event.RegardingUID: "uid-" + app, event.Node: strings.TrimPrefix(app, "db")}, map[string]string{"app": app}),
 		Value:      []byte(value),
 	}
 }

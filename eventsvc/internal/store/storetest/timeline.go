@@ -58,12 +58,21 @@ func (t modelTimeline) each(in store.Range, f func(observed)) (uint64, error) {
 	return revision, nil
 }
 
+// dimensions returns the dimensions of a version, with its node if a range asks for it.
+func (o observed) dimensions(in store.Range) event.Dimensions {
+	d := event.DimensionsOf(o.Namespace, o.Attributes)
+	if !in.Nodes {
+		d.Node = ""
+	}
+	return d
+}
+
 // Occurrences implements [store.Timeline].
 func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	_, err := t.each(in, func(o observed) {
-		g := group(event.DimensionsOf(o.Namespace, o.Attributes))
+		g := group(o.dimensions(in))
 		o.Spread(func(second, span, n int64) {
 			if g >= 0 && n > 0 && second >= in.From.Unix() && second < in.To.Unix() {
 				visit(store.Occurred{Group: g, Second: second, Span: span, Revision: o.Revision, Count: n})
@@ -97,7 +106,7 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 	var found []observed
 	revision, err := t.each(q.Range, func(o observed) {
 		if !o.Occurrence.Time.Before(q.From) && o.Occurrence.Time.Before(q.To) && state[o.Key] == o.Record && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) &&
-			(q.Wanted == nil || q.Wanted(event.DimensionsOf(o.Namespace, o.Attributes))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) &&
+			(q.Wanted == nil || q.Wanted(o.dimensions(q.Range))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) &&
 			matches(o.View()) {
 			found = append(found, o)
 		}
@@ -253,7 +262,7 @@ func (r *random) observedAt() time.Time {
 }
 
 func (r *random) timeRange() store.Range {
-	in := store.Range{From: time.Unix(-1000, 0), To: r.now.Add(time.Hour).Truncate(time.Second)}
+	in := store.Range{From: time.Unix(-1000, 0), To: r.now.Add(time.Hour).Truncate(time.Second), Nodes: r.rnd.IntN(2) == 0}
 	if r.rnd.IntN(2) == 0 {
 		in.From = r.observedAt().Truncate(time.Second)
 		in.To = in.From.Add(time.Duration(r.rnd.IntN(100)) * time.Second)
@@ -342,7 +351,9 @@ func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
 		q.Selector = &event.Selector{Dropped: true}
 	}
 	if r.rnd.IntN(3) == 0 {
-		q.Wanted = func(d event.Dimensions) bool { return d.Reason != "T" && d.Namespace != "b" }
+		q.Wanted = func(d event.Dimensions) bool {
+			return d.Reason != "T" && d.Namespace != "b" && (!in.Nodes || d.Node != "web")
+		}
 	}
 	if r.rnd.IntN(3) == 0 {
 		r.match(&q)
