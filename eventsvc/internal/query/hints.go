@@ -25,8 +25,10 @@ func (s *Snapshot) FindHints(ctx context.Context, allows func(namespace, cluster
 	for _, name := range event.DimensionNames {
 		values[name] = map[string]bool{}
 	}
+	onNodes := false // which take longer to look at
+	s.query.Terms.search.Terms(func(term *search.Expr, _ bool) { onNodes = onNodes || Dimension(term.Name) == Node })
 	err := s.reading(func() error {
-		return s.occurrences(ctx, true, func(d event.Dimensions) int { // of any namespace: one may be mistyped
+		return s.occurrences(ctx, onNodes, func(d event.Dimensions) int { // of any namespace: one may be mistyped
 			if allows(d.Namespace, d.Cluster) {
 				for _, name := range event.DimensionNames {
 					if known := values[name]; len(known) < maxHintValues {
