@@ -19,14 +19,6 @@ ARG REVISION
 COPY . /context
 RUN echo "${REVISION:-$(cd /context && mkdir -p .git/objects .git/refs && git rev-parse --quiet --verify HEAD)}" >/commit
 
-FROM build AS build-reporter
-RUN cd /context/deploy && go build -buildvcs=false -ldflags "-s -w" -o /reporter ./examples/reporter
-
-FROM scratch AS reporter
-COPY --from=build-reporter /reporter /usr/local/bin/reporter
-USER 65532:65532
-ENTRYPOINT ["/usr/local/bin/reporter"]
-
 FROM build AS build-tokensvc
 RUN cd tokensvc && go build -ldflags "-s -w -X tidings.example/shared/service.revision=$(cat /commit)" -o /tokensvc .
 
@@ -61,3 +53,12 @@ EXPOSE 8080 8081 8443
 VOLUME /data
 HEALTHCHECK --interval=5s --timeout=3s --retries=3 CMD ["/usr/local/bin/eventsvc", "healthcheck"]
 ENTRYPOINT ["/usr/local/bin/eventsvc"]
+
+# The last one, because the builder without BuildKit makes all stages before the one that is asked for.
+FROM build AS build-reporter
+RUN cd /context/deploy && go build -buildvcs=false -ldflags "-s -w" -o /reporter ./examples/reporter
+
+FROM scratch AS reporter
+COPY --from=build-reporter /reporter /usr/local/bin/reporter
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/reporter"]
