@@ -85,6 +85,9 @@ func TestSecretsListed(t *testing.T) {
 	for _, command := range []string{"tokensvc serve", "tokensvc token fetch", "tokensvc credential", "tokensvc keys rotate",
 		"eventsvc serve", "eventsvc mirror", "eventsvc get", "eventsvc database migrate"} {
 		words := append(strings.Fields(command), "--help")
+		if words[1] == "serve" {
+			words = append(words, "all")
+		}
 		help, err := exec.CommandContext(t.Context(), filepath.Join(bin, words[0]), words[1:]...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", command, err, help)
