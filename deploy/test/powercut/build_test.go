@@ -18,7 +18,7 @@ type edit struct{ file, old, new string }
 
 // smallFiles has a log file sealed at 256 KiB instead of 64 MiB: what happens to files
 // in hours happens in seconds.
-var smallFiles = edit{"internal/store/bolt/db.go", "cmp.Or(o.SegmentBytes, 64<<20)", "cmp.Or(o.SegmentBytes, 256<<10)"}
+var smallFiles = edit{"internal/store/bolt/db.go", "cmp.Or(o.SegmentBytes, usage.SegmentBytes(o.MaxBytes))", "cmp.Or(o.SegmentBytes, 256<<10)"}
 
 // build builds eventsvc from sources in which some text is replaced, and leaves
 // the sources as they are.
