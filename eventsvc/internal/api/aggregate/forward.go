@@ -227,7 +227,8 @@ func (s *Server) once(ctx context.Context, c echo.Context, q *question) error {
 	return err
 }
 
-// ofCluster returns an error unless an event is one of the cluster; a 404 for those of others. The label never changes.
+// ofCluster returns an error unless an event is one of the cluster; a 404 for those of others. One that is given to another cluster
+// before it is read is shown, unless the policy of the event server limits this process too.
 func (s *Server) ofCluster(ctx context.Context, q *question) error {
 	var object metav1.PartialObjectMetadata
 	err := s.Events.Metadata().Do(ctx, client.Request{Path: q.path}, &object)

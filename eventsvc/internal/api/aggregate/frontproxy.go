@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +41,7 @@ type proxyConfig struct {
 }
 
 // errShared means that certificates of others would be taken for the front proxy's.
-var errShared = errors.New("requestheader-client-ca-file and client-ca-file have a certificate authority in common, and requestheader-allowed-names is empty, " +
+var errShared = errors.New("requestheader-client-ca-file has a certificate authority of client-ca-file, or one that has signed it, and requestheader-allowed-names is empty, " +
 	"so whoever has a client certificate of the cluster could name any user: give kube-apiserver --requestheader-allowed-names, or a --requestheader-client-ca-file of its own")
 
 // parseConfig reads the data of the ConfigMap.
@@ -81,7 +82,7 @@ func parseConfig(data map[string]string) (*proxyConfig, error) {
 	}
 	if len(c.names) == 0 && slices.ContainsFunc(authorities, func(a *x509.Certificate) bool {
 		return slices.ContainsFunc(others, func(b *x509.Certificate) bool {
-			return bytes.Equal(a.RawSubjectPublicKeyInfo, b.RawSubjectPublicKeyInfo)
+			return bytes.Equal(a.RawSubjectPublicKeyInfo, b.RawSubjectPublicKeyInfo) || b.CheckSignatureFrom(a) == nil
 		})
 	}) {
 		return nil, errShared
@@ -125,7 +126,7 @@ const (
 	reasonExpired   = "expired"           // or not valid yet
 	reasonUsage     = "no-client-auth"    // the certificate is not for clients
 	reasonName      = "name-not-allowed"  //
-	reasonNoUser    = "no-user"
+	reasonNoUser    = "no-user"           // or one whose name is no UTF-8
 )
 
 var identityReasons = []string{reasonNotReady, reasonMissing, reasonAuthority, reasonExpired, reasonUsage, reasonName, reasonNoUser}
@@ -167,7 +168,7 @@ func badCertificate(err error) (reason string) {
 // groups are the values of all headers, keys of extra attributes are in lower case and percent-decoded where that is possible.
 func (c *proxyConfig) user(h http.Header) (*authenticationv1.UserInfo, *identityError) {
 	u := &authenticationv1.UserInfo{Username: first(h, c.users), UID: first(h, c.uids)}
-	if u.Username == "" {
+	if u.Username == "" || !utf8.ValidString(u.Username) { // a review in JSON, and a label, would be about somebody else
 		return nil, &identityError{reason: reasonNoUser}
 	}
 	for _, name := range c.groups {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -48,6 +49,7 @@ func TestIdentity(t *testing.T) {
 		"of a server":      {w.ca.client("front-proxy", usage(x509.ExtKeyUsageServerAuth)), "anna", reasonUsage},
 		"name not allowed": {w.ca.client("kubelet", nil), "anna", reasonName},
 		"no user":          {w.proxy, "", reasonNoUser},
+		"no UTF-8":         {w.proxy, "anna\xff", reasonNoUser},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, path := range []string{all, "/apis", "/openapi/v2", "/openapi/v3", "/version", "/apis/" + group + "/v1"} {
@@ -151,6 +153,13 @@ func TestRefusesSharedAuthority(t *testing.T) {
 	data["requestheader-allowed-names"] = `["front-proxy-client"]`
 	if _, err := parseConfig(data); err != nil {
 		t.Error("with allowed names:", err)
+	}
+	below := newAuthority(t)
+	below.cert = own.sign(&x509.Certificate{Subject: pkix.Name{CommonName: "below"}, IsCA: true, BasicConstraintsValid: true}, &below.key.PublicKey, own.cert)
+	data = front(own)
+	data["client-ca-file"] = below.pem()
+	if _, err := parseConfig(data); !errors.Is(err, errShared) {
+		t.Error("an authority that is signed by the front proxy's:", err)
 	}
 }
 

@@ -31,7 +31,8 @@ const (
 )
 
 // Reviewer asks the cluster who may do what. It repeats what kube-apiserver has decided before it passed the request on, so that a
-// stolen certificate of the front proxy shows nobody's events, and neither does a URL that the two read differently.
+// URL that the two read differently shows nothing that is not allowed. Whoever holds a certificate of the front proxy can still
+// name any user.
 type Reviewer struct {
 	api     *client.Client // of the cluster
 	kept    *lru.Cache     // by the whole spec in JSON

@@ -54,7 +54,6 @@ func (s *Server) watch(ctx context.Context, c echo.Context, q *question) error {
 	case !at.whole(): // nothing can follow a part of a frame
 		panic(http.ErrAbortHandler)
 	case errors.As(context.Cause(ctx), &refusal):
-		s.io.Count(refusal)
 		frame, err := s.Codec.NewFrames(format, event.EventsV1).AppendError(nil, &refusal.ErrStatus)
 		if err == nil {
 			_, _ = c.Response().Writer.Write(frame) // nobody is left to be told
