@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -363,4 +364,35 @@ func TestBulkPolicy(t *testing.T) {
 		t.Fatalf("the audit log has %s", text)
 	}
 	equal(t, entries[0].Wrote, want)
+}
+
+// busyLater is a store that is busy after its first batch.
+type busyLater struct {
+	store.Store
+	batches int
+}
+
+func (s *busyLater) UpdateMany(
+	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+) []store.Outcome {
+	if s.batches++; s.batches > 1 {
+		return slices.Repeat([]store.Outcome{{Err: store.ErrBusy}}, len(keys))
+	}
+	return s.Store.UpdateMany(ctx, keys, expect, decide)
+}
+
+// TestBulkFailsLater: what a request has stored before it fails is counted.
+func TestBulkFailsLater(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.config.Registry, w.config.Store = prometheus.NewRegistry(), &busyLater{Store: w.db}
+	var err error
+	if w.server, err = api.New(w.config); err != nil {
+		t.Fatal(err)
+	}
+	w.bulk("good", "", coreEvent("a", "1"), coreEvent("a", "2"), coreEvent("a", "1")).must(429)
+	w.do("GET", "/api/v1/namespaces/a/events/2", "").must(200)
+	if n := w.metric("eventsvc_bulk_events_total", "201"); n != 2 {
+		t.Errorf("%v lines are counted as created, want 2", n)
+	}
 }

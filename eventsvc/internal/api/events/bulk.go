@@ -134,7 +134,9 @@ func (r *Resource) bulk(c echo.Context) error {
 		}
 	}
 	// 4. The store.
-	if err := b.store(); err != nil {
+	err = b.store()
+	b.tell()
+	if err != nil {
 		return err
 	}
 	// 5. The answer.
@@ -276,10 +278,12 @@ func (b *bulk) store() error {
 		}
 		outcomes := target(b.Store, b.options.DryRun).UpdateMany(b.ctx, keys, func(int) store.Expect { return expect },
 			func(i int, current *store.Record) (store.Decision, error) { return b.decide(now[i], current) })
+		var failed error
 		for i := range outcomes {
-			if err := b.stored(now[i], &outcomes[i]); err != nil {
-				return err
-			}
+			failed = cmp.Or(failed, b.stored(now[i], &outcomes[i]))
+		}
+		if failed != nil {
+			return failed
 		}
 		waiting = later
 	}
@@ -321,19 +325,32 @@ func (b *bulk) stored(l *line, o *store.Outcome) error {
 	return nil
 }
 
-// answer counts the lines, tells the logs of them, and answers with a line for each.
-func (b *bulk) answer() error {
-	var out bytes.Buffer
-	results := json.NewEncoder(&out)
-	results.SetEscapeHTML(false) // nothing here is a page
-	counts, refused, wrote := map[int]int{}, 0, audit.Wrote{}
+// tell counts the lines that are decided, and tells the logs of them: all, unless the request fails.
+func (b *bulk) tell() {
+	refused, wrote := 0, audit.Wrote{}
 	for i := range b.lines {
 		l := &b.lines[i]
-		counts[l.Code]++
+		if l.Code == 0 {
+			continue
+		}
+		b.Bulk.WithLabelValues(strconv.Itoa(l.Code)).Inc()
 		wrote.Add(l.key.Namespace, l.Code)
 		if l.Code >= http.StatusBadRequest {
 			refused++
 		}
+	}
+	ctx := b.c.Request().Context()
+	httpserver.Annotate(ctx, slog.Int("events", len(b.lines)), slog.Int("refused_events", refused))
+	audit.Created(ctx, wrote)
+}
+
+// answer answers with a line for each line.
+func (b *bulk) answer() error {
+	var out bytes.Buffer
+	results := json.NewEncoder(&out)
+	results.SetEscapeHTML(false) // nothing here is a page
+	for i := range b.lines {
+		l := &b.lines[i]
 		if len(l.Reason) > maxResult {
 			l.Reason = strings.ToValidUTF8(l.Reason[:maxResult], "") + " …"
 		}
@@ -341,11 +358,5 @@ func (b *bulk) answer() error {
 			return err
 		}
 	}
-	for code, n := range counts {
-		b.Bulk.WithLabelValues(strconv.Itoa(code)).Add(float64(n))
-	}
-	ctx := b.c.Request().Context()
-	httpserver.Annotate(ctx, slog.Int("events", len(b.lines)), slog.Int("refused_events", refused))
-	audit.Created(ctx, wrote)
 	return b.IO.Writer(b.c, http.StatusOK, mediaNDJSON).Send(out.Bytes())
 }
