@@ -176,6 +176,7 @@ func TestAggregateSettings(t *testing.T) {
 		"--advertise get,list,watch":                        {"--advertise=get,list,watch"},
 		`--cluster "a b"`:                                   {"--cluster=a b"},
 		"--listen-https is empty":                           {"--listen-https="},
+		"--audit-max-bytes 1024 is too small":               {"--audit-max-bytes=1KiB"},
 		"--tls-cert-file and --tls-key-file":                {"--tls-key-file="},
 		"--kubeconfig is not set, and this is no pod":       {"--kubeconfig="},
 		"--context has no effect without --kubeconfig":      {"--kubeconfig=", "--context=x"},

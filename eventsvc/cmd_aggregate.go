@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -73,7 +74,7 @@ func (a *aggregateC) check() error {
 	case a.TLSCertFile == "" || a.TLSKeyFile == "":
 		return cli.Usagef("--tls-cert-file and --tls-key-file are not both set: kube-apiserver verifies the certificate")
 	}
-	return a.Hosts.Check()
+	return cmp.Or(a.Hosts.Check(), checkAuditRoom(a.AuditMaxBytes))
 }
 
 // Run serves until ctx ends.

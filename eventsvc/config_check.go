@@ -213,11 +213,15 @@ func (s *serve) checkDatabase() (err error) {
 const leastMaxBytes = 64 << 20
 
 func (s *serve) checkAudit() error {
-	switch {
-	case s.AuditMaxBytes < auditFiles<<10:
-		return cli.Usagef("--audit-max-bytes %d is too small: keep at least %dKiB", s.AuditMaxBytes, auditFiles)
-	case s.AuditFile != "" && s.Audit == "off":
+	if s.AuditFile != "" && s.Audit == "off" {
 		return cli.Usagef("--audit-file has no effect without --audit: set both or none")
+	}
+	return checkAuditRoom(s.AuditMaxBytes)
+}
+
+func checkAuditRoom(most size) error {
+	if most < auditFiles<<10 {
+		return cli.Usagef("--audit-max-bytes %d is too small: keep at least %dKiB", most, auditFiles)
 	}
 	return nil
 }
