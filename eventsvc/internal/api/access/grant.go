@@ -73,7 +73,7 @@ func (g Grant) Narrow(s *event.Selector) *event.Selector {
 	if s == nil {
 		s = &event.Selector{}
 	}
-	s.Clusters = g.clusters
+	s.Clusters = append([]string{}, g.clusters...) // never nil, which selects all clusters
 	return s
 }
 
