@@ -18,8 +18,7 @@ const maxOrder = 32
 // appendGaps appends the gaps between revisions that rise.
 func appendGaps(dst []byte, revisions []uint64) []byte {
 	n := uint64(len(revisions) - 1)
-	order := max(0, bits.Len64((revisions[n]-revisions[0])/n)-1)
-	order = min(order, maxOrder)
+	order := min(bits.Len64((revisions[n]-revisions[0])/n)-1, maxOrder)
 	w := bitWriter{bytes: append(dst, byte(order))}
 	for i, r := range revisions[1:] {
 		v := r - revisions[i] - 1

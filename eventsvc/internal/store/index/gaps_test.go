@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"tidings.example/eventsvc/internal/event"
 )
 
 // TestGaps: revisions come out of a run as they went in, and those of frequent terms take few bits.
@@ -30,6 +32,23 @@ func TestGaps(t *testing.T) {
 		if got, err := parseRun(nil, 7, appendRun(nil, 7, revisions)); err != nil || !slices.Equal(got, revisions) {
 			t.Errorf("%d: %d, %v", revisions, got, err)
 		}
+	}
+}
+
+// TestOneTermTwice: a version that has a term twice, as two labels with one hash would, hides no other version.
+func TestOneTermTwice(t *testing.T) {
+	t.Parallel()
+	label := "\x01k\x01v"
+	twice := event.Attributes(append(make([]byte, event.NumFields), "\x02"+label+label...))
+	p := postings{of: map[Term][]uint64{}}
+	want := []uint64{5, 9, 13, 20}
+	for _, revision := range want {
+		p.add(revision, twice)
+	}
+	term := labelTerm([]byte("k"), []byte("v"))
+	got, err := parseRun(nil, term, appendRun(nil, term, p.of[term]))
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%d, %v, want %d", got, err, want)
 	}
 }
 

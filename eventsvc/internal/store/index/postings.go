@@ -130,7 +130,8 @@ type postings struct {
 	of map[Term][]uint64
 }
 
-// add adds a version, and returns how many of its terms are new.
+// add adds a version, and returns how many of its terms are new. Where two things that it has are one term, it is there once:
+// the revisions of a run rise.
 func (p *postings) add(revision uint64, a event.Attributes) (added int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,6 +139,8 @@ func (p *postings) add(revision uint64, a event.Attributes) (added int) {
 		known := p.of[t]
 		if known == nil {
 			added++
+		} else if known[len(known)-1] == revision {
+			return
 		}
 		p.of[t] = append(known, revision)
 	})
