@@ -26,7 +26,8 @@ func CheckWords(s *Segment, problem func(format string, args ...any)) error {
 				problem("the words up to revision %x: %v", key, err)
 				return nil
 			}
-			if w.from != covered && blocks.addWords(new(wordWriter), covered+1, w.from) == nil {
+			readable := func(*notesFrame) bool { return true }
+			if w.from != covered && blocks.eachNotes(covered+1, w.from, new(notesFrame), readable) == nil {
 				problem("there are no words of the notes up to revision %d", w.from)
 			}
 			want := wordWriter{in: map[string]uint64{}}
