@@ -25,7 +25,7 @@ const (
 	fullBlockBytes   = 160 << 10
 )
 
-// blockWindow is that of the frames, most of which are smaller.
+// blockWindow is the window of the frames, most of which are smaller.
 const blockWindow = 128 << 10
 
 // The forms of a record in a block. Others are the number of a template + formTemplate.

@@ -25,7 +25,7 @@
 // of another is found as damage. An Entry shares memory with its record.
 //
 // A compressed segment has its records in blocks, and is otherwise like any other: it has the
-// same records, byte by byte, and the same index by time. A block is up to 256 records that
+// same records, byte by byte, and the same index by time. A block is up to 128 records that
 // follow each other. It says which revisions it covers, so that a
 // missing block is noticed, and a revision that it covers and has no record of has none. Readers
 // inflate a block when they need a record of it, and keep some in a cache that all share. Those
@@ -92,7 +92,7 @@
 //
 //	notes   number of records (uvarint), for each the revisions behind the one before (uvarint) and
 //	        the length of its text + 2, 1 if it cannot be read, or 0 if it has none (uvarint); the texts
-//	cells   number of templates (uvarint), for each its length (uvarint) and its bytes;
+//	cells   number of UUIDs (uvarint); number of templates (uvarint), for each its length (uvarint) and its bytes;
 //	        for each column (see template.go) the length of its cells (uvarint) and these
 //
 // The first column says which form each record has:
@@ -106,8 +106,8 @@
 //	            2 + number of columns + length: a literal of that length follows (uvarints)
 //
 // A template leaves out what the value says too: the key, and the fields among the attributes. Events that differ in
-// nothing else than their cells have the same one. Bytes that would not compress, such as those of a UUID, are behind the
-// frame. A record has a template if it is read as it was.
+// nothing else than their cells have the same one. Bytes that would not compress are behind the
+// frame: first the UUIDs, 16 bytes each, then other cells, record by record. A record has a template if it is read as it was.
 //
 // The checksum at the end of a record would not compress. It is left out where it matches, and
 // made again. A record that was damaged before has form 0, and stays what it was.

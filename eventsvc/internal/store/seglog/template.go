@@ -84,7 +84,7 @@ type messageField struct {
 	inner  message
 }
 
-// eventMessage is that of [k8s.io/api/events/v1.Event], as the codec stores it.
+// eventMessage is the message of [k8s.io/api/events/v1.Event], as the codec stores it.
 var eventMessage = func() message {
 	written, seconds := messageField{inner: message{1: {column: columnWritten}}}, messageField{inner: message{1: {column: columnSeconds}}}
 	micros := messageField{inner: message{1: {column: columnSeconds}, 2: {column: columnNanos}}}
@@ -356,7 +356,7 @@ func (w *cellWriter) word(to []byte, c column, text string) []byte {
 	if known {
 		return binary.AppendUvarint(to, n+2)
 	}
-	return appendText(append(to, 0), []byte(text))
+	return appendText(append(to, 0), text)
 }
 
 // uuid appends a cell of a text that may be a UUID.
@@ -373,7 +373,7 @@ func (w *cellWriter) uuid(to, text []byte) []byte {
 	return append(to, 1)
 }
 
-func appendText(dst, text []byte) []byte {
+func appendText[T string | []byte](dst []byte, text T) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
 }
 

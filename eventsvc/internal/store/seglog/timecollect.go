@@ -2,7 +2,6 @@ package seglog
 
 import (
 	"cmp"
-	"encoding/binary"
 	"math"
 	"slices"
 
@@ -33,7 +32,7 @@ func (o *collection) Add(namespace []byte, a event.Attributes, revision uint64, 
 	o.room = texts
 	entry := runEntry{Series: o.number(texts), Revision: revision}
 	if node != "" {
-		o.room = append(binary.AppendUvarint(o.room[:0], uint64(len(node))), node...)
+		o.room = appendText(o.room[:0], node)
 		entry.Node = o.number(o.room) + 1
 	}
 	seen.Spread(func(at, span, n int64) {

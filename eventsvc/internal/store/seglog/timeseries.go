@@ -37,17 +37,17 @@ func appendSeries(dst, namespace []byte, a event.Attributes) (texts []byte, node
 		reporter = source
 	}
 	for _, text := range [][]byte{namespace, typ, reason, kind, reporter} {
-		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+		dst = appendText(dst, text)
 	}
 	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get)} {
-		dst = append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+		dst = appendText(dst, text)
 	}
 	return dst, cmp.Or(a.Get(event.NodeLabel), string(host))
 }
 
 // nodeTexts returns the texts of a node, which has a number like a series.
 func nodeTexts(node string) string {
-	return string(append(binary.AppendUvarint(nil, uint64(len(node))), node...))
+	return string(appendText(nil, node))
 }
 
 // seriesKey returns the key under which the texts of a series are kept.
