@@ -237,18 +237,18 @@ func (r *minuteRun) eachOf(series uint32, cell []byte, f func(runEntry)) bool {
 // takeMarks takes what is in front of an entry: its node, if that is not the one of the entry before, and its span.
 func (e *runEntry) takeMarks(cell []byte) (rest []byte, ok bool) {
 	e.Span = 0
-	for _, mark := range []struct {
-		byte
-		to *uint32
+	for _, m := range []struct {
+		mark byte
+		to   *uint32
 	}{{nodeMark, &e.Node}, {spanMark, &e.Span}} {
-		if cell[0] != mark.byte {
+		if cell[0] != m.mark {
 			continue
 		}
 		value, n := binary.Uvarint(cell[1:])
-		if n <= 0 || value == uint64(*mark.to) || value > math.MaxUint32 || len(cell) == n+1 {
+		if n <= 0 || value == uint64(*m.to) || value > math.MaxUint32 || len(cell) == n+1 {
 			return nil, false
 		}
-		*mark.to, cell = uint32(value), cell[n+1:]
+		*m.to, cell = uint32(value), cell[n+1:]
 	}
 	return cell, true
 }

@@ -122,9 +122,9 @@ func (u *Usage) Full(size int64) (create, remove error) {
 	return create, remove
 }
 
-// left returns how much of MaxBytes is left for what is written next where the files take so much: beside what they grow by when that
-// is checkpointed and merged which was written before, and beside a file of so many bytes, or one that is being rewritten or may have
-// to be.
+// left returns how much of MaxBytes is left for the next writes where the files take so much. Kept back is what the files grow by when
+// earlier writes are checkpointed and merged, and the largest of a file of so many bytes, the one that is being rewritten and those that
+// may have to be.
 func (u *Usage) left(used, file int64) int64 {
 	rewriting := max(u.largest.Load(), u.reserved.Load(), file)
 	return u.limits.MaxBytes - used - 2*u.wal.Load() - u.records.Index.MergeBytes() - rewriting
@@ -182,10 +182,10 @@ func (u *Usage) HistoryLimit() int64 {
 		return math.MaxInt64
 	}
 	s := u.Stats()
-	packing := max(1, packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes))
-	limit := int64(packing * float64(u.limits.MaxBytes/historyMost))
+	packed := max(1, packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes))
+	limit := int64(packed * float64(u.limits.MaxBytes/historyMost))
 	if over := s.FileBytes - u.reclaimable() - u.restRoom(); over > 0 {
-		limit = min(limit, s.HistoryBytes-int64(packing*float64(over)))
+		limit = min(limit, s.HistoryBytes-int64(packed*float64(over)))
 	}
 	return max(limit, u.leastHistory())
 }
@@ -197,10 +197,10 @@ func (u *Usage) Excess() int64 {
 		return 0
 	}
 	s := u.Stats()
-	packing := packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes)
+	packed := packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes)
 	least := u.leastHistory()
-	history := min(s.HistoryBytes*3/2, u.limits.MaxBytes/historyPart) + int64(float64(max(0, s.HistoryBytes-least))/packing)
-	return int64(packing * float64(s.FileBytes-u.reclaimable()-history-eventRoom(u.limits.MaxBytes)))
+	history := min(s.HistoryBytes*3/2, u.limits.MaxBytes/historyPart) + int64(float64(max(0, s.HistoryBytes-least))/packed)
+	return int64(packed * float64(s.FileBytes-u.reclaimable()-history-eventRoom(u.limits.MaxBytes)))
 }
 
 // reclaimable returns what compaction brings back.
