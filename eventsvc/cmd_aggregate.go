@@ -22,11 +22,11 @@ import (
 	"tidings.example/shared/service"
 )
 
-// aggregateC answers kube-apiserver for an event server. Its connection is that to the event server.
+// aggregateC answers kube-apiserver for an event server. Its connection is to the event server.
 type aggregateC struct {
 	ctl.Connection `embed:""`
 	ctl.Kubernetes `embed:""`
-	GroupDomain    string   `placeholder:"DOMAIN" help:"The API group is events.GROUP-DOMAIN, as that of the event server; k8s.io is kube-apiserver's own."`
+	GroupDomain    string   `placeholder:"DOMAIN" help:"The API group is events.GROUP-DOMAIN, as on the event server; k8s.io is kube-apiserver's own."`
 	Cluster        string   `placeholder:"NAME" help:"Show only events of the cluster of this name. Default: what the policy of the event server lets this process see."`
 	Advertise      []string `default:"get" placeholder:"VERB,..." help:"Verbs in the cluster's discovery: get, or get and list, with which some tools list every event again and again. All are served: get, list and watch."`
 

@@ -226,8 +226,7 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (impo
 // not know of.
 const maxMemory = 108 << 20
 
-// rareGC is how much garbage there may be, in percent of what is in use, before it is collected below that limit: nearly all that is
-// read is garbage soon.
+// rareGC is GOGC while the heap is below that limit. It is high because nearly everything that is read is garbage soon.
 const rareGC = 400
 
 // boundMemory sets that limit, unless GOMEMLIMIT sets another one or it is lower already, and returns what takes it back.
@@ -251,9 +250,9 @@ type storing struct {
 	err   error
 }
 
-// store begins to store some events. While their commit waits for the disk, the next ones are read and prepared. They wait for it if
-// they have an event of the same name, so that the changes of one event stay in order, and as long as nothing was found to be stored:
-// Import treats an empty store in its own way.
+// store begins to store some events. While their commit waits for the disk, the next ones are read and prepared. They wait for the
+// commit if they have an event of the same name, so that the changes of one event stay in order, and as long as no event is known to be
+// stored, because Import treats an empty store in its own way.
 func (l *loader) store(ctx context.Context, s admin.Store, items []dump.Item) error {
 	if l.signs != nil {
 		for _, it := range items {

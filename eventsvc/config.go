@@ -78,7 +78,7 @@ type serve struct {
 	Audience          []string      `group:"trust" placeholder:"AUD" help:"Accept only tokens for one of these audiences. Default: any."`
 	MaxTokenLife      time.Duration `group:"trust" default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
 	ClockSkew         time.Duration `group:"trust" default:"5s" help:"How far the issuer's clock may differ."`
-	IssuersFile       string        `group:"trust" placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console, advertise."`
+	IssuersFile       string        `group:"trust" placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: the cluster of this pod), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console, advertise."`
 
 	BasicTokenURL string   `group:"trust" name:"basic-token-url" default:"none" placeholder:"URL" help:"Trade a user and a password (HTTP Basic), as client id and secret, for a token here, for machines that cannot renew one: on /loki, /query/v1 and /mcp only. none: not at all."`
 	TrustedProxy  []string `group:"listeners" placeholder:"PREFIX" help:"Addresses or CIDR prefixes of proxies whose X-Forwarded-For is believed, for limits of --basic-token-url."`
@@ -86,7 +86,7 @@ type serve struct {
 	Console         bool   `group:"api" default:"true" negatable:"" help:"Serve a web page at /console/ that shows events to people; / leads browsers there."`
 	ConsoleTokenURL string `group:"api" name:"console-token-url" placeholder:"URL" help:"Where the web page asks for tokens with a client id and secret; none: nowhere, tokens are pasted. Default: /oauth2/token of the issuer if it is the only one and a URL, otherwise none."`
 
-	MCP bool `group:"api" name:"mcp" default:"true" negatable:"" help:"Serve tools for agents at /mcp (Model Context Protocol), which only read. A web page may call them if its host is that of --public-url or in --allowed-hosts."`
+	MCP bool `group:"api" name:"mcp" default:"true" negatable:"" help:"Serve tools for agents at /mcp (Model Context Protocol), which only read. A web page may call them if its host is in --public-url or --allowed-hosts."`
 
 	PolicyFile       string        `group:"rights" placeholder:"FILE" help:"Who may do what; followed while running. Default: every authenticated client may do everything."`
 	Claims           []string      `group:"rights" placeholder:"NAME" help:"Claims of the issuer's tokens that the policy may ask for."`

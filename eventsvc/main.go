@@ -182,7 +182,7 @@ func (s *serve) begin(parsed *cli.Context, std stdio) (log *slog.Logger, given s
 	return log, given, nil
 }
 
-// questions are what the management listener answers beside what concerns the store.
+// questions are the handlers of the management listener that do not concern the store.
 func questions(trusted *trust.Trust, rights *policy.Live, given string) map[string]http.Handler {
 	return map[string]http.Handler{
 		"token":  &admin.TokenChecker{Explain: trusted.Explain, Policy: rights.Current},

@@ -47,7 +47,7 @@ type serve struct {
 	ClientSecretBasic  bool          `group:"clients" help:"Accept client_secret_basic besides client_secret_post."`
 	PrivateKeyJWT      bool          `group:"assertions" name:"private-key-jwt" help:"Accept assertions that clients sign with keys of their own (private_key_jwt)."`
 	AssertionLifetime  time.Duration `group:"assertions" default:"5m" help:"Longest lifetime of assertions that clients sign."`
-	TrustedIssuersFile string        `group:"assertions" help:"Issuers whose assertions are accepted; followed while running. A YAML list of issuer (cluster: that of this pod's cluster), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, subjects." placeholder:"FILE"`
+	TrustedIssuersFile string        `group:"assertions" help:"Issuers whose assertions are accepted; followed while running. A YAML list of issuer (cluster: the cluster of this pod), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, subjects." placeholder:"FILE"`
 	JwksAllowHTTPHost  []string      `group:"assertions" name:"jwks-allow-http-host" help:"Host whose keys may be fetched over plain HTTP, for --trusted-issuers-file; repeatable." placeholder:"HOST"`
 	CorsOrigin         []string      `group:"listeners" help:"Web origin whose pages may ask for tokens; repeatable (default: none)." placeholder:"ORIGIN"`
 	TrustedProxy       []string      `group:"listeners" help:"Address or CIDR prefix of a proxy whose X-Forwarded-For is believed; repeatable." placeholder:"PREFIX"`

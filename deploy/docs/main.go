@@ -37,8 +37,8 @@ func main() {
 	}
 }
 
-// writeHelp renders the pages of the console, and removes those that are no more. It leaves alone what is as it should be,
-// because others may build the console meanwhile.
+// writeHelp renders the pages of the console, and removes pages without a source. It does not touch files that are up to date,
+// because another process may build the console meanwhile.
 func writeHelp(files map[string][]byte, dir string) error {
 	if err := write(files, dir); err != nil {
 		return err
@@ -55,7 +55,7 @@ func writeHelp(files map[string][]byte, dir string) error {
 	})
 }
 
-// write writes the files that are not there yet, or are others.
+// write writes the files that are missing or differ.
 func write(files map[string][]byte, dir string) error {
 	for name, content := range files {
 		file := filepath.Join(dir, name)

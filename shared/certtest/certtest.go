@@ -51,7 +51,7 @@ func Write(t testing.TB, dir, host string) {
 	}
 }
 
-// made are the RSA keys of this process, and given how many of them each test has.
+// made are the RSA keys of this process; given is how many of them each test has got.
 var (
 	mu    sync.Mutex
 	made  []*rsa.PrivateKey

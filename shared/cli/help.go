@@ -8,8 +8,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// helpTopics prints the help of commands whose flags are in groups, which the tag group:"NAME" says: by itself, "--help" shows
-// the examples and the names of the flags of each group, "--help GROUP" explains the flags of one, and "--help all" those of all.
+// helpTopics prints the help of commands whose flags have the tag group:"NAME". "--help" alone shows the
+// examples and the names of the flags of each group, "--help GROUP" explains the flags of one, and "--help all" those of all.
 type helpTopics struct{ topic string }
 
 // take removes the word behind --help or -h, which is a group unless a command has that name, and returns the other words.
@@ -41,7 +41,7 @@ func (h *helpTopics) print(options kong.HelpOptions, ctx *kong.Context) error {
 	}
 	if h.topic != "" {
 		if !slices.Contains(groups, h.topic) {
-			return fmt.Errorf("there is no group %q of settings; there are %s, and all", h.topic, strings.Join(groups, ", "))
+			return fmt.Errorf("there is no group %q of settings: choose one of %s, or all", h.topic, strings.Join(groups, ", "))
 		}
 		command.Detail = "" // the examples are of all groups
 	}

@@ -124,7 +124,7 @@ func TestHelpGroups(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"serve -h limit": `there is no group "limit" of settings; there are listeners, limits, and all`,
+		"serve -h limit": `there is no group "limit" of settings: choose one of listeners, limits, or all`,
 		"show -h limits": `there is no help about "limits"`,
 	} {
 		var out bytes.Buffer

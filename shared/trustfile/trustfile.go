@@ -1,9 +1,9 @@
 // Package trustfile makes HTTP transports that trust the certificate authorities in a file, as it is now.
 //
-// Authorities are renewed while services run: the kubelet replaces the file that has those of a cluster. A [Transport] looks at
-// its file before each request. If that has changed, further connections are made with the authorities that are in it now, and
-// idle ones are closed; a request that is under way, such as a watch, goes on. A file that cannot be read, or has no certificate,
-// changes nothing: the connections to come are verified as before.
+// Authorities are renewed while services run: the kubelet, for one, replaces the file with a cluster's authorities. A [Transport] looks
+// at its file before each request. If the file has changed, new connections are verified with its present authorities, and idle ones
+// are closed; a request in flight, such as a watch, goes on. A file that cannot be read, or has no certificate, changes nothing: new
+// connections are verified as before.
 package trustfile
 
 import (
@@ -25,7 +25,7 @@ type Transport struct {
 	now *http.Transport
 }
 
-// New returns a transport like another one, for the authorities of a file in PEM.
+// New returns a transport like the given one, which trusts the authorities of a PEM file.
 func New(like *http.Transport, file string) (*Transport, error) {
 	t := &Transport{like: like, file: file}
 	is, err := os.Stat(file)
@@ -73,5 +73,5 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.current().RoundTrip(r)
 }
 
-// CloseIdleConnections is called by that of [http.Client].
+// CloseIdleConnections is called by [http.Client.CloseIdleConnections].
 func (t *Transport) CloseIdleConnections() { t.current().CloseIdleConnections() }

@@ -333,7 +333,7 @@ func (a *aggregated) control() {
 	close(started)
 }
 
-// remove deletes a namespace and waits until its controller has done so. Its history is still there.
+// remove deletes a namespace and waits until it is gone. Its history is still there.
 func (a *aggregated) remove(name string, limit time.Duration) {
 	a.t.Helper()
 	a.deleteNamespace(name)
@@ -475,7 +475,7 @@ func (a *aggregated) direct(t *testing.T, certificate *tls.Certificate) int {
 	return resp.StatusCode
 }
 
-// kubectls are the programs there are: the newest, and that of this machine.
+// kubectls are the paths of two kubectls: the newest, and this machine's.
 func kubectls() map[string]string {
 	all := map[string]string{"newest": filepath.Join(bin, "kubectl")}
 	if path, err := exec.LookPath("kubectl"); err == nil {

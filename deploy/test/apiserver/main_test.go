@@ -212,7 +212,7 @@ func start(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
-// again kills the program and starts it anew.
+// again kills the program and starts it again.
 func (p *process) again(t *testing.T) *process {
 	t.Helper()
 	p.kill()

@@ -96,7 +96,7 @@ func randomRights(r *rand.Rand, verbs ...string) (rights []right) {
 	return rights
 }
 
-// TestClusterReads: whatever a caller asks, the answer is that of a store which holds only the events that its rules are for: no
+// TestClusterReads: whatever a caller asks, the answer is as from a store that holds only the events its rules are for: no
 // mark of another is in any answer, and none that it may see is missing.
 func TestClusterReads(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ type Request struct {
 	Method string // "": GET
 	Path   string // below the server's address, escaped
 	Query  url.Values
-	Header http.Header // besides those that every request has; Accept in place of that for JSON
+	Header http.Header // besides those of every request; Accept replaces the one for JSON
 	Body   any         // sent as JSON, unless it is nil
 
 	list  bool   // the answer is a list

@@ -24,7 +24,7 @@ type kubeconfig struct {
 	Contexts       []named `json:"contexts"`
 }
 
-// named is an entry of one of these lists. Only the member is set that belongs to the list.
+// named is an entry of one of these lists. Only the member of its list is set.
 type named struct {
 	Name    string      `json:"name"`
 	Cluster kubeCluster `json:"cluster"`

@@ -87,7 +87,7 @@ func (m *Mirror) Ready(context.Context) error {
 const (
 	batchSize  = 256              // changes that may wait, and that are written before the cursor is saved
 	saveEvery  = time.Second      // between saves of a cursor that moves
-	saveAnyway = time.Minute      // between saves of one that does not: readers learn that the mirror is there
+	saveAnyway = time.Minute      // between saves of a cursor that does not move, so that readers see the mirror running
 	lastSave   = 5 * time.Second  // limit of the save when the mirror stops
 	checkEvery = 30 * time.Second // between comparisons of the cursor with the source
 	sourceSide = "source"

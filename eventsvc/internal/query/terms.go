@@ -83,7 +83,7 @@ func ParseTerms(fieldSelector, labelSelector, text string) (t Terms, err error) 
 	return t, nil
 }
 
-// addSearch adds an expression that has to match to what can evaluate it first.
+// addSearch adds an expression that must match to the earliest stage that can evaluate it.
 func (t *Terms) addSearch(e *search.Expr, rest *event.Selector) {
 	if e.Dimensional() {
 		t.byDimension = append(t.byDimension, e)

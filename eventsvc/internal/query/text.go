@@ -20,7 +20,7 @@ type matcher struct {
 	nothing search.Subject
 }
 
-// newMatcher returns what evaluates expressions, nil if there are none.
+// newMatcher returns a matcher of expressions, nil if there are none.
 func newMatcher(exprs []*search.Expr) *matcher {
 	if len(exprs) == 0 {
 		return nil
@@ -38,7 +38,7 @@ func newMatcher(exprs []*search.Expr) *matcher {
 	return m
 }
 
-// pieces returns what a text has if it matches, folded.
+// pieces returns the folded parts that every matching text has.
 func pieces(exprs []*search.Expr) (all [][]byte) {
 	for _, e := range exprs {
 		if e.Kind == search.Word {

@@ -33,9 +33,9 @@ type Grant struct {
 // Handler serves what a request is allowed.
 type Handler func(c echo.Context, may Grant) error
 
-// Grant returns what the caller may do with a verb in a namespace, or the 403 of one who may do nothing. The name is that of the
-// object, for the audit log and the 403. A request about one namespace gets its grant from [Guard.Allow]. One whose body names
-// several asks for each of them, see [Guard.CreateIn].
+// Grant returns what the caller may do with a verb in a namespace, or a 403 if that is nothing. The name is the object's; the audit log
+// and the 403 show it. A request about one namespace gets its grant from [Guard.Allow]. A request whose body names several namespaces gets one for
+// each, see [Guard.CreateIn].
 func (g *Guard) Grant(c echo.Context, of schema.GroupResource, v policy.Verb, namespace, name string) (Grant, error) {
 	ctx := c.Request().Context()
 	caller, ok := bearer.FromContext(ctx)
@@ -77,7 +77,7 @@ func (g Grant) Narrow(s *event.Selector) *event.Selector {
 	return s
 }
 
-// Holds reports whether a later decision on the request allows it for the same clusters.
+// Holds reports whether a later decision allows the request for the same clusters.
 func (g Grant) Holds(d policy.Decision) bool {
 	return d.Allowed && slices.Equal(g.clusters, d.Clusters)
 }

@@ -27,7 +27,7 @@ import (
 // Config is what a server is made of.
 type Config struct {
 	Events     *client.Client // the event server
-	Cluster    string         // name of the cluster to whose events lists, watches and gets are limited; "": to what the policy of the event server allows
+	Cluster    string         // reads are limited to the events of this cluster; "": to what the event server's policy allows
 	Codec      *codec.Codec
 	Advertise  []string // verbs in discovery
 	FrontProxy *FrontProxy
@@ -121,7 +121,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.echo.ServeHTTP(w, &clone)
 }
 
-// serve passes a request to the handler that the router has found, if the front proxy names its user. Probes need no user.
+// serve calls the handler that the router has found, if the front proxy names the user. Probes need no user.
 func (s *Server) serve(c echo.Context) error {
 	h, r := c.Response().Header(), c.Request()
 	h.Set("Cache-Control", "no-cache, private")
@@ -162,8 +162,7 @@ func isProbe(path string) bool {
 	return slices.ContainsFunc(probes, func(probe string) bool { return httpio.Under(path, probe) })
 }
 
-// refuseWrite answers whatever would change an event. It is a 405, because the namespace controller takes that for "not
-// supported", and a 403 for a failure.
+// refuseWrite answers every write with a 405: the namespace controller takes a 405 for "not supported", but a 403 for a failure.
 func (s *Server) refuseWrite(c echo.Context) error {
 	c.Response().Header().Set("Allow", "GET, HEAD")
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -12,10 +12,10 @@
 //
 // Discovery and OpenAPI are answered from memory, for everybody whom the front proxy names, whether the event server answers or
 // not: while they fail, no namespace of the cluster can be deleted. They name one group and no other, because kube-apiserver
-// would serve a group that they share with it from here. They advertise get, and list if that is asked for: controllers act on
-// what is advertised, and the namespace controller would delete history.
+// would serve any shared group from here. They advertise get, and list if set: controllers act on what is advertised, and the
+// namespace controller would delete history.
 //
-// Only reads are served. Whatever would change an event is answered with 405.
+// Only reads are served. Every write is answered with 405.
 //
 // # Errors
 //

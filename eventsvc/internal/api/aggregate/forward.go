@@ -180,7 +180,7 @@ func (s *Server) forbidden(q *question, d decision) error {
 	return access.Forbidden(q.spec.User, s.Codec.Group.Resource(event.EventsV1), q.verb, at.Namespace, at.Name, reason)
 }
 
-// open asks the event server. An answer that says that this process may not ask is no answer to the user.
+// open asks the event server. If the event server refuses this process, the user gets a 503, because the user cannot fix that.
 func (s *Server) open(ctx context.Context, r *http.Request, q *question) (*http.Response, error) {
 	header := http.Header{"Accept-Encoding": {"identity"}}
 	if accepted := r.Header["Accept-Encoding"]; len(accepted) > 0 && q.verb != verbWatch {
@@ -203,7 +203,7 @@ func (s *Server) open(ctx context.Context, r *http.Request, q *question) (*http.
 		_ = resp.Body.Close()
 		s.forwarded.WithLabelValues(forwardRefused).Inc()
 		s.side.failed(client.Refusal(code, "answers "+resp.Status+" to "+q.path+": its --group-domain, or the rights of the token of this process, are others"))
-		return nil, retryAfter(apierrors.NewServiceUnavailable("the event server does not accept questions of the aggregation layer: its operator has to mend that"), 5)
+		return nil, retryAfter(apierrors.NewServiceUnavailable("the event server does not accept questions of the aggregation layer: its operator has to fix that"), 5)
 	}
 	s.forwarded.WithLabelValues(forwardAnswered).Inc()
 	s.side.failed(nil)

@@ -207,7 +207,7 @@ func first(h http.Header, names []string) string {
 	return ""
 }
 
-// FrontProxy knows how kube-apiserver shows whom it asks for. It follows the ConfigMap that says so.
+// FrontProxy identifies the users of kube-apiserver's requests. It follows the ConfigMap that says how.
 type FrontProxy struct {
 	api     *client.Client // of the cluster
 	log     *slog.Logger

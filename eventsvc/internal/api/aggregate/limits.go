@@ -30,7 +30,7 @@ func newOpen(word string, most, mostOfUser int) *open {
 	return &open{most: most, mostOfUser: mostOfUser, word: word, byUser: map[string]int{}}
 }
 
-// enter counts a request of a user in, or returns the 429 for one that is too many. The caller calls leave at its end.
+// enter counts a request of a user, or returns a 429 if it is one too many. The caller calls leave at its end.
 func (o *open) enter(user string) (leave func(), err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

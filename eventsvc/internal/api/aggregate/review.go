@@ -19,8 +19,8 @@ import (
 	"tidings.example/eventsvc/internal/client"
 )
 
-// The cache of decisions is that of kube-apiserver's delegated authorization: DelegatingAuthorizationOptions, and the webhook
-// authorizer for sizes.
+// Decisions are cached as in delegated authorization of k8s.io/apiserver: times as in DelegatingAuthorizationOptions, sizes as in the
+// webhook authorizer.
 const (
 	keptFor     = 10 * time.Second
 	keptMost    = 8192

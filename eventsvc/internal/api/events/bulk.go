@@ -82,7 +82,7 @@ func copiedOf(ev *eventsv1.Event) copied {
 	return copied{ev.Labels[event.ClusterLabel], ev.Annotations[event.SourceUID], ev.Annotations[event.SourceVersion]}
 }
 
-// shows reports whether a stored copy shows what another one would: the same version of the same event, or a later one.
+// shows reports whether a stored copy is of the same event as other, in the same version or a later one.
 func (c copied) shows(other copied) bool {
 	if c.uid == "" || c.uid != other.uid || c.cluster != other.cluster {
 		return false
@@ -255,8 +255,8 @@ func (b *bulk) settle(l *line, err error) error {
 	return nil
 }
 
-// store creates the events that were not refused, all in one commit. Of lines with the same key, each is decided about
-// behind the one before it.
+// store creates the events that were not refused, all in one commit. Lines with the same key are decided
+// in their order.
 func (b *bulk) store() error {
 	var waiting []*line
 	for i := range b.lines {
@@ -290,7 +290,7 @@ func (b *bulk) store() error {
 	return nil
 }
 
-// decide creates the event of a line, unless its name is taken. Nothing is changed if that is by the same copy.
+// decide creates the event of a line. If the same copy has the name already, nothing changes; any other event there is a 409.
 func (b *bulk) decide(l *line, current *store.Record) (store.Decision, error) {
 	if current == nil {
 		return store.Decision{Op: store.Put, Draft: l.draft}, nil

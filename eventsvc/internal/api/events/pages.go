@@ -24,7 +24,7 @@ type pages struct {
 	limited bool        // to the events of some clusters: nothing may tell of others
 	shown   store.Key   // the last event that was shown, or the one behind which the list begins
 	token   bool        // the list goes on from a continue token
-	page    store.Page  // the newest page that was read; its Revision is that of the list
+	page    store.Page  // the newest page that was read; its Revision is the list's
 	done    bool
 }
 

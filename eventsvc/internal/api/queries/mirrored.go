@@ -43,7 +43,7 @@ type position struct {
 	mirror   string    // version of the program
 }
 
-// NewMirrored returns what knows of no cluster until it runs.
+// NewMirrored returns a Mirrored that knows no cluster until it runs.
 func NewMirrored(s store.Store, c *codec.Codec, log *slog.Logger, now func() time.Time) *Mirrored {
 	return &Mirrored{store: s, codec: c, log: log, now: now, cursors: map[store.Key]position{}, desc: prometheus.NewDesc(
 		"eventsvc_cluster_complete_seconds", "Time since everything that the cluster had was here, as the cursors of its mirror say; of the first 1000 clusters by name.", []string{"cluster"}, nil)}
@@ -132,7 +132,8 @@ func (m *Mirrored) change(d *store.Delivery) {
 	}
 }
 
-// position returns what a version of a cursor says. One that does not say until when it is complete is none.
+// position parses a version of a cursor. It reports false if that is incomplete, or is the
+// copy of another store's cursor.
 func (m *Mirrored) position(v *store.View) (p position, ok bool) {
 	ev, err := m.codec.Event(v)
 	if err != nil {

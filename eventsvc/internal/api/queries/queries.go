@@ -154,7 +154,7 @@ func (s *Service) request(c echo.Context, p *endpoint, given url.Values) (*reque
 	if err != nil {
 		return nil, err
 	}
-	if len(asked) == 0 { // one that is named is refused if it may not be seen, instead of being empty
+	if len(asked) == 0 { // a named namespace that the caller may not see is refused, not empty
 		asked = query.NamespaceOf(given.Get("search"))
 	}
 	r := &request{Service: s, endpoint: p, given: given, asked: asked}

@@ -82,8 +82,8 @@ func (c *comparison) dispersion(s *tally, burstiness float64) float64 {
 	return (total*own + familyCounts*burstiness) / (total + familyCounts)
 }
 
-// atMost bounds the dispersion of a row of which there was nothing before: what an outage has
-// left in the history of its family must not hide the next one. A single event says nothing of that.
+// atMost bounds the dispersion of a row that had no occurrences before, so that an outage in the
+// history of its family does not hide the next one. The bound is at least 2: a single event tells nothing about dispersion.
 func (r *candidate) atMost(dispersion float64) { r.dispersion = min(r.dispersion, max(2, dispersion)) }
 
 // compare compares the count of a series or of a family with the earlier one that

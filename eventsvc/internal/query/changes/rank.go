@@ -52,8 +52,8 @@ const (
 	// coincidence is the time before the strongest change began in which even a routine
 	// event about the same namespace or the cluster is unlikely by chance.
 	coincidence = 60
-	// chance is the most occurrences that are to be expected between two changes of which
-	// the first is taken for a reason of the second.
+	// chance is the most occurrences that may be expected between two changes if the first
+	// is to count as a cause of the second.
 	chance = 0.05
 	// maxCandidates bounds the rows whose onset is looked for.
 	maxCandidates = 200

@@ -82,7 +82,7 @@ func (r *candidate) subject() string {
 // maxNote bounds the characters of a note in a sentence.
 const maxNote = 160
 
-// brief returns the begin of a note, in one line.
+// brief returns the beginning of a note, in one line.
 func brief(note string) string {
 	runes := []rune(printable.OneLine(note[:min(len(note), 4*maxNote)]))
 	if len(runes) > maxNote {

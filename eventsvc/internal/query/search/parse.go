@@ -64,7 +64,7 @@ type parser struct {
 	depth int
 }
 
-// Parse reads a text. An empty one is nil. What is wrong with it is an [*Error].
+// Parse reads a text. An empty one is nil. A mistake in it is an [*Error].
 func Parse(text string) (e *Expr, err error) {
 	p := &parser{text: text}
 	defer func() {
@@ -192,7 +192,7 @@ func (p *parser) isKeyword(word string) bool {
 	return found
 }
 
-// missing gives up as a term is missing.
+// missing gives up because a term is missing.
 func (p *parser) missing(behind string) {
 	if behind != "" {
 		p.fail("%s has nothing behind it: write a term there, or \"%s\" for the word", behind, behind)

@@ -45,7 +45,7 @@ func newLimited(t *testing.T, o bolt.Options, seed uint64) *limited {
 	return &limited{options: o, db: open(t, o), rnd: rand.New(rand.NewPCG(seed, 1)), events: map[store.Key]acknowledged{}}
 }
 
-// files notes what all files take, also those that are being written anew.
+// files notes what all files take, also those that are being rewritten.
 func (l *limited) files(t *testing.T) int64 {
 	t.Helper()
 	all, err := os.ReadDir(l.options.Dir)

@@ -5,9 +5,8 @@ import (
 	"math/bits"
 )
 
-// The gaps between the revisions of a long run are written as bits, because those of a frequent term are small: in an exponential
-// Golomb code of the order that suits their mean. One of a term that nearly all versions have takes two bits, where a varint
-// would take eight.
+// The gaps between the revisions of a long run are written in an exponential Golomb code, whose order follows from their mean. A
+// frequent term has small gaps: a gap of a term that nearly all versions have takes two bits, where a varint takes eight.
 //
 //	order 1, then for each gap g - 1 = v, from the highest bit of a byte on
 //	as many zeros as v >> order + 1 has bits, less one | v >> order + 1 | the lowest bits of v, as many as the order says
@@ -15,7 +14,7 @@ import (
 // maxOrder bounds the order.
 const maxOrder = 32
 
-// appendGaps appends the gaps between revisions that rise.
+// appendGaps appends the gaps between ascending revisions.
 func appendGaps(dst []byte, revisions []uint64) []byte {
 	n := uint64(len(revisions) - 1)
 	order := min(bits.Len64((revisions[n]-revisions[0])/n)-1, maxOrder)
@@ -58,7 +57,7 @@ func (w *bitWriter) end() []byte {
 	return w.bytes
 }
 
-// readGaps appends n revisions behind one. It returns as many as there are.
+// readGaps appends up to n revisions that follow a given one.
 func readGaps(dst []uint64, last, n uint64, gaps []byte) []uint64 {
 	if len(gaps) == 0 || gaps[0] > maxOrder {
 		return dst

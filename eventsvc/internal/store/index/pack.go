@@ -12,8 +12,9 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// The file is packed when so many keys are not sorted, and for an eighth of the events: until then, these take half as much as what
-// is packed. The log is read to find what is stale when that is as much as the events.
+// The file is packed when the keys that are not sorted are packLeast or more, and an eighth of the events or more: until then they
+// take half as much room as what is packed. The log is read for terms of removed
+// versions when there are as many of these as events.
 const (
 	packLeast = 100_000
 	packShare = 8
@@ -24,7 +25,7 @@ func (x *Index) NeedsPack(events int64) bool {
 	return x.loose.Load() >= max(packLeast, events/packShare) || x.Stale(events)
 }
 
-// Stale reports whether it is worth to read which versions the log has, with so many events, because many of them are gone.
+// Stale reports whether, with so many events, the terms of removed versions are worth a scan of the log.
 func (x *Index) Stale(events int64) bool { return x.stale.Load() >= max(packLeast, events) }
 
 // packChunk is about how many keys, or terms, are packed in one transaction.
@@ -35,8 +36,8 @@ const packChunk = 4096
 // left, but the file does not become smaller. Merges go on between the parts, and what they leave meanwhile may stay as it is.
 // If Pack is interrupted, it can be called again.
 //
-// Versions before the first revision of the log are gone. The function held is that of Rewrite, and tells which others are; without
-// one, none is.
+// Versions before first, the first revision of the log, are gone. held tells which later ones are, as for [Index.Rewrite]; nil: none
+// is.
 func (x *Index) Pack(ctx context.Context, first uint64, held func(last uint64) (Revisions, error)) error {
 	last := x.Merged()
 	loose, stale := x.loose.Load(), x.stale.Load()
@@ -118,8 +119,8 @@ func (p *packing) someKeys(tx *bbolt.Tx) error {
 	return replaceEntries(tx, bucketSorted, groups, append(w.writes, rest...))
 }
 
-// groupsUntil returns the keys of the groups that have keys from one on and before another. If the last of these goes on behind
-// that, rest is the group of the others.
+// groupsUntil returns the keys of the groups that have keys in [from, end). If the last group also has keys from end on, rest is a
+// group of those. An end of nil is the end of the bucket.
 func groupsUntil(sorted *bbolt.Bucket, from, end []byte) (groups [][]byte, rest []entry, err error) {
 	c := sorted.Cursor()
 	for k, v := c.Seek(from); k != nil; k, v = c.Next() {
@@ -193,8 +194,8 @@ func (p *packing) someTerms(tx *bbolt.Tx) error {
 	return replaceEntries(tx, bucketPacked, groups, append(w.writes, rest...))
 }
 
-// packedBefore returns the groups that have terms from one on and before that of p, or all of them if p is done. If the last of
-// these goes on behind that, rest is the group of the others.
+// packedBefore returns the keys of the groups that have terms in [from, p.term), or all from that term on if p is done. If the last
+// group also has terms from p.term on, rest is a group of those.
 func (p *packing) packedBefore(packed *bbolt.Bucket, from Term) (groups [][]byte, rest []entry, err error) {
 	c := packed.Cursor()
 	for k, v := c.Seek(be.AppendUint64(nil, uint64(from))); k != nil; k, v = c.Next() {

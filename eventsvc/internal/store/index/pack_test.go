@@ -13,7 +13,7 @@ import (
 	"tidings.example/eventsvc/internal/store/index"
 )
 
-// TestPack: what is packed within the file leads to the same versions, those apart that are gone, and the file stays about as
+// TestPack: what is packed within the file leads to the same versions, except those that are gone, and the file stays about as
 // small as a new one, however often events come and go.
 func TestPack(t *testing.T) {
 	t.Parallel()

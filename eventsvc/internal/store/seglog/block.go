@@ -120,7 +120,7 @@ func (w *blockWriter) Covered() uint64 { return w.covered }
 func (w *blockWriter) Last() uint64 { return w.last }
 
 // Finish returns the block of the records that were added. It covers the revisions behind
-// the block before, up to the given one. A record that would not be read as it was is written as it is.
+// the block before, up to the given one. A record that does not read back byte for byte is written whole.
 func (w *blockWriter) Finish(last uint64) (key, value []byte, err error) {
 	key = recordKey(last)
 	for {
@@ -135,7 +135,7 @@ func (w *blockWriter) Finish(last uint64) (key, value []byte, err error) {
 	}
 }
 
-// compare reports whether the records of a block are read as they were added. It notes which are not.
+// compare reports whether all records of a block read back byte for byte. It marks those that do not.
 func (w *blockWriter) compare(key, value []byte) (same bool, err error) {
 	same = true
 	err = w.again.Parse(key, value)
@@ -512,7 +512,7 @@ func (w *cellWalk) time(n uint64) {
 	w.running.time += difference(w.block.behind[from:w.behind])
 }
 
-// word has the last cell, of a word, be where its text is.
+// word sets the last cell, of a word, to the place of its text.
 func (w *cellWalk) word(c column, v uint64) {
 	b := w.block
 	switch {
@@ -531,7 +531,7 @@ func (w *cellWalk) word(c column, v uint64) {
 	}
 }
 
-// object has the last cell, of the name of an object, be where its text is.
+// object sets the last cell, of the name of an object, to the place of its text.
 func (w *cellWalk) object(c column, v uint64) {
 	last := &w.block.cells[len(w.block.cells)-1]
 	switch v {
@@ -546,7 +546,7 @@ func (w *cellWalk) object(c column, v uint64) {
 	}
 }
 
-// passUUID has the last cell, of a UUID, be its number, or where its text is.
+// passUUID sets the last cell, of a UUID, to its number or to the place of its text.
 func (w *cellWalk) passUUID(c column, v uint64) {
 	last := &w.block.cells[len(w.block.cells)-1]
 	switch {

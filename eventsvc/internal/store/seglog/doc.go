@@ -31,10 +31,10 @@
 // inflate a block when they need a record of it, and keep some in a cache that all share. Those
 // that go over the log leave the cache alone.
 //
-// A block has the notes of its records, with what else words are searched in ([event.AppendText]), in one zstd frame (RFC 8878), and the
-// rest in columns in another. [Reader.Note] inflates the first frame alone. A compressed segment also has the words of these texts, by
-// which [Reader.Search] finds the records that may have some texts. Where the words or the block are damaged, both say so, and the
-// records are looked at.
+// A block is two zstd frames (RFC 8878). The first has the texts that are searched ([event.AppendText]): notes, reasons, names and
+// nodes. The second has the rest, in columns. [Reader.Note] inflates the first one only. A compressed segment also has an index of the
+// words of these texts, by which [Reader.Search] finds the records that may match. If the index or a block is damaged, both methods say
+// so, and the caller reads the records.
 //
 // An [IndexedLog] is a log with its index, for those that read both.
 //
@@ -87,8 +87,8 @@
 //	│ its key(uvarint)│(uvarint)│ frame │(uvarint)│ frame │ behind │   4    │
 //	└─────────────────┴────────┴───────┴────────┴───────┴────────┴────────┘
 //
-// The CRC32C of a block covers its key too. The frames have the checksum of their content that zstd
-// defines. They have no dictionary.
+// The CRC32C of a block covers its key too. Each frame has zstd's checksum of its
+// content, and no dictionary.
 //
 //	notes   number of records (uvarint), for each the revisions behind the one before (uvarint) and
 //	        the length of its text + 2, 1 if it cannot be read, or 0 if it has none (uvarint); the texts

@@ -11,7 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// AppendText appends the text of a version, in which words are searched.
+// AppendText appends the text of a version that searches look at.
 func (e *Entry) AppendText(dst []byte) ([]byte, error) {
 	v := e.View(store.Key{})
 	note, err := codec.Note(&v)
@@ -62,7 +62,7 @@ func (w *noteWriter) add(revision uint64, e *Entry, damaged error) {
 	w.heads = binary.AppendUvarint(w.heads, uint64(len(w.texts)-from)+noteLength)
 }
 
-// content returns what the frame of the notes has.
+// content returns the content of the frame of notes.
 func (w *noteWriter) content() []byte {
 	w.room = binary.AppendUvarint(w.room[:0], w.count)
 	w.room = append(append(w.room, w.heads...), w.texts...)
@@ -79,7 +79,7 @@ type notesFrame struct {
 	content     []byte
 }
 
-// forget has the frame cover nothing.
+// forget empties the frame: it covers no revision.
 func (f *notesFrame) forget() {
 	f.first, f.last, f.revisions, f.ends, f.known = 1, 0, f.revisions[:0], f.ends[:0], f.known[:0]
 }

@@ -136,8 +136,8 @@ func (r fileRecords) eachInBlocks(from uint64, f func(revision uint64, record []
 	return true, nil
 }
 
-// eachNotes calls fn with the notes of the blocks that cover some revisions and no others, in order, until it returns false. f is
-// for one block after the other. A block that is missing or damaged is an error.
+// eachNotes calls fn, in order, with the notes of the blocks of the revisions first to last, until fn returns false. It reuses f for each block.
+// A missing or damaged block is an error.
 func (r fileRecords) eachNotes(first, last uint64, f *notesFrame, fn func(*notesFrame) bool) error {
 	c := r.Bucket.Cursor()
 	for k, v := c.Seek(recordKey(first)); first <= last; k, v = c.Next() {
@@ -231,7 +231,7 @@ func (f *blockFinder) load(revision uint64) (found bool, err error) {
 	}
 	f.block = block
 	if revision < block.First() {
-		return false, fmt.Errorf("the block in front of that of the revisions %d to %d: %w", block.First(), last, errBlockGone)
+		return false, fmt.Errorf("the block before the revisions %d to %d: %w", block.First(), last, errBlockGone)
 	}
 	return true, nil
 }

@@ -8,7 +8,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// Blocks with so many records, or so many bytes of notes, have their words in common.
+// A group of blocks, which share a list of words, ends at so many records or bytes of notes.
 const (
 	wordRecords   = 512
 	wordNoteBytes = 256 << 10
@@ -91,8 +91,8 @@ func (w *recordWriter) PutLost(b *bbolt.Bucket, l *lostBlock) error {
 		return err
 	}
 	w.blocks.Skip(l.Last)
-	w.words.from = l.Last // what is missing there has every search look at the records
-	if l.Key == nil {     // it is missing, which the next block tells, because it begins behind it
+	w.words.from = l.Last // the gap in the words makes searches read the records
+	if l.Key == nil {     // missing: the next block shows it, because it begins later
 		return nil
 	}
 	return b.Put(bytes.Clone(l.Key), bytes.Clone(l.Value))

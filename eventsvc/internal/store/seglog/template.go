@@ -38,13 +38,12 @@ const (
 	columnObjectUID
 	columnObjectVersion
 	columnObjectPath
-	columnNote // which has no cells: the notes are apart
+	columnNote // has no cells: the notes have a frame of their own
 
 	numColumns
 )
 
-// A cellKind says how the cells of a column are written, and where the rest of them is: those bytes that would not compress are
-// behind the frame.
+// A cellKind is the encoding of the cells of a column. Bytes that do not compress are behind the frame.
 type cellKind byte
 
 const (
@@ -191,7 +190,7 @@ type templateStep struct {
 	literal []byte
 }
 
-// fixedColumns are those that every record with a template has cells in, before those of its value.
+// fixedColumns are the columns in which every record with a template has cells, before the cells of its value.
 var fixedColumns = [...]column{columnTime, columnPrevious, columnLabels, columnSeen, columnCounts}
 
 // maxNested is how deep the messages of an event are nested.
@@ -451,7 +450,7 @@ func hexDigit(c byte) byte {
 	return 16
 }
 
-// uuidBytes are those of the parts of a UUID (RFC 9562, section 4).
+// uuidBytes are the lengths of the parts of a UUID (RFC 9562, section 4).
 var uuidBytes = [...]int{4, 2, 2, 2, 6}
 
 // appendUUID appends the 16 bytes of a text that is a UUID in lower case.

@@ -162,7 +162,7 @@ func pieceOf(text []byte) (p piece) {
 	return p
 }
 
-// groups returns in which groups all parts of the pieces are, a bit for each.
+// groups returns the groups that have all parts of the pieces, a bit for each.
 func (w *wordEntry) groups(pieces []piece) (uint64, error) {
 	all := ^uint64(0) >> (64 - len(w.ends))
 	for _, p := range pieces {
@@ -176,7 +176,7 @@ func (w *wordEntry) groups(pieces []piece) (uint64, error) {
 	return all, nil
 }
 
-// having returns in which groups words with a part are.
+// having returns the groups that have a word with this part.
 func (w *wordEntry) having(part []byte) (in uint64, err error) {
 	word, counted := -1, 0 // the word that begins behind the line ends that were counted
 	for at := 0; ; {

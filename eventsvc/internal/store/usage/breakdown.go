@@ -50,7 +50,7 @@ type Breakdown struct {
 	Rules []RulePart `json:"rules,omitempty"` // in their order, if some were asked about
 }
 
-// FitsFor returns in which time as many events arrive as fit into MaxBytes, at the rate of the past hour; 0 if none has arrived.
+// FitsFor returns how long the events that fit into MaxBytes take to arrive at the rate of the past hour; 0 if none has arrived.
 func (b *Breakdown) FitsFor() time.Duration {
 	if b.PerSecond <= 0 {
 		return 0

@@ -60,7 +60,7 @@ func TestOf(t *testing.T) {
 	if diff := cmp.Diff(want, got.Namespaces, cmpopts.IgnoreUnexported(usage.Part{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
 	}
-	// 600 bytes in ten hours; 86 % of the limit is for events, and the packing is that of records in files.
+	// 600 bytes in ten hours; 86 % of the limit is for events, and packing is bytes of records for each byte of the files.
 	if hours := got.Projected / 3600; hours < 85 || hours > 87 {
 		t.Errorf("projected: %.1f h", hours)
 	}

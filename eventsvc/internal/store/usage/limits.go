@@ -22,22 +22,22 @@ const (
 const (
 	deletedPart = 64 // of it is for deletions alone, because events that go need room first
 	historyPart = 32 // of it is for history, however many events there are
-	deadPart    = 64 // of it may be dead where it is not worth to write a file again
+	deadPart    = 64 // of it may be dead bytes that are not worth a rewrite
 	historyMost = 4  // of it is the most that history takes where events leave it room
 
-	// What is written until the next round of maintenance, and a file that is being written again, take so much: files are
-	// small where MaxBytes is, see [SegmentBytes].
+	// Writes until the next round of maintenance, and a file that is being rewritten, take so much. Files are small where
+	// MaxBytes is, see [SegmentBytes].
 	workPart = 64.0 / 5
 	workMost = 384 << 20
 )
 
-// What is sealed, and merged, at once where MaxBytes does not make it less.
+// Sizes at which a file is sealed and a memtable merged. A small MaxBytes lowers them.
 const (
 	defaultSegmentBytes = 64 << 20
 	defaultMemtableKeys = 1 << 16
 )
 
-// SegmentBytes returns at which size a file of the log is sealed with a limit for all files.
+// SegmentBytes returns the size at which a file of the log is sealed, for a limit of all files.
 func SegmentBytes(maxBytes int64) int64 {
 	if maxBytes <= 0 {
 		return defaultSegmentBytes
@@ -45,7 +45,7 @@ func SegmentBytes(maxBytes int64) int64 {
 	return max(64<<10, min(defaultSegmentBytes, maxBytes/64))
 }
 
-// MemtableKeys returns how many keys are merged into the index at once with a limit for all files.
+// MemtableKeys returns how many keys are merged into the index at once, for a limit of all files.
 func MemtableKeys(maxBytes int64) int {
 	if maxBytes <= 0 {
 		return defaultMemtableKeys
@@ -92,8 +92,8 @@ func DefaultMaxBytes(dir string) (int64, error) {
 func (u *Usage) Free() (int64, error) { return disk.Free(u.dir) }
 
 // Full returns why there is no room for more events, and why there is none for deletions; nil if there is. The committers ask
-// before every commit of so many bytes. While the disk has less left than MinFree, deletions are written all the same, into the
-// room that this keeps back.
+// before every commit of size bytes. While the disk has less than MinFree left, deletions are still written, into the space that
+// MinFree keeps back.
 func (u *Usage) Full(size int64) (create, remove error) {
 	free, err := u.Free()
 	if err != nil {
@@ -130,7 +130,7 @@ func (u *Usage) left(used, file int64) int64 {
 	return u.limits.MaxBytes - used - 2*u.wal.Load() - u.records.Index.MergeBytes() - rewriting
 }
 
-// used returns what the files take, without those that are being written anew.
+// used returns the size of the files, without the new files of rewrites.
 func (u *Usage) used() int64 {
 	return u.sealed.Load() + u.wal.Load() + disk.Usage(u.records.Log.Head().Path) + disk.Usage(u.records.Index.Path())
 }
@@ -154,7 +154,7 @@ func (u *Usage) Reserve(bytes int64) (done func(), ok bool) {
 	return func() { u.reserved.Store(0); u.Measure() }, true
 }
 
-// RewriteBytes returns how much room a segment needs that is to be rewritten, at most.
+// RewriteBytes returns how much room the rewrite of a segment needs at most.
 func RewriteBytes(s *seglog.Segment) int64 {
 	size := disk.Usage(s.Path)
 	return size + size/8 + 64<<10
@@ -168,12 +168,12 @@ func (u *Usage) restRoom() int64 {
 // Tight reports that the files take more than is left to them.
 func (u *Usage) Tight() bool { return u.limits.MaxBytes > 0 && u.used() > u.restRoom() }
 
-// leastHistory returns how many bytes of history are kept although events have to go: as many as take their part of MaxBytes in a
-// file that is not compressed, with their index.
+// leastHistory returns how many bytes of history stay even if events have to go. With their index and not compressed, they fill
+// history's part of MaxBytes.
 func (u *Usage) leastHistory() int64 { return u.limits.MaxBytes / historyPart * 2 / 3 }
 
-// HistoryLimit returns how many bytes of history fit beside the events: none when the disk has no room left, whoever has filled it.
-// History goes before events.
+// HistoryLimit returns how many bytes of history fit beside the events; 0 when the disk is full, whoever has filled it. History goes
+// before events.
 func (u *Usage) HistoryLimit() int64 {
 	if free, err := u.Free(); err == nil && free < u.limits.MinFree {
 		return 0
@@ -190,8 +190,8 @@ func (u *Usage) HistoryLimit() int64 {
 	return max(limit, u.leastHistory())
 }
 
-// Excess returns how many bytes of events do not fit. History does not make it larger: what there is of it counts as if it took as
-// much as it can, so that no event goes for it.
+// Excess returns how many bytes of events do not fit. History does not raise it: its size is subtracted, rounded up, so that no event
+// is removed because of history.
 func (u *Usage) Excess() int64 {
 	if u.limits.MaxBytes <= 0 {
 		return 0
@@ -203,7 +203,7 @@ func (u *Usage) Excess() int64 {
 	return int64(packed * float64(s.FileBytes-u.reclaimable()-history-eventRoom(u.limits.MaxBytes)))
 }
 
-// reclaimable returns what compaction brings back.
+// reclaimable returns how many bytes compaction can free.
 func (u *Usage) reclaimable() (bytes int64) {
 	for _, s := range u.records.Log.Segments() {
 		if dead, all := u.Segment(s.Base).Dead, s.Bytes(); dead > 0 && all > 0 {

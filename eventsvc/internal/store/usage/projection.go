@@ -28,8 +28,8 @@ func (s Stats) Projected(oldest, now time.Time) time.Duration {
 	return time.Duration(min(float64(Forever), float64(span)*limit/float64(s.LiveBytes)))
 }
 
-// Fits returns about how many events fit into MaxBytes, by what those take that exist and with the same reckoning of
-// compression, 0 if there is no limit or no event.
+// Fits estimates how many events fit into MaxBytes, from the size and the compression of the present ones; 0 if there is no limit or
+// no event.
 func (s Stats) Fits() int64 {
 	if s.LiveBytes <= 0 {
 		return 0

@@ -48,9 +48,9 @@ type Usage struct {
 	records seglog.IndexedLog
 
 	sealed   atomic.Int64 // bytes of the sealed segments
-	largest  atomic.Int64 // that it takes to rewrite one of them, or the head when it is sealed
+	largest  atomic.Int64 // bytes that the rewrite of any of them, or of the head once sealed, needs
 	wal      atomic.Int64 // bytes of the write-ahead log
-	reserved atomic.Int64 // for a file that is being written anew
+	reserved atomic.Int64 // for a file that is being rewritten
 	lowered  atomic.Bool  // the limit is less than the files took at the start; until they fit, it cannot be kept to
 
 	events, bytes atomic.Int64 // live

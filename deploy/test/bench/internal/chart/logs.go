@@ -25,7 +25,7 @@ var logRows = []struct{ row, column, title string }{
 	{"reasons", "p50", "a week by reason"},
 }
 
-// DrawLogs returns an SVG like that of [Draw]: eventsvc beside the log store, from what the benchmark has written of the rows logs/
+// DrawLogs returns an SVG like [Draw]: eventsvc beside the log store, from what the benchmark has written of the rows logs/
 // with -peers.
 func DrawLogs(measured string) (string, error) {
 	busy := ""

@@ -1,5 +1,5 @@
-// Package logstore builds, starts and fills VictoriaLogs, the log store that some rows measure beside eventsvc. It is what people
-// search weeks of events in today. It has no watches, no versions, and does not sync before it answers.
+// Package logstore builds, starts and fills VictoriaLogs, the log store that some rows measure beside eventsvc. People
+// search weeks of events in such a store today. It has no watches, no versions, and does not sync before it answers.
 package logstore
 
 import (
@@ -19,7 +19,7 @@ import (
 	"tidings.example/deploy/test/bench/internal/proc"
 )
 
-// Version is that of VictoriaLogs.
+// Version is the version of VictoriaLogs.
 const Version = "v1.52.1"
 
 const module = "github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs@" + Version
@@ -77,7 +77,7 @@ func (s *Store) Fill(ctx context.Context, file string) error {
 // Still is how long the files must not have changed before they count as merged.
 const still = 5 * time.Second
 
-// Merge has the files merged, as they are after some time anyway.
+// Merge has the store merge its files, which it would do after some time anyway.
 func (s *Store) Merge(ctx context.Context) error {
 	if err := s.tell(ctx, "/internal/force_merge"); err != nil {
 		return err
@@ -117,7 +117,7 @@ func do(req *http.Request) error {
 	return err
 }
 
-// Question asks a query of LogsQL about a range again and again. It sets size to that of the last answer.
+// Question asks a query of LogsQL about a range again and again. It sets size to the length of the last answer.
 func (s *Store) Question(query string, from, to time.Time, size *int) load.Spec {
 	path := "/select/logsql/query?" + url.Values{"query": {query}, "start": {from.UTC().Format(time.RFC3339)}, "end": {to.UTC().Format(time.RFC3339)}}.Encode()
 	request := []byte("GET " + path + " HTTP/1.1\r\nHost: " + s.addr.String() + "\r\n\r\n")
