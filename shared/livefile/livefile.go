@@ -39,7 +39,7 @@ type Config struct {
 	MaxBytes int                     // of the file
 	Apply    func(data []byte) error // checks a version and puts it into force; after an error nothing may have changed
 	Beside   func() string           // what else Apply looks at: when this changes, the file counts as changed; may be nil
-	Changed  func()                  // called after a later version than the first has come into force; may be nil
+	Changed  func()                  // called after each version but the first has come into force; may be nil
 	Failed   func(err error)         // called once for a later version that is bad
 
 	// The metrics are Metric_reloads_total, later versions by result, and Metric_file_good. Their help calls the file What.

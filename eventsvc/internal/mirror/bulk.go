@@ -19,8 +19,8 @@ const (
 // errNoBulk says that the target, or a proxy before it, serves no bulk requests.
 var errNoBulk = errors.New("the target serves no bulk requests")
 
-// createMany creates the events that are new in as few requests as possible, and returns the items that are left: further
-// versions, those that the target must be asked about, and everything if there are no bulk requests.
+// createMany creates the new events in as few requests as possible. It returns the items that are left to write one by
+// one: further versions, events whose name is taken, events that the target may accept later, and all if it has no bulk requests.
 func (c *copier) createMany(ctx context.Context, items []item) (rest []item) {
 	fresh := c.fresh(items)
 	if len(fresh) < 2 || time.Now().Before(c.noBulk) {
@@ -84,8 +84,8 @@ func (c *copier) bulk(ctx context.Context, lines [][]byte) (results []client.Res
 	return results, err
 }
 
-// created notes what became of an item in a bulk request, and reports whether that is all. The target is asked about one whose
-// name is taken, and one that it may accept later is sent again alone.
+// created notes the result of an item in a bulk request, and reports whether it is final. It is not if the name is taken, or if the
+// target may accept the item later.
 func (c *copier) created(ctx context.Context, it *item, r client.Result) bool {
 	switch r.Code {
 	case http.StatusCreated, http.StatusOK:

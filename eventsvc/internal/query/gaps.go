@@ -12,7 +12,7 @@ import (
 )
 
 // maxGaps is how many reports of gaps an answer looks at, which takes a millisecond or two. It looks at more, up to
-// maxHiddenGaps, if some of them are not for the caller: of a hub with many clusters, the newest may all be of others.
+// maxHiddenGaps, if the caller may not see some of them: on a hub, all of the newest may be about other clusters.
 const (
 	maxGaps       = 256
 	maxHiddenGaps = 16 * maxGaps

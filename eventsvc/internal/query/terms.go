@@ -112,7 +112,7 @@ func (t *Terms) addSearch(e *search.Expr, rest *event.Selector) {
 func NamespaceOf(text string) []string {
 	e, err := search.Parse(text)
 	if err != nil {
-		return nil // whoever answers the search says so
+		return nil // the query reports the mistake
 	}
 	for _, term := range e.Conjuncts() {
 		if namesOne(term) {
@@ -127,8 +127,8 @@ func namesOne(term *search.Expr) bool {
 	return term.Kind == search.Field && term.Name == string(Namespace) && len(term.Values) == 1 && !strings.Contains(term.Values[0], "*") && term.Values[0] != ""
 }
 
-// OfSeries returns what a search asks for of kinds, reasons, types, namespaces and clusters, and the terms that ask for anything else;
-// a term that names one namespace is neither.
+// OfSeries splits a search: wanted has the terms on kinds, reasons, types, namespaces and clusters, others the rest. A term that names
+// one namespace is in neither.
 func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others []string) {
 	var exprs []*search.Expr
 	for _, e := range t.search.Conjuncts() {

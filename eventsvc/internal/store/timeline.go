@@ -147,9 +147,9 @@ type TimeQuery struct {
 	After       Moment                      // only behind this place; zero: from the first
 	Wanted      func(event.Dimensions) bool // nil: all
 	Selector    *event.Selector             // nil: all
-	// Match is asked about the text of a version ([event.AppendText]) before it is known whether the query wants the
-	// rest of it, so it must have no effects; nil: all. An error ends the page. A text that it accepts has
-	// all Pieces, folded ([event.Fold]), by which an engine may find it.
+	// Match decides on the text of a version ([event.AppendText]); nil: all match. It must have no effects, because it may
+	// be called for versions that the query does not want. An error ends the page. A text that it accepts, folded
+	// ([event.Fold]), contains all Pieces, so an engine may search by them.
 	Match  func(text []byte) (bool, error)
 	Pieces [][]byte
 }

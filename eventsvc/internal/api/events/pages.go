@@ -72,7 +72,7 @@ func (p *pages) show(ctx context.Context, visit func(*store.View) bool) error {
 	if err != nil {
 		return p.expired(err)
 	}
-	if p.limited && p.left > 0 && n == p.left { // whether there is more, and where, may be what the caller must not know
+	if p.limited && p.left > 0 && n == p.left { // do not tell whether there is more, or where: it may be of other clusters
 		page.Last, page.More = p.shown, true
 	}
 	p.page = page

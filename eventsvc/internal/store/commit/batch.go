@@ -22,7 +22,7 @@ type Batch struct {
 	idle     []int // of the keys whose decision was to write nothing, or an error
 }
 
-// Prepare has the decisions made.
+// Prepare makes the decisions.
 func (b *Batch) Prepare(ctx context.Context, expect func(i int) store.Expect) {
 	b.outcomes = make([]store.Outcome, len(b.Keys))
 	b.writes, b.places = make([]Write, 0, len(b.Keys)), make([]int, 0, len(b.Keys))
@@ -35,7 +35,7 @@ func (b *Batch) Prepare(ctx context.Context, expect func(i int) store.Expect) {
 	}
 }
 
-// prepare has one decision made.
+// prepare makes one decision.
 func (b *Batch) prepare(ctx context.Context, i int, expect store.Expect) {
 	w, kept, err := Prepare(ctx, b.Store, b.Keys[i], expect, b.decide(i), b.Now)
 	if b.outcomes[i] = (store.Outcome{Result: kept, Err: err}); w == nil {
@@ -49,8 +49,8 @@ func (b *Batch) decide(i int) store.Decide {
 	return func(current *store.Record) (store.Decision, error) { return b.Decide(i, current) }
 }
 
-// Reconsider has the decisions that write nothing made again, after fresh has made the store as new as it can be. If fresh
-// fails, its error is theirs. It calls nothing if there are none.
+// Reconsider repeats the decisions that write nothing, after fresh has brought the store up to date. If fresh fails, they get its
+// error. Without such decisions it does not call fresh.
 func (b *Batch) Reconsider(ctx context.Context, fresh func(context.Context) error) {
 	if len(b.idle) == 0 {
 		return

@@ -248,15 +248,14 @@ func (x *Index) Put(key string, p Pointer, a event.Attributes) {
 	x.waiting.Add(bytes)
 }
 
-// termBytes is what the key and the value of a term of one version have.
+// termBytes is the size of the key and the value of a term with one version.
 const termBytes = 28
 
-// entryBytes returns what an entry takes of a page that is half full, with the 16 bytes that bbolt needs for it, and those of a
-// pointer.
+// entryBytes returns how many bytes an entry with a pointer takes in pages that are half full. bbolt needs 16 of them.
 func entryBytes(key int) int64 { return 2 * int64(key+16+12) }
 
-// MergeBytes returns how much room the next merges need at most: what they add, and the pages that one transaction changes, as
-// far as these do not fit into empty pages.
+// MergeBytes returns how much the file grows at most in the next merges: what they add, and the pages that one transaction changes,
+// less the free pages.
 func (x *Index) MergeBytes() int64 {
 	return max(0, x.waiting.Load()+int64(x.mergeKeys()*os.Getpagesize())-x.free())
 }

@@ -18,7 +18,7 @@ import (
 // A sealed segment is compacted when this fraction and this many bytes of it are dead.
 // Small segments need fewer bytes. The files then stay below one and a half times of what
 // is needed.
-// Where room is tight, a smaller fraction is worth the work: the rest of what is dead is a part of the limit that events cannot take.
+// Where room is tight, a smaller fraction is worth the work, because dead bytes take room of the limit from events.
 const (
 	compactFraction = 0.25
 	compactBytes    = 1 << 20

@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// searchGroups is in how many groups of blocks with common words a text may be, so that these are looked
-	// through and nothing else is. It takes 20 ms.
+	// searchGroups is the most groups of blocks that a search by words reads, in about 20 ms. A text in more groups is
+	// searched in order of time.
 	searchGroups = 256
-	// searchMost is how many records with a text are worth to be looked up one by one, which
-	// takes as long. Those who go over the time find the first hundred of more at once.
+	// searchMost is the most records that a search by words returns, because looking them up one by one takes as
+	// long. If more records match, a search in order of time finds the first hundred at once.
 	searchMost = 1024
-	// openFrames is the notes of how many blocks a reader keeps, for records that were not written in
-	// the order in which they were observed.
+	// openFrames is how many frames of notes a reader keeps, for records that were not written in the order of their
+	// observation.
 	openFrames = 4
-	// searchUnsealed is how many segments without words are looked through, 50 ms each. Those who go over the time of more
-	// come back with what they have found when their own time is over.
+	// searchUnsealed is the most segments without words that a search reads, 50 ms each. With more, the search goes in
+	// order of time, which ends with what it has found when its time is over.
 	searchUnsealed = 16
 	checkEvery     = 1024 // records of a scan are between two looks at whether it is still wanted
 )
