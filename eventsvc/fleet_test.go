@@ -30,7 +30,8 @@ import (
 type simulated struct {
 	name string
 
-	gone atomic.Int32 // watches to come that are answered with 410
+	gone    atomic.Int32 // watches to come that are answered with 410
+	watches atomic.Int32 // that are open
 
 	mu      sync.Mutex
 	changes []frame        // the version of a change is its place, from 1
@@ -125,6 +126,8 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case s.gone.Add(-1) >= 0:
 		_, _ = io.WriteString(w, `{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","message":"too old","code":410}}`)
 	default:
+		s.watches.Add(1)
+		defer s.watches.Add(-1)
 		version, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 		for {
 			changes, more := s.after(version)

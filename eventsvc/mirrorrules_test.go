@@ -191,6 +191,11 @@ func TestDropCounts(t *testing.T) {
 	cluster.record("a", "Noise")
 	dropped("a change", "4")
 	stop() // it saves the cursor
+	watched := func(n int32) {
+		t.Helper()
+		waittest.Until(t, fmt.Sprintf("%d watches are open", n), func() bool { return cluster.watches.Load() == n })
+	}
+	watched(0)
 
 	cluster.record("a", "Noise")
 	cluster.record("b", "Real")
@@ -200,6 +205,7 @@ func TestDropCounts(t *testing.T) {
 	waittest.Until(t, "both are listed after 410", func() bool { return lists("gone") == 2 })
 	dropped("lists after 410 count what came since", "2")
 
+	watched(2) // one that is opened later is not cut off, and asks for the version half a minute later
 	cluster.startOver("two", "b", "Noise", "Real")
 	source.CloseClientConnections()
 	waittest.Until(t, "both are listed after the versions started over", func() bool { return lists("rewound") == 2 })
