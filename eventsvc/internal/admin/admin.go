@@ -16,7 +16,7 @@
 // revision of this state. An export after a revision has one line for each event that
 // was written since: ADDED or MODIFIED with its newest version, or DELETED. It has a
 // BOOKMARK after every few lines, so that an export that was cut off can be continued
-// after the last one. A line whose event seems to report a gap of a mirror that the server
+// after the last one. A line whose event seems to be the report of a mirror that the server
 // does not believe says so, with "believed": false. An import believes all others. The line of
 // an event that was imported has the version that it had at its source, as "source".
 package admin

@@ -100,10 +100,10 @@ func (x *exporter) changes(ctx context.Context, after uint64, open Open) error {
 	})
 }
 
-// annotate adds to the last line that the server does not believe the gap that its event seems to report, and the
+// annotate adds to the last line that the server does not believe what its event seems to report of a mirror, and the
 // version that its event had elsewhere.
 func (x *exporter) annotate(a event.Attributes) {
-	if _, believed := a.Gap(); !believed && a.ClaimsGap() {
+	if a.ClaimsReport() && !a.Believed() {
 		x.buf = append(bytes.TrimSuffix(x.buf, []byte("}\n")), `,"believed":false}`+"\n"...)
 	}
 	if version := a.Version(); version > 0 {

@@ -25,7 +25,7 @@ import (
 type Arrival struct {
 	Event    *eventsv1.Event
 	Version  uint64 // that it had where it comes from, 0 if it is not known
-	Believed bool   // if it reports a gap of a mirror, that can be believed
+	Believed bool   // if it is the report of a mirror, that can be believed
 
 	// Deleted removes the event. Replace removes another event of its name that is older, because it was deleted
 	// where this one comes from.
@@ -165,10 +165,10 @@ func (l Local) importBatch(ctx context.Context, batch []*arriving, sum *Imported
 // errRefused is the error of an event that cannot be stored, whatever is tried.
 var errRefused = errors.New("refused")
 
-// gap returns the gap that an event is marked with.
-func (in *arriving) gap() (g event.Gap, ok bool) {
-	g, ok = event.GapOf(in.Event)
-	return g, ok && in.Believed
+// report returns the report that an event is marked with.
+func (in *arriving) report() (r event.Report, ok bool) {
+	r, ok = event.ReportOf(in.Event)
+	return r, ok && in.Believed
 }
 
 // besideKey is where the event is stored if another one has its name.
@@ -302,8 +302,8 @@ func (l Local) put(in *arriving) (store.Decision, error) {
 	if err != nil {
 		return store.Decision{}, fmt.Errorf("%w: %w", errRefused, err)
 	}
-	if gap, ok := in.gap(); ok {
-		draft.Attributes = draft.Attributes.WithGap(gap)
+	if report, ok := in.report(); ok {
+		draft.Attributes = draft.Attributes.WithReport(report)
 	}
 	if in.Version > 0 {
 		draft.Attributes = draft.Attributes.WithVersion(in.Version)
@@ -314,9 +314,8 @@ func (l Local) put(in *arriving) (store.Decision, error) {
 // stays reports whether the stored version of an event is the arriving one, or a newer one. If the versions do not
 // tell, the observations do.
 func (l Local) stays(current *store.Record, live *eventsv1.Event, in *arriving) bool {
-	_, marked := current.Attributes.Gap()
-	_, mark := in.gap()
-	if marked == mark && fields.Same(in.Event, live) {
+	_, mark := in.report()
+	if current.Attributes.Believed() == mark && fields.Same(in.Event, live) {
 		return true
 	}
 	if version := current.Attributes.Version(); version > 0 && in.Version > 0 {

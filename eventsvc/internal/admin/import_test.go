@@ -75,15 +75,15 @@ func importLines(t testing.TB, to admin.Local, lines string) admin.Imported {
 	return sum
 }
 
-// put stores an event, with the mark of a gap that is believed.
+// put stores an event, with the mark of a report that is believed.
 func (f files) put(t *testing.T, ev *eventsv1.Event, believed bool) {
 	t.Helper()
 	d, err := f.Codec.Draft(ev)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gap, ok := event.GapOf(ev); ok && believed {
-		d.Attributes = d.Attributes.WithGap(gap)
+	if report, ok := event.ReportOf(ev); ok && believed {
+		d.Attributes = d.Attributes.WithReport(report)
 	}
 	_, err = f.db.Update(t.Context(), store.Key{Namespace: ev.Namespace, Name: ev.Name}, store.Any, func(*store.Record) (store.Decision, error) {
 		return store.Decision{Op: store.Put, Draft: d}, nil
@@ -181,5 +181,33 @@ func TestGaps(t *testing.T) {
 	}
 	if sum := to.load(t, from.export(t, 0)); sum.Changed != 1 || to.gaps(t) != 1 {
 		t.Errorf("%d gaps when one is disbelieved: %+v", to.gaps(t), sum)
+	}
+}
+
+// TestCursors: an import believes the cursors of mirrors in a file as it believes gaps.
+func TestCursors(t *testing.T) {
+	t.Parallel()
+	from := newFiles(t, bolt.Options{})
+	for name, believed := range map[string]bool{"true": true, "forged": false} {
+		ev := newReport(name)
+		ev.Reason, ev.Labels = event.CursorReason, map[string]string{event.ClusterLabel: "east"}
+		ev.Annotations = map[string]string{event.CursorVersion: "7", event.CursorComplete: "2026-03-04T11:00:00Z"}
+		from.put(t, ev, believed)
+	}
+	to := newFiles(t, bolt.Options{})
+	to.load(t, from.export(t, 0))
+	for name, believed := range map[string]bool{"true": true, "forged": false} {
+		err := to.db.Get(t.Context(), store.Key{Namespace: "shop", Name: name}, func(v *store.View) error {
+			if v.Attributes.Believed() != believed {
+				t.Errorf("the %s cursor is believed: %v", name, !believed)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if sum := to.load(t, strings.ReplaceAll(from.export(t, 0), `,"believed":false`, "")); sum.Changed != 1 {
+		t.Errorf("a file that disbelieves none: %+v", sum)
 	}
 }

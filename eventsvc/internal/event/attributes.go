@@ -15,8 +15,8 @@ import (
 // encoding is flat and is read in place: for each Field a length (uvarint) and the
 // text, then the number of labels (uvarint) and for each label, sorted by key, the
 // length and text of its key and value, then an [Occurrence] if it has one and, if either is
-// there, the mark of a [Gap] and the version that the event had at its source: see
-// [Attributes.WithGap] and [Attributes.WithVersion].
+// there, the mark of a [Report] and the version that the event had at its source: see
+// [Attributes.WithReport] and [Attributes.WithVersion].
 type Attributes []byte
 
 // NewAttributes encodes fields and labels, without an occurrence.

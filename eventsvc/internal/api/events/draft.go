@@ -18,7 +18,7 @@ import (
 // A writer says what is believed of a write.
 type writer struct {
 	may        access.Grant
-	everywhere pattern.List // clusters of which it may create events in every namespace, and so report what nobody watched
+	everywhere pattern.List // clusters of which it may create events in every namespace, and whose mirrors it may speak for
 	whole      bool         // has sent the whole event, and not a change of one
 }
 
@@ -31,21 +31,21 @@ func (r *Resource) writer(c echo.Context, may access.Grant, whole bool) writer {
 	return w
 }
 
-// believes reports whether a version that reports a gap is marked. The mark belongs to what the event says of the gap: a
+// believes reports whether a version that is the report of a mirror is marked. The mark belongs to what the event reports: a
 // write that leaves that as it is leaves the mark as it is, whoever makes it, but for a writer who may create everywhere and
 // sends the whole event. Any other write is believed if its writer is.
-func (w writer) believes(gap event.Gap, live *eventsv1.Event, current *store.Record) bool {
+func (w writer) believes(report event.Report, live *eventsv1.Event, current *store.Record) bool {
 	if live != nil {
-		_, marked := current.Attributes.Gap()
-		if before, ok := event.GapOf(live); ok && before == gap && (marked || !w.whole) {
+		marked := current.Attributes.Believed()
+		if before, ok := event.ReportOf(live); ok && before == report && (marked || !w.whole) {
 			return marked
 		}
 	}
-	return w.everywhere.Match(gap.Cluster)
+	return w.everywhere.Match(report.Cluster())
 }
 
 // draft makes the stored form of the next version of an event, of which live is the current one, nil if there is none. It
-// marks a report of a gap that is believed. What was counted of a mirror's copy before it was deleted is not counted again.
+// marks the report of a mirror that is believed. What was counted of a mirror's copy before it was deleted is not counted again.
 // An event of a cluster that the writer may not write is a 403.
 func (r *Resource) draft(ctx context.Context, w writer, next, live *eventsv1.Event, current *store.Record) (store.Draft, error) {
 	if err := w.may.MayStore(next.Name, next.Labels[event.ClusterLabel]); err != nil {
@@ -55,19 +55,12 @@ func (r *Resource) draft(ctx context.Context, w writer, next, live *eventsv1.Eve
 	if err != nil {
 		return d, err
 	}
-	if gap, ok := event.GapOf(next); ok && w.believes(gap, live, current) {
-		d.Attributes = d.Attributes.WithGap(gap)
+	if report, ok := event.ReportOf(next); ok && w.believes(report, live, current) {
+		d.Attributes = d.Attributes.WithReport(report)
 	}
 	if _, copied := next.Annotations[event.SourceUID]; copied && live == nil {
 		key := store.Key{Namespace: next.Namespace, Name: next.Name}
 		return store.Resume(ctx, r.Timeline, key, d, event.Origin(next), codec.Origin)
 	}
 	return d, nil
-}
-
-// sameMark reports whether two versions are marked alike.
-func sameMark(a, b event.Attributes) bool {
-	_, x := a.Gap()
-	_, y := b.Gap()
-	return x == y
 }

@@ -188,7 +188,7 @@ func (r *Resource) decide(
 	case err == nil && hidden:
 		return d, nil, store.ErrNotFound
 	case err != nil || live == nil:
-	case fields.Same(next, live) && sameMark(draft.Attributes, current.Attributes):
+	case fields.Same(next, live) && draft.Attributes.Believed() == current.Attributes.Believed():
 		return store.Decision{Op: store.Keep}, nil, nil
 	case live.DeletionTimestamp != nil && len(next.Finalizers) == 0:
 		// The last finalizer is gone, so the event goes too. The answer is what was sent,

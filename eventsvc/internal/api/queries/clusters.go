@@ -31,10 +31,10 @@ func answerClusters(_ context.Context, r *request) (*answer, error) {
 		gaps[g.Cluster]++
 	}
 	out := clustersAnswer{head: r.head(), Items: make([]clusterRow, len(clusters))}
-	for i, p := range clusters {
-		row := clusterRow{Name: p.cluster, CompleteUntil: stamp(p.complete), Lag: int64(r.Mirrored.since(p)), Gaps: gaps[p.cluster], Mirror: p.mirror}
-		if !p.last.IsZero() {
-			row.LastEvent = stamp(p.last)
+	for i, c := range clusters {
+		row := clusterRow{Name: c.Cluster, CompleteUntil: stamp(c.Complete), Lag: int64(r.Mirrored.since(c)), Gaps: gaps[c.Cluster], Mirror: c.Mirror}
+		if !c.Last.IsZero() {
+			row.LastEvent = stamp(c.Last)
 		}
 		out.Items[i] = row
 	}

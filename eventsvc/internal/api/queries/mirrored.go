@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -22,7 +21,7 @@ const (
 	maxClusters = 1000 // that have a series, and a row in an answer
 )
 
-// Mirrored knows how far clusters are copied: what the cursors of their mirrors say, which are events. It reads them once, and
+// Mirrored knows how far clusters are copied: what the cursors of their mirrors say, which are events that the server believes. It reads them once, and
 // then follows their changes, whichever replica writes them. It is safe for concurrent use.
 type Mirrored struct {
 	store store.Store
@@ -32,20 +31,12 @@ type Mirrored struct {
 	desc  *prometheus.Desc
 
 	mu      sync.Mutex
-	cursors map[store.Key]position
-}
-
-// position is what a cursor says.
-type position struct {
-	cluster  string
-	complete time.Time // everything that the cluster had then is here
-	last     time.Time // when the newest event that is here was last written there; zero: unknown
-	mirror   string    // version of the program
+	cursors map[store.Key]event.Cursor
 }
 
 // NewMirrored returns a Mirrored that knows no cluster until it runs.
 func NewMirrored(s store.Store, c *codec.Codec, log *slog.Logger, now func() time.Time) *Mirrored {
-	return &Mirrored{store: s, codec: c, log: log, now: now, cursors: map[store.Key]position{}, desc: prometheus.NewDesc(
+	return &Mirrored{store: s, codec: c, log: log, now: now, cursors: map[store.Key]event.Cursor{}, desc: prometheus.NewDesc(
 		"eventsvc_cluster_complete_seconds", "Time since everything that the cluster had was here, as the cursors of its mirror say; of the first 1000 clusters by name.", []string{"cluster"}, nil)}
 }
 
@@ -78,10 +69,10 @@ func (m *Mirrored) Run(ctx context.Context) error {
 
 // list reads all cursors.
 func (m *Mirrored) list(ctx context.Context) (revision uint64, err error) {
-	found := map[store.Key]position{}
+	found := map[store.Key]event.Cursor{}
 	for q := (store.Query{Selector: cursorsOnly}); ; {
 		page, err := m.store.List(ctx, q, func(v *store.View) bool {
-			if at, ok := m.position(v); ok && len(found) < maxCursors {
+			if at, ok := m.believed(v); ok && len(found) < maxCursors {
 				found[v.Key] = at
 			}
 			return true
@@ -120,7 +111,7 @@ func (m *Mirrored) follow(ctx context.Context, revision uint64) error {
 
 // change notes a change of a cursor.
 func (m *Mirrored) change(d *store.Delivery) {
-	at, ok := m.position(d.Object.View())
+	at, ok := m.believed(d.Object.View())
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, known := m.cursors[d.Object.Key]
@@ -132,47 +123,40 @@ func (m *Mirrored) change(d *store.Delivery) {
 	}
 }
 
-// position parses a version of a cursor. It reports false if that is incomplete, or is the
-// copy of another store's cursor.
-func (m *Mirrored) position(v *store.View) (p position, ok bool) {
+// believed parses a version of a cursor. It reports false if that is not marked: anybody may have written it.
+func (m *Mirrored) believed(v *store.View) (c event.Cursor, ok bool) {
+	if !v.Attributes.Believed() {
+		return c, false
+	}
 	ev, err := m.codec.Event(v)
 	if err != nil {
-		return p, false
+		return c, false
 	}
-	return positionOf(ev)
+	return event.CursorOf(ev)
 }
 
-func positionOf(ev *eventsv1.Event) (p position, ok bool) {
-	p.cluster, p.mirror = ev.Labels[event.ClusterLabel], ev.Annotations[event.CursorMirror]
-	p.last, _ = time.Parse(time.RFC3339, ev.Annotations[event.CursorLast])
-	var err error
-	p.complete, err = time.Parse(time.RFC3339, ev.Annotations[event.CursorComplete])
-	_, copied := ev.Annotations[event.SourceUID] // of a cluster that is itself mirrored to
-	return p, err == nil && !copied && p.cluster != "" && ev.Annotations[event.CursorVersion] != ""
-}
-
-// clusters returns the positions of clusters by name, as far as they may be seen. If a cluster has several cursors, because its
+// clusters returns the cursors of clusters by name, as far as they may be seen. If a cluster has several cursors, because its
 // namespaces are copied apart, it is complete until the earliest of them.
-func (m *Mirrored) clusters(allows func(namespace, cluster string) bool) (all []position, more bool) {
+func (m *Mirrored) clusters(allows func(namespace, cluster string) bool) (all []event.Cursor, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := map[string]position{}
+	found := map[string]event.Cursor{}
 	for _, key := range slices.SortedFunc(maps.Keys(m.cursors), func(a, b store.Key) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {
-		p := m.cursors[key]
-		if !allows(key.Namespace, p.cluster) {
+		c := m.cursors[key]
+		if !allows(key.Namespace, c.Cluster) {
 			continue
 		}
-		if before, ok := found[p.cluster]; ok {
-			if before.complete.Before(p.complete) {
-				p.complete, p.mirror = before.complete, before.mirror
+		if before, ok := found[c.Cluster]; ok {
+			if before.Complete.Before(c.Complete) {
+				c.Complete, c.Mirror = before.Complete, before.Mirror
 			}
-			if before.last.After(p.last) {
-				p.last = before.last
+			if before.Last.After(c.Last) {
+				c.Last = before.Last
 			}
 		}
-		found[p.cluster] = p
+		found[c.Cluster] = c
 	}
 	names := slices.Sorted(maps.Keys(found))
 	if more = len(names) > maxClusters; more {
@@ -190,10 +174,10 @@ func (m *Mirrored) Describe(ch chan<- *prometheus.Desc) { ch <- m.desc }
 // Collect implements [prometheus.Collector].
 func (m *Mirrored) Collect(ch chan<- prometheus.Metric) {
 	all, _ := m.clusters(func(string, string) bool { return true })
-	for _, p := range all {
-		ch <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.since(p), p.cluster)
+	for _, c := range all {
+		ch <- prometheus.MustNewConstMetric(m.desc, prometheus.GaugeValue, m.since(c), c.Cluster)
 	}
 }
 
 // since returns how many seconds ago a cluster was complete.
-func (m *Mirrored) since(p position) float64 { return max(0, m.now().Sub(p.complete).Seconds()) }
+func (m *Mirrored) since(c event.Cursor) float64 { return max(0, m.now().Sub(c.Complete).Seconds()) }

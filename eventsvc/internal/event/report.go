@@ -1,0 +1,102 @@
+package event
+
+import (
+	"cmp"
+	"encoding/binary"
+
+	eventsv1 "k8s.io/api/events/v1"
+)
+
+// Report is what a mirror says of its work: a [Gap] or a [Cursor].
+type Report struct {
+	Gap    Gap
+	Cursor Cursor
+}
+
+// ReportOf returns what an event reports, whoever wrote it.
+func ReportOf(ev *eventsv1.Event) (r Report, ok bool) {
+	if r.Gap, ok = GapOf(ev); !ok {
+		r.Cursor, ok = CursorOf(ev)
+	}
+	return r, ok
+}
+
+// Cluster returns the cluster that the report is about.
+func (r Report) Cluster() string { return cmp.Or(r.Gap.Cluster, r.Cursor.Cluster) }
+
+// ClaimsReport reports whether the event of the attributes seems to be a [Report], which the server need not believe.
+func (a Attributes) ClaimsReport() bool {
+	switch string(a.Field(Reason)) {
+	case GapReason, DroppedReason, CursorReason:
+		return true
+	}
+	return false
+}
+
+// WithReport marks attributes that have an occurrence with what their event reports. The server marks the reports that it believes: no
+// field or label of an event does.
+func (a Attributes) WithReport(r Report) Attributes {
+	m := marks{version: a.Version()}
+	switch {
+	case r.Gap.From.Before(r.Gap.To):
+		m.from, m.to, m.rule, m.count = r.Gap.From.Unix(), r.Gap.To.Unix(), r.Gap.Rule, r.Gap.Count
+	case !r.Cursor.Complete.IsZero():
+		m.from = r.Cursor.Complete.Unix()
+		m.to = m.from
+	}
+	return a.withMarks(m)
+}
+
+// Believed reports whether the attributes are marked with a report.
+func (a Attributes) Believed() bool { return a.marks().to != 0 }
+
+// WithVersion notes the version that an imported event had in the store that it came from, so that an older one that
+// is imported later does not replace it.
+func (a Attributes) WithVersion(version uint64) Attributes {
+	m := a.marks()
+	m.version = version
+	return a.withMarks(m)
+}
+
+// Version returns the version that the event had in the store that it came from, 0 if it is not known.
+func (a Attributes) Version() uint64 { return a.marks().version }
+
+// marks are what the server notes of a version. Times are in seconds since 1970.
+type marks struct {
+	from, to int64 // of a gap; equal: when a cluster was complete, as its cursor says; 0: no report is believed
+	version  uint64
+	rule     string // of a gap that a rule made
+	count    int64
+}
+
+// withMarks sets the marks: the times (varints), the version (uvarint) and, if there is a rule, that (length and text) and its
+// count (varint).
+func (a Attributes) withMarks(m marks) Attributes {
+	before := a[:len(a)-len(a.mark())]
+	marked := append(make(Attributes, 0, len(a)+24), before...)
+	marked = binary.AppendUvarint(binary.AppendVarint(binary.AppendVarint(marked, m.from), m.to), m.version)
+	if m.rule == "" {
+		return marked
+	}
+	return binary.AppendVarint(appendText(marked, m.rule), m.count)
+}
+
+// marks returns what withMarks has set.
+func (a Attributes) marks() (m marks) {
+	b := a.mark()
+	from, n := binary.Varint(b)
+	if n <= 0 {
+		return m
+	}
+	to, k := binary.Varint(b[n:])
+	if k <= 0 {
+		return m
+	}
+	m.from, m.to, b = from, to, b[n+k:]
+	if m.version, n = binary.Uvarint(b); n > 0 && len(b) > n {
+		rule, rest := cutText(b[n:])
+		m.rule = string(rule)
+		m.count, _ = binary.Varint(rest)
+	}
+	return m
+}
