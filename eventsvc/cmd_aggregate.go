@@ -38,10 +38,9 @@ type aggregateC struct {
 	AuditFile     string        `placeholder:"FILE" help:"Write one JSON line per request here: who asked for what, and whether that was allowed. Default: not at all."`
 	AuditMaxBytes size          `default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
 
-	StopDelay   time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that kube-apiserver notices."`
-	StopTimeout time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`
-	LogFormat   string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
-	LogLevel    string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+	StopDelay time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that kube-apiserver notices."`
+	LogFormat string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
+	LogLevel  string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 }
 
 // Help is shown below the settings.
@@ -125,7 +124,7 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 			std.endpoint("--listen-admin", a.ListenAdmin, a.Hosts.Guard(a.ListenAdmin, log, service.Admin(health, registry)), nil),
 		}},
 		Health: health, Tasks: []func(context.Context) error{proxy.Run, entries.Run},
-		Drain: server.Drain, StopDelay: a.StopDelay, StopTimeout: a.StopTimeout,
+		Drain: server.Drain, StopDelay: a.StopDelay,
 	})
 }
 

@@ -152,7 +152,7 @@ func (o *opened) serve(ctx context.Context, db *bolt.DB, formats *codec.Codec, l
 		Store: db, Timeline: db.Timeline(), Codec: formats, Verify: o.verify, Policy: func() *policy.Policy { return rights },
 		Withdrawn: func(context.Context, *bearer.Caller) bool { return false }, Console: page, Probe: health.Handler,
 		Limits: api.Limits{
-			MaxWatches: most, MaxClientWatches: most, MaxRequests: most, MaxClientRequests: most, MaxBody: 3 << 20, MaxQuery: maxQuery, MaxSelectorTerms: maxSelectorTerms,
+			MaxWatches: most, MaxClientWatches: most, MaxRequests: most, MaxClientRequests: most, MaxBody: maxBody, MaxQuery: maxQuery, MaxSelectorTerms: maxSelectorTerms,
 		},
 		Fresh: db.Fresh, Log: log,
 	})

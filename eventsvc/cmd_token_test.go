@@ -23,7 +23,7 @@ func TestTokenCheck(t *testing.T) {
 	at := func(seconds int64) string { return fmt.Sprint(time.Now().Unix() + seconds) }
 	dir := t.TempDir()
 	settings := []string{
-		"--issuer=" + i.URL, "--jwks-url=" + i.URL, "--audience=eventsvc", "--clock-skew=1m", "--max-token-life=1h",
+		"--issuer=" + i.URL, "--jwks-url=" + i.URL, "--audience=eventsvc", "--clock-skew=1m",
 		"--policy-file=" + writeFile(t, "policy.yaml", checkedPolicy),
 	}
 	p := start(t, dir, &issuer{Server: i.Server, key: i.keys["k1"]}, settings...)
@@ -54,7 +54,7 @@ func TestTokenCheck(t *testing.T) {
 		"no audience":        {token: with("aud", ""), reason: "other audience"},
 		"expired":            {reason: "expired", details: []string{"1m0s for clocks that differ"}},
 		"not yet":            {reason: "not valid yet", details: []string{"--clock-skew"}},
-		"life":               {token: with("exp", at(7200)), reason: "lives too long", details: []string{"1h0m0s after iat", "--max-token-life"}},
+		"life":               {token: with("exp", at(7200)), reason: "lives too long", details: []string{"1h0m0s after iat", "maxTokenLife"}},
 		"order":              {reason: "times contradict each other"},
 		"no times":           {token: with("exp", ""), reason: "time missing or malformed"},
 		"kid":                {token: i.signed("k1", `{"alg":"RS256","kid":"k9"}`, i.payload()), reason: "key unknown", details: []string{`kid "k9"`}},

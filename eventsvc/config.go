@@ -45,8 +45,7 @@ type serve struct {
 
 	service.Hosts `group:"listeners"`
 
-	PublicURL      string   `group:"listeners" name:"public-url" placeholder:"URL" help:"URL under which clients reach the API; they learn from it where to get tokens (RFC 9728). Default: http:// and --listen-http if that is a loopback address, otherwise they learn nothing."`
-	ResourceScopes []string `group:"listeners" placeholder:"SCOPE" help:"Scopes that clients are told to ask for. Default: none, so they get those that they are registered for."`
+	PublicURL string `group:"listeners" name:"public-url" placeholder:"URL" help:"URL under which clients reach the API; they learn from it where to get tokens (RFC 9728). Default: http:// and --listen-http if that is a loopback address, otherwise they learn nothing."`
 
 	TLSCertFile    string    `group:"tls" name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
 	TLSKeyFile     string    `group:"tls" name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
@@ -54,9 +53,8 @@ type serve struct {
 	TLSHosts       []string  `group:"tls" name:"tls-hosts" default:"localhost,127.0.0.1,::1,eventsvc" placeholder:"NAME" help:"Names and addresses in the self-signed certificate."`
 	TLSCAConfigMap configMap `group:"tls" name:"tls-ca-configmap" placeholder:"NAMESPACE/NAME" help:"Write the authority of --tls-self-signed into this ConfigMap of the pod's cluster, which other pods mount, as ca.crt."`
 
-	Store             string        `group:"storage" default:"bolt" enum:"bolt,postgres" help:"bolt: events are kept in files of the data directory. postgres: in a PostgreSQL database, for several replicas; each reads from a copy in its data directory."`
-	StoreDSN          string        `group:"storage" name:"store-dsn" secret:"" placeholder:"DSN" help:"The PostgreSQL database of --store=postgres."`
-	StoreDSNFile      string        `group:"storage" name:"store-dsn-file" placeholder:"FILE" help:"File that holds the DSN."`
+	StoreDSN          string        `group:"storage" name:"store-dsn" secret:"" placeholder:"DSN" help:"Keep events in this PostgreSQL database, for several replicas; each reads from a copy in its data directory. Default: events are kept in files of the data directory."`
+	StoreDSNFile      string        `group:"storage" name:"store-dsn-file" placeholder:"FILE" help:"File that holds --store-dsn."`
 	StoreMaxStaleness time.Duration `group:"storage" default:"0s" help:"0: reads see every write that was acknowledged by any replica. More: they see the copy as it is, if it is not older than this; the header Age says how old."`
 
 	DataDir   string        `group:"storage" default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
@@ -68,7 +66,6 @@ type serve struct {
 	CompressAfter age           `group:"storage" default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 
 	GroupDomain string   `group:"api" default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
-	EventTypes  []string `group:"api" default:"Normal,Warning" placeholder:"TYPE" help:"Values that the field type may have in events.GROUP-DOMAIN/v1."`
 	Namespaces  []string `group:"api" placeholder:"NAME" help:"Refuse new events in namespaces other than these, the well-known ones, and those that hold events. Default: every namespace exists."`
 
 	Issuer            string        `group:"trust" placeholder:"ISSUER" help:"Issuer of the tokens that are accepted: exactly their iss claim. Required unless --issuers-file is set."`
@@ -76,7 +73,6 @@ type serve struct {
 	JWKSAllowHTTPHost []string      `group:"trust" name:"jwks-allow-http-host" placeholder:"HOST" help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
 	IssuerCAFile      string        `group:"trust" name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the certificates of the issuer and of --basic-token-url are verified with. Default: the system's."`
 	Audience          []string      `group:"trust" placeholder:"AUD" help:"Accept only tokens for one of these audiences. Default: any."`
-	MaxTokenLife      time.Duration `group:"trust" default:"1h" help:"Refuse tokens whose lifetime, from iat to exp, is longer than this."`
 	ClockSkew         time.Duration `group:"trust" default:"5s" help:"How far the issuer's clock may differ."`
 	IssuersFile       string        `group:"trust" placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: the cluster of this pod), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console, advertise."`
 
@@ -96,8 +92,6 @@ type serve struct {
 
 	MaxRequests int `group:"limits" default:"1024" help:"Other requests in flight in all; beyond that, only a client without one is served. Those of one client may be a quarter."`
 
-	MaxBody size `group:"limits" default:"3MiB" help:"Bytes of a request's body."`
-
 	CreateRate          rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second in all, and how many at once (default: as many). Default: no limit."`
 	ClientCreateRate    rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second of one client. Default: no limit."`
 	NamespaceCreateRate rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second in one namespace. Default: no limit."`
@@ -108,10 +102,9 @@ type serve struct {
 
 	ObservedMetrics int `group:"process" default:"0" help:"Count what events report in the metric eventsvc_observed_events_total, in at most so many series, for instance 1000; 0: not at all."`
 
-	StopDelay   time.Duration `group:"process" default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
-	StopTimeout time.Duration `group:"process" default:"20s" help:"Longest time that a graceful stop may take."`
-	LogFormat   string        `group:"process" default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
-	LogLevel    string        `group:"process" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
+	StopDelay time.Duration `group:"process" default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
+	LogFormat string        `group:"process" default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
+	LogLevel  string        `group:"process" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 
 	proxies []netip.Prefix // of TrustedProxy
 }
@@ -203,6 +196,8 @@ func (r rate) String() string {
 }
 
 const (
+	// maxBody is the limit of kube-apiserver; an event has at most half as much.
+	maxBody = 3 << 20
 	// maxQuery is more than the longest queries that clients send: kubectl's and Grafana's have less than 1 KiB.
 	maxQuery = 8 << 10
 	// maxSelectorTerms bounds the work for each event that a selector is compared with.
@@ -220,7 +215,7 @@ func share(limit int) int { return max(1, limit/4) }
 func (s *serve) limits() api.Limits {
 	return api.Limits{
 		MaxWatches: s.MaxWatches, MaxClientWatches: share(s.MaxWatches), MaxRequests: s.MaxRequests, MaxClientRequests: share(s.MaxRequests),
-		MaxBody: int(s.MaxBody), MaxQuery: maxQuery, MaxSelectorTerms: maxSelectorTerms,
+		MaxBody: maxBody, MaxQuery: maxQuery, MaxSelectorTerms: maxSelectorTerms,
 		CreateRates: api.Rates{
 			All: api.Rate(s.CreateRate), Client: api.Rate(s.ClientCreateRate), Namespace: api.Rate(s.NamespaceCreateRate),
 		},

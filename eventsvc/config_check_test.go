@@ -25,8 +25,6 @@ func TestContradictions(t *testing.T) {
 		{[]string{issuer, "--issuer-ca-file=x"}, "keys of the issuer http://127.0.0.1:1 " + keys + "caFile has no effect on http://127.0.0.1:1, which is plain HTTP: set https or no authorities"},
 		{[]string{issuer, "--public-url=events.example"}, `--public-url "events.example" is no http(s) URL without user, query and fragment, such as https://events.example`},
 		{[]string{issuer, "--public-url=https://events.example?x"}, `--public-url "https://events.example?x" is no http(s) URL without user, query and fragment, such as https://events.example`},
-		{[]string{issuer, "--resource-scopes=events"}, "--resource-scopes has no effect without --public-url: set both or none"},
-		{[]string{issuer, "--public-url=https://events.example", "--resource-scopes=a b"}, `--resource-scopes: "a b" is no scope (RFC 6749 section 3.3): write words without spaces, quotes and backslashes, separated by commas`},
 		{[]string{issuer, "--basic-token-url=http://tokens.example/oauth2/token"}, `--basic-token-url (with --jwks-allow-http-host): "http://tokens.example/oauth2/token" is plain HTTP to another machine: use https, or allow the host "tokens.example" where the network is trusted; none switches it off`},
 		{[]string{issuer, "--basic-token-url=tokens.example"}, `--basic-token-url (with --jwks-allow-http-host): "tokens.example" is no URL of the form https://host/path; none switches it off`},
 		{[]string{issuer, "--trusted-proxy=127.0.0.1"}, "--trusted-proxy has no effect without --basic-token-url: set both or none"},

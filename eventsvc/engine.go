@@ -16,9 +16,6 @@ import (
 	"tidings.example/shared/service"
 )
 
-// storePostgres is the value of --store for the engine on PostgreSQL.
-const storePostgres = "postgres"
-
 // storeConnections are three more than the engine needs at the same time, so that statements which hang keep no others waiting.
 const storeConnections = 8
 
@@ -57,20 +54,20 @@ func (s *serve) openEngine(ctx context.Context, kept func() *rules.Set, log *slo
 		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: kept, History: s.History,
 		MaxBytes: int64(s.MaxBytes), CompressAfter: s.CompressAfter.compressAfter(), Log: log, Registry: registry,
 	}
-	if s.Store == storePostgres {
+	if s.StoreDSN != "" {
 		db, err := postgres.Open(ctx, postgres.Options{
 			Access: postgres.Access{DSN: s.StoreDSN, MaxConnections: storeConnections},
 			Copy:   o, LocalReads: s.StoreMaxStaleness > 0, MaxStaleness: s.StoreMaxStaleness,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("--store=postgres: %w", err)
+			return nil, fmt.Errorf("--store-dsn: %w", err)
 		}
 		return db, nil
 	}
 	if copied, err := postgres.IsCopy(o.Dir); err != nil {
 		return nil, fmt.Errorf("--data-dir %s: %w", s.DataDir, err)
 	} else if copied {
-		return nil, fmt.Errorf("--data-dir %s holds the copy of a database: start with --store=postgres, or name another data directory", s.DataDir)
+		return nil, fmt.Errorf("--data-dir %s holds the copy of a database: start with --store-dsn, or name another data directory", s.DataDir)
 	}
 	db, err := bolt.Open(o)
 	if err != nil {

@@ -29,7 +29,6 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/console"
 	"tidings.example/eventsvc/internal/ctl"
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/eventmetrics"
 	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/eventsvc/internal/policy"
@@ -119,7 +118,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		return err
 	}
 	server, err = api.New(api.Config{
-		Store: db, Timeline: db.Timeline(), Codec: formats, Rules: event.Rules{Types: s.EventTypes}, Verify: trusted.Verify,
+		Store: db, Timeline: db.Timeline(), Codec: formats, Verify: trusted.Verify,
 		Basic: passwords, Source: httpserver.Source(s.proxies), Resource: s.resource(trusted), Policy: rights.Current, Withdrawn: trusted.Withdrawn, Audit: entries, WatchAfterExpiry: s.WatchAfterExpiry,
 		Console: page.Handler, MCP: s.MCP, Hosts: s.pageHosts(), Namespaces: s.Namespaces,
 		Probe: health.Handler, Limits: s.limits(), Fresh: db.Fresh, Log: log, Registry: registry,
@@ -140,7 +139,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: s.endpoints(std, log, handler, management, certificate)},
 		Health: health,
 		Tasks:  append(tasks, trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run, page.run),
-		Drain:  server.Drain, StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
+		Drain:  server.Drain, StopDelay: s.StopDelay,
 	})
 }
 
@@ -206,7 +205,7 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, issuersC
 	trusted, err = trust.New(trust.Config{
 		Issuer: trust.Issuer{
 			Issuer: s.Issuer, KeySource: bearer.KeySource{JWKSURL: s.JWKSURL, CAFile: s.IssuerCAFile},
-			Audiences: s.Audience, MaxTokenLife: s.MaxTokenLife, Claims: s.Claims, Advertise: bearer.IsURL(s.Issuer),
+			Audiences: s.Audience, Claims: s.Claims, Advertise: bearer.IsURL(s.Issuer),
 		},
 		Resources:   resource.Identifiers(s.PublicURL),
 		IssuersFile: s.IssuersFile, Pod: issuers.ThisPod(), Changed: func() { issuersChanged(); rights.Recheck() }, // the policy may name other issuers and claims now
@@ -226,7 +225,7 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, issuersC
 
 // resource is what clients without a token are told.
 func (s *serve) resource(trusted *trust.Trust) resource.Config {
-	c := resource.Config{PublicURL: s.PublicURL, Issuers: trusted.Advertised, Scopes: s.ResourceScopes}
+	c := resource.Config{PublicURL: s.PublicURL, Issuers: trusted.Advertised}
 	if s.Console {
 		c.Documentation = s.PublicURL + console.Folder + "/help/"
 	}

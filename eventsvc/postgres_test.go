@@ -94,8 +94,8 @@ func migrated(t *testing.T) string {
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	i, dsn := newIssuer(t), migrated(t)
-	a := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+dsn)
-	b := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+dsn)
+	a := start(t, t.TempDir(), i, "--store-dsn="+dsn)
+	b := start(t, t.TempDir(), i, "--store-dsn="+dsn)
 	for _, name := range []string{"a", "b", "c"} {
 		if code, object := a.do("POST", eventsPath, newEvent(name)); code != 201 {
 			t.Fatal(code, object)
@@ -138,8 +138,8 @@ func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	i, dsn := newIssuer(t), migrated(t)
 	c, through := newCable(t, dsn)
-	strict := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+through)
-	local := start(t, t.TempDir(), i, "--store=postgres", "--store-dsn="+through, "--store-max-staleness=1h")
+	strict := start(t, t.TempDir(), i, "--store-dsn="+through)
+	local := start(t, t.TempDir(), i, "--store-dsn="+through, "--store-max-staleness=1h")
 	if code, object := strict.do("POST", eventsPath, newEvent("before")); code != 201 {
 		t.Fatal(code, object)
 	}
@@ -200,7 +200,7 @@ func (p *process) answer(method, path, body string) *http.Response {
 func TestOneRole(t *testing.T) {
 	t.Parallel()
 	i, dsn, dir := newIssuer(t), migrated(t), t.TempDir()
-	p := start(t, dir, i, "--store=postgres", "--store-dsn="+dsn)
+	p := start(t, dir, i, "--store-dsn="+dsn)
 	p.do("POST", eventsPath, newEvent("a"))
 	if err := p.stop(); err != nil {
 		t.Fatal(err)
@@ -229,7 +229,7 @@ func TestMoveBetweenEngines(t *testing.T) {
 	i, dirs := newIssuer(t), []string{t.TempDir(), t.TempDir(), t.TempDir()}
 	services := []*process{
 		start(t, dirs[0], i),
-		start(t, dirs[1], i, "--store=postgres", "--store-dsn="+migrated(t)),
+		start(t, dirs[1], i, "--store-dsn="+migrated(t)),
 		start(t, dirs[2], i),
 	}
 	command := func(at int, args ...string) string {
@@ -276,7 +276,7 @@ func TestMoveBetweenEngines(t *testing.T) {
 func TestBackupOfReplica(t *testing.T) {
 	t.Parallel()
 	i, dir, data := newIssuer(t), t.TempDir(), t.TempDir()
-	replica := start(t, data, i, "--store=postgres", "--store-dsn="+migrated(t))
+	replica := start(t, data, i, "--store-dsn="+migrated(t))
 	for n := range 20 {
 		replica.do("POST", eventsPath, newEvent(fmt.Sprint("e", n)))
 	}

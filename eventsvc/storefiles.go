@@ -73,7 +73,7 @@ func (p *storeSettings) writable(s admin.Store, closeStore func() error) error {
 	}
 	copied, err := postgres.IsCopy(filepath.Join(p.DataDir, "store"))
 	if err == nil && copied {
-		err = fmt.Errorf("--data-dir %s holds the copy of a database: start the service with --store=postgres, and import then", p.DataDir)
+		err = fmt.Errorf("--data-dir %s holds the copy of a database: start the service with --store-dsn, and import then", p.DataDir)
 	}
 	if err != nil {
 		return errors.Join(err, closeStore())

@@ -55,10 +55,9 @@ type serve struct {
 	FailureRefill      time.Duration `group:"guessing" default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
 	FailureQueue       int           `group:"guessing" default:"8" help:"Attempts of one client id at the same time; further ones are answered 429."`
 
-	LogFormat   string        `group:"process" enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
-	LogLevel    string        `group:"process" enum:"debug,info,warn,error" default:"info" help:"Lowest level that is logged."`
-	StopDelay   time.Duration `group:"process" default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
-	StopTimeout time.Duration `group:"process" default:"10s" help:"Longest time that a graceful stop may take."`
+	LogFormat string        `group:"process" enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
+	LogLevel  string        `group:"process" enum:"debug,info,warn,error" default:"info" help:"Lowest level that is logged."`
+	StopDelay time.Duration `group:"process" default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that load balancers notice."`
 
 	proxies []netip.Prefix // of TrustedProxy
 }
@@ -187,9 +186,6 @@ func (s *serve) checkTimes() error {
 		if d < 0 {
 			return cli.Usagef("%s is %v; give 0 or more", setting, d)
 		}
-	}
-	if s.StopTimeout <= 0 {
-		return cli.Usagef("--stop-timeout is %v; give more than 0", s.StopTimeout)
 	}
 	return nil
 }

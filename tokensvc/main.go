@@ -134,7 +134,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 		}},
 		Health:    health,
 		Tasks:     []func(context.Context) error{trusted.Run, keys.Run, clients.Run, signals(clients, keys, log)},
-		StopDelay: s.StopDelay, StopTimeout: s.StopTimeout,
+		StopDelay: s.StopDelay,
 	})
 }
 

@@ -409,7 +409,6 @@ func TestBadValues(t *testing.T) {
 		"no lifetime":          {[]string{"--clients-file", file, "--token-lifetime", "0s"}, []string{"--token-lifetime"}},
 		"bad proxy":            {[]string{"--clients-file", file, "--trusted-proxy", "proxy"}, []string{"--trusted-proxy"}},
 		"negative time":        {[]string{"--clients-file", file, "--failure-refill=-1s"}, []string{"--failure-refill"}},
-		"no time to stop":      {[]string{"--clients-file", file, "--stop-timeout=0s"}, []string{"--stop-timeout"}},
 		"origin with a path":   {[]string{"--clients-file", file, "--cors-origin", "https://console.example/"}, []string{"--cors-origin", "https://console.example/"}},
 		"all origins":          {[]string{"--clients-file", file, "--cors-origin", "*"}, []string{"--cors-origin"}},
 		"no connections":       {[]string{"--database-dsn", "postgres://x", "--database-max-connections", "0"}, []string{"--database-max-connections"}},

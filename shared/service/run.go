@@ -13,8 +13,8 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// defaultStopTimeout is the default of Config.StopTimeout.
-const defaultStopTimeout = 30 * time.Second
+// defaultStopTimeout is two thirds of what Kubernetes gives a pod between the signal and its kill.
+const defaultStopTimeout = 20 * time.Second
 
 // Config describes the service for [Run].
 type Config struct {
@@ -24,7 +24,7 @@ type Config struct {
 	Drain  func(context.Context)             // called after StopDelay to end watches; may be nil
 
 	StopDelay   time.Duration // time to go on serving while not ready, so that load balancers notice
-	StopTimeout time.Duration // for draining, open requests and tasks together; 0: 30 s
+	StopTimeout time.Duration // for draining, open requests and tasks together; 0: 20 s
 }
 
 // Signals returns a context that ends at SIGINT or SIGTERM. A second signal ends the process at once, with the exit code of a

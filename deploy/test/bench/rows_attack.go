@@ -142,7 +142,7 @@ func floorBeside(begin begins) func(*bench) (*result, error) {
 }
 
 // stoppedBy is attackedBy for an attack during which the service is then stopped: it must
-// not need more than its --stop-timeout.
+// not need more than stopTimeout.
 func stoppedBy(begin begins, remark string) func(*bench) (*result, error) {
 	return besideClients(begin, attacked(nil), remark, stops)
 }
@@ -172,7 +172,7 @@ func stops(b *bench, r *result) error {
 	return err
 }
 
-// stopTimeout is the default of eventsvc.
+// stopTimeout is that of the service.
 const stopTimeout = 20 * time.Second
 
 // besideClients is a row beside clients that hold connections. After run has measured it, and

@@ -79,7 +79,7 @@ func besideTransactions(conns int, bare *string) func(*bench) (*result, error) {
 
 // onPostgres has eventsvc keep its events in the database of the stage.
 func (b *bench) onPostgres() target.Options {
-	return target.Options{Events: []string{"--store=postgres", "--store-dsn=" + b.database.DSN}}
+	return target.Options{Events: []string{"--store-dsn=" + b.database.DSN}}
 }
 
 // another starts a second replica. stop ends it, and removes its data.

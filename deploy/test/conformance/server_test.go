@@ -58,7 +58,7 @@ func start(t *testing.T, extra ...string) *server {
 	if *engine == "postgres" {
 		dsn := pgtest.Start(t).Database(t)
 		eventsvc(t, "database", "migrate", "--store-dsn", dsn)
-		s.engine = []string{"--store=postgres", "--store-dsn=" + dsn}
+		s.engine = []string{"--store-dsn=" + dsn}
 	}
 	if *replicas > 1 {
 		s.twin = newServer(t, nil)

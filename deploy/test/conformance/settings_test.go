@@ -102,14 +102,6 @@ func TestDeclaredNamespaces(t *testing.T) {
 	}
 }
 
-// TestEventTypes lets the events group take further types.
-func TestEventTypes(t *testing.T) {
-	t.Parallel()
-	s, ns := start(t, "--event-types", "Normal,Warning,Audit"), namespace(t)
-	s.create(t, ns, "a", `{"type":"Audit"}`)
-	s.post(t, in(eventsV1, ns), newEvent(ns, "b", `{"type":"Odd"}`)).expect(http.StatusUnprocessableEntity)
-}
-
 // TestNamespaces is about the namespaces that nobody declares (13).
 func TestNamespaces(t *testing.T) {
 	t.Parallel()

@@ -34,7 +34,7 @@ func TestMove(t *testing.T) {
 	w := startLocal(t)
 	type place struct{ url, dir, admin string }
 	places := []place{{w.events, filepath.Dir(filepath.Dir(w.ca)), strings.TrimPrefix(w.probes[1], "http://")}}
-	for _, env := range [][]string{{"EVENTSVC_STORE=postgres", "EVENTSVC_STORE_DSN=" + dsn}, nil} {
+	for _, env := range [][]string{{"EVENTSVC_STORE_DSN=" + dsn}, nil} {
 		p := place{testenv.FreeAddr(t), t.TempDir(), testenv.FreeAddr(t)}
 		s := &process{name: "eventsvc", env: append(env, "EVENTSVC_ISSUER="+w.tokens, "EVENTSVC_LISTEN_HTTP="+p.url, "EVENTSVC_LISTEN_ADMIN="+p.admin, "EVENTSVC_DATA_DIR="+p.dir)}
 		s.launch(t).waitReady(t)

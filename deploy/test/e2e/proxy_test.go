@@ -262,7 +262,7 @@ func (w *world) ask(t *testing.T, method, path string, header http.Header) (*htt
 	return resp, string(body)
 }
 
-// testLargeBody: a body near --max-body reaches eventsvc. It is refused there, because an event of this size breaks a rule.
+// testLargeBody: a body near the limit reaches eventsvc. It is refused there, because an event of this size breaks a rule.
 func testLargeBody(t *testing.T, w *world) {
 	event := newEvent("large", "Large")
 	event.Note = strings.Repeat("x", 5<<19) // 2.5 MiB

@@ -25,7 +25,7 @@ func startOn(t *testing.T, tokens *svc, dsn string) (events *svc) {
 	if out, err := exec.Command(filepath.Join(bin, "eventsvc"), "database", "migrate", "--store-dsn", dsn).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	events = start(t, "eventsvc", "", "STORE=postgres", "STORE_DSN="+dsn, "ISSUER="+tokens.url)
+	events = start(t, "eventsvc", "", "STORE_DSN="+dsn, "ISSUER="+tokens.url)
 	events.ready(t)
 	return events
 }
@@ -90,7 +90,7 @@ var databaseFaults = map[string]func(t *testing.T) (before, after scrape){
 		events, dsn := startOnDatabase(t, tokens)
 		before = events.scraped(t)
 		events.disk(t, "delay_exit=3600000000") // microseconds
-		other := start(t, "eventsvc", "", "STORE=postgres", "STORE_DSN="+dsn, "ISSUER="+tokens.url)
+		other := start(t, "eventsvc", "", "STORE_DSN="+dsn, "ISSUER="+tokens.url)
 		other.ready(t)
 		other.create(t, tokens.token(t), "", http.StatusCreated)
 		return before, events.scrapedOnce(t, "the copy is behind", func(now scrape) bool { return now.sum("store_copy_lag_seconds") > 31 })

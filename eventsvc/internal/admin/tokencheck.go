@@ -135,7 +135,7 @@ var fixes = map[string]string{
 	"expired":                     "fetch another token before this one expires; if it is new, the clocks differ: set the clock, or raise --clock-skew",
 	"not valid yet":               "wait, or set the clocks of this machine and of the issuer; --clock-skew allows for a small difference",
 	"times contradict each other": "let the issuer write times in which exp is after iat and not before nbf",
-	"lives too long":              "let the issuer give shorter tokens, or raise --max-token-life",
+	"lives too long":              "let the issuer give shorter tokens, or allow longer ones by maxTokenLife in --issuers-file",
 	"sub missing or malformed":    "let the issuer name the client in sub",
 	"sender-constrained":          "fetch a plain bearer token: those that are bound to a key of the sender (cnf) are not supported",
 	"several audiences":           "fetch a token for one audience only",

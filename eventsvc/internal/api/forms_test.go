@@ -11,9 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"tidings.example/eventsvc/internal/api"
-	"tidings.example/eventsvc/internal/event"
 )
 
 const (
@@ -192,13 +189,4 @@ func TestManagers(t *testing.T) {
 	}
 	a := w.do("POST", eventsPath+"?fieldManager=me", newEvent("a"), "User-Agent", "kubectl/1").must(201)
 	equal(t, field(a.at("metadata.managedFields").([]any)[0], "manager"), any("me"))
-}
-
-func TestEventTypes(t *testing.T) {
-	t.Parallel()
-	body := strings.Replace(newEvent("a"), `"Normal"`, `"Notice"`, 1)
-	newWorld(t).do("POST", eventsPath, body).must(422)
-	w := newWorld(t, func(c *api.Config) { c.Rules = event.Rules{Types: []string{"Normal", "Notice"}} })
-	w.do("POST", eventsPath, body).must(201)
-	w.do("POST", eventsPath, strings.Replace(newEvent("b"), `"Normal"`, `"Warning"`, 1)).must(422)
 }

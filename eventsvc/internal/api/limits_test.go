@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -12,17 +13,24 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/access"
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
 
-// TestLimits: every limit of a request can be set. It accepts the largest
-// allowed value, refuses more, and counts the refusal.
+// TestLimits: every limit of a request accepts the largest allowed value, refuses
+// more, and counts the refusal.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	const merge, patch = "application/merge-patch+json", "application/json-patch+json"
-	labelled := func(kind string, n int) string {
-		return newEvent("big", `"metadata":{"name":"big","`+kind+`":{"a":"`+strings.Repeat("x", 60)+`","b":"`+strings.Repeat("x", n-62)+`"}}`)
+	labelled := func(kind string, n int) string { // a label's value has at most 63 bytes
+		var pairs []string
+		for i := 10_000; n > 0; i++ {
+			size := min(n, 65)
+			if n > 65 && n < 75 {
+				size = 60 // leaves room for another
+			}
+			pairs, n = append(pairs, fmt.Sprintf(`"%d":"%s"`, i, strings.Repeat("x", size-5))), n-size
+		}
+		return newEvent("big", `"metadata":{"name":"big","`+kind+`":{`+strings.Join(pairs, ",")+`}}`)
 	}
 	nested := func(n int) string { return newEvent("deep", `"x":`+strings.Repeat("[", n-1)+strings.Repeat("]", n-1)) }
 	// The values of an event beside those of one list.
@@ -35,27 +43,25 @@ func TestLimits(t *testing.T) {
 		return "{involvedObject: {namespace: default}, metadata: {name: a}}\n" + strings.Repeat("#\n", n-5)
 	}
 	w := newWorld(t, func(c *api.Config) {
-		c.MaxBody, c.MaxQuery, c.MaxSelectorTerms = 4000, 300, 5
-		c.Rules = event.Rules{MaxLabels: 100, MaxAnnotations: 110}
-		c.Codec.Decoder.Limits.Depth, c.Codec.Decoder.Limits.Values, c.Codec.Decoder.Limits.PatchOperations = 10, 60, 3
+		c.MaxQuery, c.MaxSelectorTerms = 300, 5
 		c.Registry = prometheus.NewRegistry()
 	})
 	w.create("live")
 	padded := func(n int) string { text := newEvent("pad"); return text + strings.Repeat(" ", n-len(text)) }
 	for _, c := range []struct{ limit, method, path, media, good, bad string }{
-		{"body", "POST", eventsPath, "application/json", padded(4000), padded(4001)},
-		{"depth", "POST", eventsPath + "?dryRun=All", "application/json", nested(10), nested(11)},
-		{"depth", "POST", eventsPath + "?dryRun=All", "application/yaml", nested(10), nested(11)},
-		{"depth", "PATCH", eventsPath + "/live", merge, `{"metadata":{"labels":{"x":"{{{{{{{{{{{{[[[[["}}}`, `{"a":` + strings.Repeat("[", 10) + strings.Repeat("]", 10) + "}"},
+		{"body", "POST", eventsPath, "application/json", padded(3 << 20), padded(3<<20 + 1)},
+		{"depth", "POST", eventsPath + "?dryRun=All", "application/json", nested(100), nested(101)},
+		{"depth", "POST", eventsPath + "?dryRun=All", "application/yaml", nested(100), nested(101)},
+		{"depth", "PATCH", eventsPath + "/live", merge, `{"metadata":{"labels":{"x":"{{{{{{{{{{{{[[[[["}}}`, `{"a":` + strings.Repeat("[", 100) + strings.Repeat("]", 100) + "}"},
 		{"depth", "PATCH", eventsPath + "/live?fieldManager=m&fieldValidation=Ignore", "application/apply-patch+yaml",
-			`{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"live"}}`, strings.Repeat("- ", 11) + "a"},
-		{"depth", "DELETE", eventsPath + "/none", "application/json", "", strings.Repeat(`{"a":`, 11) + "1" + strings.Repeat("}", 11)},
-		{"values", "POST", eventsPath + "?dryRun=All", "application/json", elements(60 - extra), elements(60 - extra + 1)},
-		{"values", "POST", corePath + "?dryRun=All", "application/yaml", lines(60), lines(61)},
-		{"patch-operations", "PATCH", eventsPath + "/live", patch, operations(3), operations(4)},
-		{"labels", "POST", eventsPath + "?dryRun=All", "", labelled("labels", 100), labelled("labels", 101)},
-		{"annotations", "POST", eventsPath + "?dryRun=All", "", labelled("annotations", 110), labelled("annotations", 111)},
-		{"annotations", "PATCH", eventsPath + "/live", merge, "{}", `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 120) + `"}}}`},
+			`{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"live"}}`, strings.Repeat("- ", 101) + "a"},
+		{"depth", "DELETE", eventsPath + "/none", "application/json", "", strings.Repeat(`{"a":`, 101) + "1" + strings.Repeat("}", 101)},
+		{"values", "POST", eventsPath + "?dryRun=All", "application/json", elements(50_000 - extra), elements(50_000 - extra + 1)},
+		{"values", "POST", corePath + "?dryRun=All", "application/yaml", lines(50_000), lines(50_001)},
+		{"patch-operations", "PATCH", eventsPath + "/live", patch, operations(10_000), operations(10_001)},
+		{"labels", "POST", eventsPath + "?dryRun=All", "", labelled("labels", 64<<10), labelled("labels", 64<<10+1)},
+		{"annotations", "POST", eventsPath + "?dryRun=All", "", labelled("annotations", 256<<10), labelled("annotations", 256<<10+1)},
+		{"annotations", "PATCH", eventsPath + "/live", merge, "{}", `{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 256<<10) + `"}}}`},
 	} {
 		before := w.metric("eventsvc_requests_refused_total", c.limit)
 		good := w.do(c.method, c.path, c.good, "Content-Type", c.media)

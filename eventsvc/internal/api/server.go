@@ -65,7 +65,6 @@ type Config struct {
 	Store    store.Store
 	Timeline store.Timeline
 	Codec    *codec.Codec
-	Rules    event.Rules
 	// Verify turns a token into its caller.
 	Verify func(ctx context.Context, token string) (*bearer.Caller, error)
 	// Basic turns a user, a password and the address that they come from into a caller. Nil: a password is a token.
@@ -202,7 +201,7 @@ func (s *Server) routes(c Config, groups []discovery.Group, arrivals *events.Arr
 		return ns.Exists(ctx, may, namespace, 0)
 	}
 	both := events.Config{
-		Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, Rules: c.Rules, IO: s.io, Guard: s.guard, Streams: s.streams,
+		Store: c.Store, Timeline: c.Timeline, Codec: c.Codec, IO: s.io, Guard: s.guard, Streams: s.streams,
 		Arrivals: arrivals, Bulk: bulk, MaxTerms: c.MaxSelectorTerms, Admit: admit, Now: c.Now,
 	}
 	events.Route(e, both, event.CoreV1, "/api/v1")

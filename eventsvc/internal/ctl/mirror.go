@@ -34,7 +34,6 @@ type mirrorCmd struct {
 	Parallel        int           `default:"8" help:"Changes of events that are written at the same time; new events are written in batches."`
 	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
 	Hosts           service.Hosts `embed:""`
-	StopTimeout     time.Duration `default:"20s" help:"Longest time that a graceful stop may take."`
 	LogFormat       string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
 	LogLevel        string        `default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 }
@@ -177,7 +176,7 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 			Setting: "--listen-admin", Addr: m.ListenAdmin, OnListen: std.OnListen,
 			Handler: m.Hosts.Guard(m.ListenAdmin, log, service.Admin(health, registry)),
 		}}},
-		Health: health, Tasks: []func(context.Context) error{copying.Run, live.Run}, StopTimeout: m.StopTimeout,
+		Health: health, Tasks: []func(context.Context) error{copying.Run, live.Run},
 	})
 }
 

@@ -48,7 +48,7 @@ func (c *creating) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ev := event.Hub(obj)
 	if err == nil {
-		err = event.ValidateCreate(view, ev, event.Rules{}).ToAggregate()
+		err = event.ValidateCreate(view, ev).ToAggregate()
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusUnprocessableEntity)

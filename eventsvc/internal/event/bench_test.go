@@ -11,7 +11,7 @@ func BenchmarkValidateCreate(b *testing.B) {
 	ev.Labels = map[string]string{"app": "web", "tier": "front"}
 	b.ReportAllocs()
 	for b.Loop() {
-		if errs := event.ValidateCreate(event.EventsV1, ev, event.Rules{}); len(errs) > 0 {
+		if errs := event.ValidateCreate(event.EventsV1, ev); len(errs) > 0 {
 			b.Fatal(errs)
 		}
 	}

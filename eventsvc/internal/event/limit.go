@@ -1,7 +1,6 @@
 package event
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
@@ -21,15 +20,14 @@ type LimitError struct {
 // The limits of labels and annotations. kube-apiserver has only the second, which
 // no setting can raise.
 const (
-	DefaultMaxLabels      = 64 << 10
-	defaultMaxAnnotations = validation.TotalAnnotationSizeLimitB
+	MaxLabels      = 64 << 10
+	maxAnnotations = validation.TotalAnnotationSizeLimitB
 )
 
 // CheckSize returns a [*LimitError] if the labels or annotations of an event have
-// more bytes than the rules allow. An event whose labels and annotations have not
-// grown passes, so that it can still be changed after a limit was lowered. For a new
-// event live is nil.
-func CheckSize(ev, live *eventsv1.Event, r Rules) error {
+// more bytes than are allowed. Those that have not grown pass, so that an event which
+// was imported with more can still be changed. For a new event live is nil.
+func CheckSize(ev, live *eventsv1.Event) error {
 	if live == nil {
 		live = &eventsv1.Event{}
 	}
@@ -38,8 +36,8 @@ func CheckSize(ev, live *eventsv1.Event, r Rules) error {
 		size, live int
 		limit      int
 	}{
-		{"labels", bytesIn(ev.Labels), bytesIn(live.Labels), cmp.Or(r.MaxLabels, DefaultMaxLabels)},
-		{"annotations", bytesIn(ev.Annotations), bytesIn(live.Annotations), cmp.Or(r.MaxAnnotations, defaultMaxAnnotations)},
+		{"labels", bytesIn(ev.Labels), bytesIn(live.Labels), MaxLabels},
+		{"annotations", bytesIn(ev.Annotations), bytesIn(live.Annotations), maxAnnotations},
 	} {
 		if c.size > c.limit && c.size > c.live {
 			return &LimitError{Invalid(ev.Name, field.ErrorList{

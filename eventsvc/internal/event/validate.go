@@ -2,7 +2,6 @@ package event
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,22 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
-
-// Rules are the settings of validation. The zero value stands for kube-apiserver's
-// rules and the default limits.
-type Rules struct {
-	// Types are the accepted values of type on events/v1; nil: Normal, Warning.
-	Types []string
-	// MaxLabels and MaxAnnotations are the largest sizes in bytes; 0: the defaults.
-	MaxLabels, MaxAnnotations int
-}
-
-func (r Rules) acceptsType(t string) bool {
-	if r.Types == nil {
-		return t == corev1.EventTypeNormal || t == corev1.EventTypeWarning
-	}
-	return slices.Contains(r.Types, t)
-}
 
 // Lengths are in bytes, as in kube-apiserver.
 const (
@@ -51,10 +34,10 @@ func Invalid(name string, errs field.ErrorList) *apierrors.StatusError {
 // ValidateCreate checks a new event by the rules of the view that it came through.
 // The errors are in the order of kube-apiserver, because clients show them in that
 // order. Through core/v1, metadata is only checked if nothing else is wrong.
-func ValidateCreate(v View, ev *eventsv1.Event, r Rules) field.ErrorList {
+func ValidateCreate(v View, ev *eventsv1.Event) field.ErrorList {
 	errs := validateBasics(v, ev)
 	if v == EventsV1 {
-		errs = append(errs, validateStrict(ev, r)...)
+		errs = append(errs, validateStrict(ev)...)
 	}
 	if len(errs) > 0 || v == EventsV1 { // validateStrict has checked the metadata
 		return errs
@@ -176,14 +159,14 @@ func validateLength(name, value string, limit int) field.ErrorList {
 }
 
 // validateStrict checks the rules that events/v1 adds for new events.
-func validateStrict(ev *eventsv1.Event, r Rules) field.ErrorList {
+func validateStrict(ev *eventsv1.Event) field.ErrorList {
 	errs := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validateFinalizers(ev.Finalizers)...)
 	errs = append(errs, validateSeries(ev.Series)...)
 	if ev.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
 	}
-	if !r.acceptsType(ev.Type) {
+	if ev.Type != corev1.EventTypeNormal && ev.Type != corev1.EventTypeWarning {
 		errs = append(errs, field.Invalid(field.NewPath("type"), "", "has invalid value: "+ev.Type))
 	}
 	for _, f := range []struct {

@@ -150,24 +150,12 @@ func TestValidateCreate(t *testing.T) {
 	} {
 		ev := valid()
 		tt.change(ev)
-		if diff := cmp.Diff(tt.want.events, causes(event.ValidateCreate(event.EventsV1, ev, event.Rules{}))); diff != "" {
+		if diff := cmp.Diff(tt.want.events, causes(event.ValidateCreate(event.EventsV1, ev))); diff != "" {
 			t.Errorf("%s, events/v1 (-want +got):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(tt.want.core, causes(event.ValidateCreate(event.CoreV1, ev, event.Rules{}))); diff != "" {
+		if diff := cmp.Diff(tt.want.core, causes(event.ValidateCreate(event.CoreV1, ev))); diff != "" {
 			t.Errorf("%s, core/v1 (-want +got):\n%s", name, diff)
 		}
-	}
-}
-
-func TestMoreTypes(t *testing.T) {
-	t.Parallel()
-	ev := valid()
-	ev.Type = "Audit"
-	if errs := event.ValidateCreate(event.EventsV1, ev, event.Rules{Types: []string{"Normal", "Audit"}}); len(errs) > 0 {
-		t.Errorf("a type from the settings: %v", errs)
-	}
-	if errs := event.ValidateCreate(event.EventsV1, ev, event.Rules{Types: []string{"Normal"}}); len(errs) != 1 {
-		t.Errorf("a type that is not in the settings: %v", errs)
 	}
 }
 
@@ -277,7 +265,7 @@ func TestUpdateOfOldStyleEvent(t *testing.T) {
 func TestInvalid(t *testing.T) {
 	t.Parallel()
 	ev := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "b1", Namespace: "default"}}
-	got := event.Invalid("b1", event.ValidateCreate(event.EventsV1, ev, event.Rules{})).ErrStatus
+	got := event.Invalid("b1", event.ValidateCreate(event.EventsV1, ev)).ErrStatus
 	want := metav1.Status{
 		Status: "Failure", Reason: "Invalid", Code: 422,
 		Message: `Event "b1" is invalid: [eventTime: Required value, type: Invalid value: "": has invalid value: ]`,

@@ -70,7 +70,7 @@ func errOtherNamespace() error {
 // prepareNew makes an event that a client sent fit to be stored: by POST, or by PUT
 // or apply where there was none. It records who set which fields if track is set.
 func (r *Resource) prepareNew(in *call[httpio.WriteOptions], may access.Grant, ev *eventsv1.Event, track bool) error {
-	tooLarge := event.CheckSize(ev, nil, r.Rules)
+	tooLarge := event.CheckSize(ev, nil)
 	if track && tooLarge == nil { // it costs much for labels and annotations without a limit
 		if err := r.Codec.Decoder.Fields.Update(r.view, nil, ev, in.options.Manager); err != nil {
 			return err
@@ -89,7 +89,7 @@ func (r *Resource) prepareNew(in *call[httpio.WriteOptions], may access.Grant, e
 		ev.Name = event.GenerateName(ev.GenerateName)
 		defer func() { ev.Name = "" }() // only to be validated: insert makes the name that is stored
 	}
-	if errs := event.ValidateCreate(r.view, ev, r.Rules); len(errs) > 0 {
+	if errs := event.ValidateCreate(r.view, ev); len(errs) > 0 {
 		return event.Invalid(ev.Name, errs)
 	}
 	return may.MayStore(ev.Name, ev.Labels[event.ClusterLabel])

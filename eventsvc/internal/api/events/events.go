@@ -52,7 +52,6 @@ type Config struct {
 	Store    store.Store
 	Timeline store.Timeline
 	Codec    *codec.Codec
-	Rules    event.Rules
 	IO       *httpio.IO
 	Guard    *access.Guard
 	Streams  *stream.Streams

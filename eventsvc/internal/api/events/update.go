@@ -95,7 +95,7 @@ func (r *Resource) prepare(in *call[httpio.WriteOptions], may access.Grant, live
 	if err := prepareNext(r.groupResource, next, live); err != nil {
 		return err
 	}
-	if err := event.CheckSize(next, live, r.Rules); err != nil || !track {
+	if err := event.CheckSize(next, live); err != nil || !track {
 		return err
 	}
 	return r.Codec.Decoder.Fields.Update(r.view, live, next, in.options.Manager)

@@ -14,14 +14,14 @@ import (
 // returns the result and warnings about duplicate fields. Live is nil if there is
 // no event yet. A conflict with other managers is a 409 unless forced.
 func (c *Decoder) Apply(v event.View, live *eventsv1.Event, patch []byte, manager string, force bool, validation string) (*eventsv1.Event, []string, error) {
-	if err := c.checkYAML(patch); err != nil {
+	if err := checkYAML(patch); err != nil {
 		return nil, nil, err
 	}
 	text, err := yaml.ToJSON(patch)
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest("error encoding patch: " + err.Error())
 	}
-	if err := c.checkShape(text); err != nil {
+	if err := checkShape(text); err != nil {
 		return nil, nil, err
 	}
 	applied := &unstructured.Unstructured{Object: map[string]any{}}

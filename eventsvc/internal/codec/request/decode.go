@@ -30,15 +30,13 @@ import (
 type Decoder struct {
 	Group event.Group
 
-	// Limits are [DefaultLimits] at first.
-	Limits Limits
 	// Fields keeps the managed fields of the same group.
 	Fields *fields.Tracker
 }
 
 // New returns the decoder of a group.
 func New(group event.Group, tracker *fields.Tracker) *Decoder {
-	return &Decoder{Group: group, Limits: DefaultLimits, Fields: tracker}
+	return &Decoder{Group: group, Fields: tracker}
 }
 
 // DecodeEvent reads an event from a request body. Validation is Ignore, Warn
@@ -50,7 +48,7 @@ func (c *Decoder) DecodeEvent(v event.View, contentType string, body []byte, val
 		return nil, nil, err
 	}
 	if media == JSON {
-		if err := c.checkShape(body); err != nil {
+		if err := checkShape(body); err != nil {
 			return nil, nil, err
 		}
 		if ev, ok := c.decodePlain(v, body); ok && checkTimes(ev) == nil {
@@ -154,7 +152,7 @@ func (c *Decoder) decodeBody(media Media, body []byte, obj event.Object, strict 
 func (c *Decoder) readText(media Media, body []byte, obj Object, strict bool) (text []byte, problems []error, err error) {
 	text = body
 	if media == YAML {
-		if err := c.checkYAML(body); err != nil {
+		if err := checkYAML(body); err != nil {
 			return nil, nil, err
 		}
 		if text, err = yaml.YAMLToJSON(body); err != nil {
@@ -167,7 +165,7 @@ func (c *Decoder) readText(media Media, body []byte, obj Object, strict bool) (t
 			}
 		}
 	}
-	if err := c.checkShape(text); err != nil {
+	if err := checkShape(text); err != nil {
 		return nil, nil, err
 	}
 	switch ev := obj.(type) {
@@ -184,7 +182,7 @@ func (c *Decoder) readProto(body []byte, obj Object) (metav1.TypeMeta, error) {
 	if err != nil {
 		return metav1.TypeMeta{}, errUnrecognized{err}
 	}
-	if err := c.checkFields(envelope.Raw); err != nil {
+	if err := checkFields(envelope.Raw); err != nil {
 		return metav1.TypeMeta{}, err
 	}
 	err = obj.Unmarshal(envelope.Raw)

@@ -11,8 +11,8 @@
 //
 // # Limits
 //
-// A body of few bytes can become a hundred times as many in memory, so [Limits]
-// bound the depth, values and operations before anything is made of it. Large
+// A body of few bytes can become a hundred times as many in memory, so its
+// depth, values and operations are bounded before anything is made of it. Large
 // bodies are read in pieces, with other goroutines in between.
 //
 // # Errors
@@ -22,8 +22,8 @@
 //
 // # Concurrency
 //
-// A [Decoder] is safe for concurrent use while its Limits do not change. No event
-// that is passed in is changed, and what is returned does not share the body.
+// A [Decoder] is safe for concurrent use. No event that is passed in is changed,
+// and what is returned does not share the body.
 //
 // # What it does not know
 //

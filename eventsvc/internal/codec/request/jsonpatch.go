@@ -30,7 +30,7 @@ type jsonPatchOp struct {
 }
 
 func (c *Decoder) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []error, error) {
-	if n, plain := plainOperations(patch); plain && n > c.Limits.PatchOperations {
+	if n, plain := plainOperations(patch); plain && n > maxPatchOperations {
 		return nil, nil, c.tooManyOperations(n) // before they take memory
 	}
 	var problems []error
@@ -50,7 +50,7 @@ func (c *Decoder) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []err
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	if len(ops) > c.Limits.PatchOperations {
+	if len(ops) > maxPatchOperations {
 		return nil, nil, c.tooManyOperations(len(ops))
 	}
 	if text, err = applyOperations(ops, text); err != nil {
@@ -61,7 +61,7 @@ func (c *Decoder) applyJSONPatch(text, patch []byte, strict bool) ([]byte, []err
 
 func (c *Decoder) tooManyOperations(n int) error {
 	return &event.LimitError{StatusError: apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
-		"The allowed maximum operations in a JSON patch is %d, got %d", c.Limits.PatchOperations, n)), Limit: "patch-operations"}
+		"The allowed maximum operations in a JSON patch is %d, got %d", maxPatchOperations, n)), Limit: "patch-operations"}
 }
 
 // plainOperations counts the operations of a patch without decoding them. It

@@ -12,40 +12,36 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// Limits bound what the decoding of a body may cost.
-type Limits struct {
-	Depth           int // of nested objects and lists
-	Values          int // in a body
-	PatchOperations int // in a JSON patch
-}
+// These bound what the decoding of a body may cost. They are far above what clients send.
+const (
+	maxDepth           = 100   // of nested objects and lists
+	maxValues          = 50000 // in a body
+	maxPatchOperations = 10000 // in a JSON patch, as in kube-apiserver; so many stay within maxValues
+)
 
-// DefaultLimits are far above what clients send. The limit of operations is that
-// of kube-apiserver; so many operations stay within the limit of values.
-var DefaultLimits = Limits{Depth: 100, Values: 50000, PatchOperations: 10000}
-
-func (c *Decoder) tooDeep() error {
+func tooDeep() error {
 	return &event.LimitError{StatusError: apierrors.NewBadRequest(fmt.Sprintf(
-		"the body has objects and lists that are nested deeper than %d", c.Limits.Depth)), Limit: "depth"}
+		"the body has objects and lists that are nested deeper than %d", maxDepth)), Limit: "depth"}
 }
 
-func (c *Decoder) tooMany() error {
+func tooMany() error {
 	return &event.LimitError{StatusError: apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
-		"the body has more than %d values", c.Limits.Values)), Limit: "values"}
+		"the body has more than %d values", maxValues)), Limit: "values"}
 }
 
 // checkShape refuses JSON that is nested too deeply or has too many values, before
 // it is decoded: a value of two bytes may take hundreds in memory. It counts
 // brackets and commas first, and looks for strings only if there are too many.
-func (c *Decoder) checkShape(text []byte) error {
+func checkShape(text []byte) error {
 	var p pieces
 	brackets, commas := 0, 0
-	for i := 0; i < len(text) && brackets <= c.Limits.Depth && brackets+commas <= c.Limits.Values; i += piece {
+	for i := 0; i < len(text) && brackets <= maxDepth && brackets+commas <= maxValues; i += piece {
 		p.reach(i)
 		part := text[i:min(i+piece, len(text))]
 		brackets += bytes.Count(part, []byte("{")) + bytes.Count(part, []byte("["))
 		commas += bytes.Count(part, []byte(","))
 	}
-	if brackets <= c.Limits.Depth && brackets+commas <= c.Limits.Values {
+	if brackets <= maxDepth && brackets+commas <= maxValues {
 		return nil
 	}
 	p = pieces{}
@@ -56,8 +52,8 @@ func (c *Decoder) checkShape(text []byte) error {
 		case '"':
 			i = endOfString(text, i+1)
 		case '{', '[':
-			if depth++; depth > c.Limits.Depth {
-				return c.tooDeep()
+			if depth++; depth > maxDepth {
+				return tooDeep()
 			}
 			values++
 		case ',':
@@ -65,8 +61,8 @@ func (c *Decoder) checkShape(text []byte) error {
 		case '}', ']':
 			depth--
 		}
-		if values > c.Limits.Values {
-			return c.tooMany()
+		if values > maxValues {
+			return tooMany()
 		}
 	}
 	return nil
@@ -76,14 +72,14 @@ func (c *Decoder) checkShape(text []byte) error {
 // has a line, a comma or a bracket of its own, or is nested, and the library bounds
 // nesting. Aliases do not show in the text; checkShape counts them afterwards, in
 // the JSON.
-func (c *Decoder) checkYAML(text []byte) error {
-	if len(text) <= c.Limits.Values {
+func checkYAML(text []byte) error {
+	if len(text) <= maxValues {
 		return nil
 	}
 	values := 0
 	for _, mark := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029", ",", "[", "{"} {
-		if values += bytes.Count(text, []byte(mark)); values > c.Limits.Values {
-			return c.tooMany()
+		if values += bytes.Count(text, []byte(mark)); values > maxValues {
+			return tooMany()
 		}
 	}
 	return nil
@@ -91,9 +87,9 @@ func (c *Decoder) checkYAML(text []byte) error {
 
 // checkFields refuses a protobuf message with too many fields in itself and in
 // its fields 1 and 2, which are metadata and spec in every object.
-func (c *Decoder) checkFields(message []byte) error {
-	if countFields(message, 1) > c.Limits.Values {
-		return c.tooMany()
+func checkFields(message []byte) error {
+	if countFields(message, 1) > maxValues {
+		return tooMany()
 	}
 	return nil
 }

@@ -101,12 +101,14 @@ func TestTextIsNoValues(t *testing.T) {
 	if _, _, err := c.Decoder.DecodeEvent(event.EventsV1, protobufType, envelope(t, []byte("\x3a\xf0\x93\x09"+note)), ""); err != nil {
 		t.Error(err)
 	}
-	c.Decoder.Limits.Values = 3
-	for body, ok := range map[string]bool{
-		`{"note":"a","reason":",[{"}`: true, `{"note":"a","reason":"b","type":""}`: true, `{"note":"\",\",","reason":"b","type":"","action":""}`: false,
+	// The object is a value too, and its last member has no comma.
+	labels := strings.Repeat(`"a":"",`, 50_000-4)
+	for rest, ok := range map[string]bool{
+		`"note":"a","reason":",[{"}`: true, `"note":"a","reason":"b"}`: true, `"note":"\",\",","reason":"b","type":""}`: false,
 	} {
+		body := `{"labels":{` + labels + `"a":""},` + rest
 		if _, _, err := c.Decoder.DecodeEvent(event.EventsV1, jsonType, []byte(body), ""); (err == nil) != ok {
-			t.Errorf("%s: %v", body, err)
+			t.Errorf("%s: %v", rest, err)
 		}
 	}
 }
@@ -117,33 +119,32 @@ func TestTextIsNoValues(t *testing.T) {
 func TestManyOperations(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")
-	c.Decoder.Limits.PatchOperations = 3
 	stored := codectest.Live(t, c, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "n", UID: "u"}})
-	const three = `{"op":"test","path":"/metadata/name","value":"a"},{"op":"test","path":"/kind","value":"Event"},{"op":"add","path":"/note","value":"x"}`
+	most := strings.Repeat(`{"op":"test","path":"/metadata/name","value":"a"},`, 9_998) + `{"op":"test","path":"/kind","value":"Event"},{"op":"add","path":"/note","value":"x"}`
 	for patch, want := range map[string]string{
-		"[" + three + "]":                   "",
-		" [ " + three + "\n]\n":             "",
-		"[" + three + `,{"op":"test"}]`:     "got 4",
-		"[" + three + `, {"op":"test"} ] `:  "got 4",
-		"[" + three + `,{}]`:                "got 4",
-		"[" + three + `,{"Op":"","op":""}]`: "got 4",
-		"[" + three + `,{"value":[1]}]`:     "got 4", // is left to the library
-		"[" + three + `,null]`:              "got 4",
-		"[" + three + `,{"op":1}]`:          "cannot unmarshal number",
-		"[" + three + `,7]`:                 "cannot unmarshal number",
-		"[" + three + `,{"op":"\ud800"}]`:   "got 4",
+		"[" + most + "]":                   "",
+		" [ " + most + "\n]\n":             "",
+		"[" + most + `,{"op":"test"}]`:     "got 10001",
+		"[" + most + `, {"op":"test"} ] `:  "got 10001",
+		"[" + most + `,{}]`:                "got 10001",
+		"[" + most + `,{"Op":"","op":""}]`: "got 10001",
+		"[" + most + `,{"value":[1]}]`:     "got 10001", // is left to the library
+		"[" + most + `,null]`:              "got 10001",
+		"[" + most + `,{"op":1}]`:          "cannot unmarshal number",
+		"[" + most + `,7]`:                 "cannot unmarshal number",
+		"[" + most + `,{"op":"\ud800"}]`:   "got 10001",
 	} {
 		if err := c.Decoder.CheckPatch([]byte(patch)); err != nil {
-			t.Errorf("%s: %v", patch, err)
+			t.Errorf("%.200s: %v", strings.TrimPrefix(patch, "["+most), err)
 		}
 		_, _, err := c.Decoder.Patch(event.EventsV1, types.JSONPatchType, []byte(patch), stored, "")
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", patch, err, want)
+			t.Errorf("%.200s: %v, want %q", strings.TrimPrefix(patch, "["+most), err, want)
 		}
 	}
-	for _, patch := range []string{"[" + three + ",]", "[" + three, "[" + three + "]]", "[" + three + "] x", "[,]", `[{"op":"a"} {}]`, `[{"op":"a",}]`, `[{"op"}]`} {
+	for _, patch := range []string{"[" + most + ",]", "[" + most, "[" + most + "]]", "[" + most + "] x", "[,]", `[{"op":"a"} {}]`, `[{"op":"a",}]`, `[{"op"}]`} {
 		if err := c.Decoder.CheckPatch([]byte(patch)); err == nil || err.Error() != "invalid JSON patch" {
-			t.Errorf("%s: %v", patch, err)
+			t.Errorf("%.200s: %v", strings.TrimPrefix(patch, "["+most), err)
 		}
 	}
 }

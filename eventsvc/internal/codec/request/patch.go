@@ -27,7 +27,7 @@ import (
 // CheckPatch refuses a JSON, merge or strategic merge patch that is not JSON or
 // breaks a limit. It is called before the event is read.
 func (c *Decoder) CheckPatch(patch []byte) error {
-	if err := c.checkShape(patch); err != nil {
+	if err := checkShape(patch); err != nil {
 		return err
 	}
 	if _, plain := plainOperations(patch); !plain && !json.Valid(patch) {
