@@ -207,7 +207,7 @@ func TestDefault(t *testing.T) {
 	notes := files["tidings/templates/NOTES.txt"]
 	for _, command := range []string{
 		"kubectl -n tidings port-forward service/eventsvc 8443:443",
-		"kubectl -n tidings create token tidings-viewer --audience eventsvc --duration 20m",
+		"kubectl -n tidings create token tidings-viewer --audience eventsvc --duration 15m",
 		"kubectl -n tidings delete pvc -l app.kubernetes.io/name=eventsvc",
 	} {
 		if !strings.Contains(notes, "\n  "+command+"\n") && !strings.HasSuffix(notes, "\n  "+command) {

@@ -1,10 +1,12 @@
 package security
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // secrets are the forms in which secrets get into repositories by mistake.
@@ -62,6 +64,28 @@ func TestNoSecrets(t *testing.T) {
 				t.Errorf("%s has no %s any more: take it out of the list", name, kind)
 			}
 		}
+	}
+}
+
+// TestProjectedTokens: no manifest and no page has a platform make a token that is good for more than a quarter of an hour, which is
+// the longest that tokensvc takes unless it is told otherwise.
+func TestProjectedTokens(t *testing.T) {
+	t.Parallel()
+	life := regexp.MustCompile(`expirationSeconds:\s*(\d+)|create token .*--duration[ =](\w+)`)
+	found := 0
+	for _, name := range tracked(t) {
+		if !strings.HasPrefix(name, "deploy/") || strings.HasPrefix(name, "deploy/test/") {
+			continue
+		}
+		for _, m := range life.FindAllStringSubmatch(read(t, name), -1) {
+			found++
+			if d, err := time.ParseDuration(cmp.Or(m[2], m[1]+"s")); err != nil || d > 15*time.Minute {
+				t.Errorf("%s: %s: %s, %v", name, m[0], d, err)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d lives were found", found)
 	}
 }
 
