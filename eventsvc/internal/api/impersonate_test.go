@@ -169,11 +169,12 @@ func TestImpersonationIsRefused(t *testing.T) {
 // A caller without a good token gets 401 first.
 func TestImpersonationIsRefusedEverywhere(t *testing.T) {
 	t.Parallel()
-	w, _ := newPolicyWorld(t, fullMatrixPolicy())
+	w, _ := newPolicyWorld(t, fullMatrixPolicy(), withMCP)
 	asked := forms()
 	for _, path := range []string{
 		"/", "/api", "/apis", "/apis/events.k8s.io/v1", "/openapi/v3", "/openapi/v2", "/readyz/log", "/nowhere", "/api/v1/pods", "/api//v1",
 		"/query/v1/events", "/query/v1/histogram", "/query/v1/nothing", "/loki/api/v1/query_range", "/loki/api/v1/labels", "/loki/api/v1/tail",
+		"/mcp", "/mcp/x", "/bulk/v1/events",
 	} {
 		asked = append(asked, form{method: "GET", path: path}, form{method: "POST", path: path}, form{method: "OPTIONS", path: path})
 	}

@@ -162,17 +162,18 @@ func TestMCPEqualsQueries(t *testing.T) {
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
 	now := func() time.Time { return storyEnd }
-	const all = "bindings:\n  - {role: 'events:admin', subjects: [{clientID: root}]}\n"
-	w, current := newPolicyWorld(t, all, withMCP, func(c *api.Config) { c.Now = now })
+	other := []right{{verbs: "list", namespaces: []string{"*"}}}
+	w, current := newPolicyWorld(t, clusteredPolicy(map[string][]right{"other": other}), withMCP, func(c *api.Config) { c.Now = now })
 	w.randomEvents(r, 120)
 	for range 60 {
-		patterns := []string{"team-*", "team-a", "team-b", "default", "*", "t*", "none"}
-		r.Shuffle(len(patterns), func(i, j int) { patterns[i], patterns[j] = patterns[j], patterns[i] })
-		text := all
-		if granted := patterns[:r.IntN(3)]; len(granted) > 0 {
-			text = "roles:\n  - {name: r, rules: [{verbs: [list], namespaces: ['" + strings.Join(granted, "', '") + "']}]}\n" + all + "  - {role: r, subjects: [{clientID: agent}]}\n"
+		rights := map[string][]right{"other": other}
+		for range r.IntN(3) {
+			rights["agent"] = append(rights["agent"], right{
+				verbs: "list", namespaces: []string{pick(r, "team-*", "team-a", "team-b", "default", "*", "t*", "none"), "team-b"}[:1+r.IntN(2)],
+				clusters: [][]string{nil, nil, {"east"}, {"e*"}, {"west", ""}, {""}, {"*"}, {"nowhere"}}[r.IntN(8)],
+			})
 		}
-		current.Store(parsePolicy(t, text))
+		current.Store(parsePolicy(t, clusteredPolicy(rights)))
 		for _, check := range []func(*rand.Rand, map[string]any, string){w.equalOverview, w.equalChanges, w.equalSearch, w.equalGroups, w.equalObject} {
 			arguments := map[string]any{}
 			query := ""
@@ -229,12 +230,16 @@ func (w *world) both(tool string, arguments map[string]any, path string) (lines 
 		}
 	}
 	restricted, _ := a.at("namespaces").([]any)
+	clusters, _ := a.at("clusters").([]any)
+	if (clusters == nil) == strings.Contains(head, "; clusters: ") {
+		w.t.Fatalf("%s: %s\nbut clusters %v", tool, head, clusters)
+	}
 	if (restricted == nil) != strings.Contains(head, "; all namespaces;") || a.at("partial") != strings.Contains(head, "PARTIAL: ") {
 		w.t.Fatalf("%s: %s\nbut %v, partial %v", tool, head, restricted, a.at("partial"))
 	}
-	for _, name := range restricted {
-		if !strings.Contains(head, name.(string)) {
-			w.t.Fatalf("%s: %s\nbut %v", tool, head, restricted)
+	for _, name := range append(restricted, clusters...) {
+		if !strings.Contains(head, mcpName(name.(string))) {
+			w.t.Fatalf("%s: %s\nbut %v, %v", tool, head, restricted, clusters)
 		}
 	}
 	return lines[1:], a, true
