@@ -73,7 +73,8 @@ func start(t *testing.T, settings ...string) *services {
 		t.Fatal(err)
 	}
 	launch(t, "tokensvc", "TOKENSVC_LISTEN_HTTP="+tokens, "TOKENSVC_LISTEN_ADMIN="+testenv.FreeAddr(t), "TOKENSVC_CLIENTS_FILE="+registered)
-	launch(t, "eventsvc", append([]string{"EVENTSVC_LISTEN_HTTP=" + events, "EVENTSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t), "EVENTSVC_ISSUER=http://" + tokens, "EVENTSVC_DATA_DIR=" + t.TempDir()}, settings...)...)
+	launch(t, "eventsvc", append([]string{"EVENTSVC_LISTEN_HTTP=" + events, "EVENTSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t), "EVENTSVC_ISSUER=http://" + tokens, "EVENTSVC_DATA_DIR=" + t.TempDir(),
+		"EVENTSVC_BASIC_TOKEN_URL=http://" + tokens + "/oauth2/token"}, settings...)...)
 	return &services{"http://" + tokens, "http://" + events}
 }
 
@@ -125,6 +126,15 @@ func (s *services) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
+// password sends requests with a fixed header, as settings of assistants have it.
+type password struct{ client, secret string }
+
+func (p password) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.SetBasicAuth(p.client, p.secret)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // TestGoSDK: the SDK connects, lists the tools and calls each, with the newest revision of each era.
 func TestGoSDK(t *testing.T) {
 	t.Parallel()
@@ -135,7 +145,8 @@ func TestGoSDK(t *testing.T) {
 	}
 	for _, version := range []string{"2026-07-28", "2025-11-25"} {
 		for name, transport := range map[string]mcp.Transport{
-			"HTTP": &mcp.StreamableClientTransport{Endpoint: s.events + "/mcp", HTTPClient: &http.Client{Transport: s}},
+			"HTTP":     &mcp.StreamableClientTransport{Endpoint: s.events + "/mcp", HTTPClient: &http.Client{Transport: s}},
+			"password": &mcp.StreamableClientTransport{Endpoint: s.events + "/mcp", HTTPClient: &http.Client{Transport: password{"demo", "demo-secret"}}},
 			"bridge": &mcp.CommandTransport{Command: exec.Command(filepath.Join(bin, "eventsvc"), "mcp", "--server="+s.events,
 				"--token-url="+s.tokens+"/oauth2/token", "--client-id=demo", "--client-secret-file="+secret)},
 		} {
