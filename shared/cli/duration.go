@@ -8,10 +8,24 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"go.yaml.in/yaml/v3"
 )
 
+// Duration is a member of a YAML file that [ParseDuration] reads.
+type Duration time.Duration
+
+// UnmarshalYAML implements [yaml.Unmarshaler].
+func (d *Duration) UnmarshalYAML(value *yaml.Node) error {
+	read, err := ParseDuration(value.Value)
+	if err != nil {
+		return fmt.Errorf("line %d: %w", value.Line, err)
+	}
+	*d = Duration(read)
+	return nil
+}
+
 // ParseDuration reads a duration such as 90s, 1h30m, 30d, 1d12h or 2w: that of [time.ParseDuration], with weeks and days before
-// it. A day has 24 hours. All settings that are durations are read by it.
+// it. A day has 24 hours. All settings that are durations are read by it, those of files too.
 func ParseDuration(text string) (time.Duration, error) {
 	parts := durationForm.FindStringSubmatch(text)
 	weeks, _ := strconv.Atoi(parts[1]) // four digits, or nothing

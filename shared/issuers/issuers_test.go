@@ -24,6 +24,7 @@ import (
 
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/certtest"
+	"tidings.example/shared/cli"
 	"tidings.example/shared/issuers"
 	"tidings.example/shared/waittest"
 )
@@ -32,8 +33,8 @@ import (
 type Issuer struct {
 	Issuer           string `yaml:"issuer"`
 	bearer.KeySource `yaml:",inline"`
-	Audiences        []string      `yaml:"audiences"`
-	MaxTokenLife     time.Duration `yaml:"maxTokenLife"`
+	Audiences        []string     `yaml:"audiences"`
+	MaxTokenLife     cli.Duration `yaml:"maxTokenLife"`
 }
 
 // From implements [issuers.Entry].
@@ -126,7 +127,7 @@ func open(t *testing.T, content string, fixed ...Issuer) (*bench, error) {
 		},
 		Verifier: func(i Issuer, keys *bearer.IssuerKeys) (*bearer.Verifier, error) {
 			return bearer.New(bearer.Config{
-				Issuer: i.Issuer, Audience: i.Audiences, Keys: keys, Algorithms: i.Algorithms, MaxLife: i.MaxTokenLife, Registry: b.reg,
+				Issuer: i.Issuer, Audience: i.Audiences, Keys: keys, Algorithms: i.Algorithms, MaxLife: time.Duration(i.MaxTokenLife), Registry: b.reg,
 			})
 		},
 		Added: func(i Issuer) { log.Info("added " + i.Issuer) },

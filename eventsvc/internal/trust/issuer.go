@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/cli"
 	"tidings.example/shared/issuers"
 )
 
@@ -17,14 +17,14 @@ import (
 type Issuer struct {
 	Issuer           string `yaml:"issuer"` // the iss claim, to the letter, or [issuers.Cluster]
 	bearer.KeySource `yaml:",inline"`
-	Audiences        []string      `yaml:"audiences"`     // a token must be for one of them; empty: any
-	MaxTokenLife     time.Duration `yaml:"maxTokenLife"`  // from iat to exp; 0: one hour
-	ClientIDClaim    string        `yaml:"clientIDClaim"` // empty: client_id. Keycloak and OpenID Connect use azp
-	ScopeClaim       string        `yaml:"scopeClaim"`    // empty: scope
-	Claims           []string      `yaml:"claims"`        // claims that the policy may ask for
-	Console          *SignIn       `yaml:"console"`       // how people sign in there; nil: not at all
-	Advertise        bool          `yaml:"advertise"`     // name the issuer to clients that look for a token service
-	Cluster          bool          `yaml:"-"`             // the file names it [issuers.Cluster], and Issuer is what that stands for
+	Audiences        []string     `yaml:"audiences"`     // a token must be for one of them; empty: any
+	MaxTokenLife     cli.Duration `yaml:"maxTokenLife"`  // from iat to exp; 0: one hour
+	ClientIDClaim    string       `yaml:"clientIDClaim"` // empty: client_id. Keycloak and OpenID Connect use azp
+	ScopeClaim       string       `yaml:"scopeClaim"`    // empty: scope
+	Claims           []string     `yaml:"claims"`        // claims that the policy may ask for
+	Console          *SignIn      `yaml:"console"`       // how people sign in there; nil: not at all
+	Advertise        bool         `yaml:"advertise"`     // name the issuer to clients that look for a token service
+	Cluster          bool         `yaml:"-"`             // the file names it [issuers.Cluster], and Issuer is what that stands for
 }
 
 // From implements [issuers.Entry].

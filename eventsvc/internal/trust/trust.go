@@ -98,7 +98,7 @@ func (c *Config) verifier(i Issuer, keys *bearer.IssuerKeys) (*bearer.Verifier, 
 		audiences = slices.Concat(audiences, c.Resources)
 	}
 	v, err := bearer.New(bearer.Config{
-		Issuer: i.Issuer, Audience: audiences, Keys: keys, Algorithms: i.Algorithms, Leeway: c.ClockSkew, MaxLife: i.MaxTokenLife,
+		Issuer: i.Issuer, Audience: audiences, Keys: keys, Algorithms: i.Algorithms, Leeway: c.ClockSkew, MaxLife: time.Duration(i.MaxTokenLife),
 		ClientIDClaim: i.ClientIDClaim, ScopeClaim: i.ScopeClaim, KeepClaims: i.Claims, Registry: c.Registry,
 	})
 	if err != nil {

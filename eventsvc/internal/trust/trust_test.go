@@ -95,3 +95,16 @@ func TestClusterElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// TestDays: the life of tokens may be in days, as other settings are.
+func TestDays(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "issuers.yaml")
+	if err := os.WriteFile(path, []byte("- {issuer: a, maxTokenLife: 1d12h}\n- {issuer: b}\n- {issuer: c, maxTokenLife: }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	list, err := trust.ReadIssuers(path)
+	if err != nil || time.Duration(list[0].MaxTokenLife) != 36*time.Hour || list[1].MaxTokenLife != 0 || list[2].MaxTokenLife != 0 {
+		t.Errorf("%v, %v", list, err)
+	}
+}

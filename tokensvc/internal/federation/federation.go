@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/cli"
 	"tidings.example/shared/issuers"
 )
 
@@ -27,9 +28,9 @@ import (
 type Issuer struct {
 	Issuer           string `yaml:"issuer"` // the iss claim, to the letter, or [issuers.Cluster]
 	bearer.KeySource `yaml:",inline"`
-	Audiences        []string      `yaml:"audiences"`    // the only aud of an assertion is one of them; empty: our issuer
-	MaxTokenLife     time.Duration `yaml:"maxTokenLife"` // from iat to exp; 0: a quarter of an hour
-	Subjects         []string      `yaml:"subjects"`     // that the issuer may assert; one that ends with * stands for all that begin so; empty: any
+	Audiences        []string     `yaml:"audiences"`    // the only aud of an assertion is one of them; empty: our issuer
+	MaxTokenLife     cli.Duration `yaml:"maxTokenLife"` // from iat to exp; 0: a quarter of an hour
+	Subjects         []string     `yaml:"subjects"`     // that the issuer may assert; one that ends with * stands for all that begin so; empty: any
 }
 
 // From implements [issuers.Entry].
@@ -52,7 +53,7 @@ func (c *Config) parse(data []byte) ([]Issuer, error) {
 		if err := cmp.Or(err, c.check(*i)); err != nil {
 			return nil, fmt.Errorf("entry %d: %w", n+1, err)
 		}
-		i.MaxTokenLife = cmp.Or(i.MaxTokenLife, usualLife)
+		i.MaxTokenLife = cmp.Or(i.MaxTokenLife, cli.Duration(usualLife))
 	}
 	return list, nil
 }
@@ -107,8 +108,8 @@ func New(c Config) (*Federation, error) {
 }
 
 func (c *Config) warn(i Issuer) {
-	if i.MaxTokenLife > usualLife {
-		c.Log.Warn("maxTokenLife is long: whoever reads an assertion of the issuer can use it until it expires", "issuer", i.Issuer, "maxTokenLife", i.MaxTokenLife, "usual", usualLife)
+	if life := time.Duration(i.MaxTokenLife); life > usualLife {
+		c.Log.Warn("maxTokenLife is long: whoever reads an assertion of the issuer can use it until it expires", "issuer", i.Issuer, "maxTokenLife", life, "usual", usualLife)
 	}
 }
 
@@ -128,7 +129,7 @@ func (c *Config) verifier(i Issuer, keys *bearer.IssuerKeys) (*bearer.Verifier, 
 		Issuer: i.Issuer, Audience: i.Audiences, SoleAudience: true, Keys: keys, Algorithms: i.Algorithms,
 		// SPIFFE's JWT-SVIDs may say JOSE. Access tokens (at+jwt) are not accepted.
 		Types:  []string{"jose", "client-authentication+jwt", "application/client-authentication+jwt"},
-		Leeway: skew, MaxLife: i.MaxTokenLife, Now: c.Now,
+		Leeway: skew, MaxLife: time.Duration(i.MaxTokenLife), Now: c.Now,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("issuer %s: %w", i.Issuer, err)

@@ -70,6 +70,7 @@ func TestFile(t *testing.T) {
 		"a * in the middle":   {"- {issuer: 'https://a.example', subjects: ['a*b']}", "subjects"},
 		"empty subject":       {"- {issuer: 'https://a.example', subjects: ['']}", "subjects"},
 		"empty audience":      {"- {issuer: 'https://a.example', audiences: ['']}", "an audience is empty"},
+		"no life":             {"- issuer: 'https://a.example'\n  maxTokenLife: soon", `line 2: "soon" is no duration`},
 		"negative life":       {"- {issuer: 'https://a.example', maxTokenLife: -1s}", "maximum life"},
 		"a file and a token":  {"- {issuer: a, jwksFile: /x, bearerTokenFile: /y}", "from a file or from a URL"},
 		"no such file":        {"- {issuer: a, jwksFile: /nowhere/jwks.json}", "/nowhere/jwks.json"},
