@@ -165,6 +165,29 @@ func TestLokiLongLines(t *testing.T) {
 	equal(t, w.refusedTail(t, w.serve(), `{} | json`), "400")
 }
 
+// TestLokiTailLongMessages: lines that are long in JSON come in several messages, and none is left out.
+func TestLokiTailLongMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	note := strings.Repeat("<", 1<<20) // each is six bytes in a message
+	create := func(i int) {
+		w.do("POST", corePath, fmt.Sprintf(`{"metadata":{"name":"e%d"},"involvedObject":{"namespace":"default"},"message":"%d%s"}`, i, i, note)).must(201)
+	}
+	for i := range 4 {
+		create(i)
+	}
+	c := w.tail(t, w.serve(), "good", `{}`)
+	c.conn.SetReadLimit(-1)
+	for i := range 6 {
+		if line := c.next(); line[0] != byte('0'+i) || len(line) != 1+len(note) {
+			t.Fatalf("message %d begins %.20q and has %d bytes", i, line, len(line))
+		}
+		if i > 2 && i < 5 {
+			create(i + 1)
+		}
+	}
+}
+
 // TestLokiTailTakesTurns: a tail holds a seat while it matches a change, which may take
 // minutes, none while it waits, and stops when its client leaves or the server does.
 func TestLokiTailTakesTurns(t *testing.T) {

@@ -24,6 +24,9 @@ import (
 // that late ones are in order. Nothing comes late here.
 const maxDelay = 5
 
+// messageBytes is about how many bytes of lines and labels one message has, before they are escaped.
+const messageBytes = 1 << 20
+
 // tailing is an open tail.
 type tailing struct {
 	api         *API
@@ -73,13 +76,11 @@ func (t *tailing) serve() error {
 	if err := t.socket.Accept(); err != nil {
 		return nil // and answered
 	}
-	if first != nil {
-		if err := t.socket.Send(first); err != nil {
-			return nil // the client has gone
-		}
-	}
 	ctx := t.socket.Context()
 	t.request.turns = flow.NewTurns(ctx)
+	if t.send(first) != nil {
+		return nil // the client has gone
+	}
 	if err := t.follow(ctx); err != nil && ctx.Err() == nil {
 		reason = "an event cannot be read"
 	}
@@ -105,7 +106,7 @@ func (t *tailing) parameters() (in period, limit int, err error) {
 }
 
 // begin opens the watch, and reads the lines since start.
-func (t *tailing) begin() (first []byte, err error) {
+func (t *tailing) begin() (first []*entry, err error) {
 	r := t.request
 	in, limit, err := t.parameters()
 	if err != nil {
@@ -141,11 +142,11 @@ func (t *tailing) begin() (first []byte, err error) {
 		}
 		return len(found) < limit && full == nil
 	})
-	if err := cmp.Or(err, full); err != nil || len(found) == 0 {
+	if err := cmp.Or(err, full); err != nil {
 		return nil, httpio.Unread(err)
 	}
 	slices.Reverse(found)
-	return t.message(found), nil
+	return found, nil
 }
 
 // readable reports whether the caller may still watch any namespace. It is called beside
@@ -172,12 +173,11 @@ func (t *tailing) follow(ctx context.Context) error {
 		_, lost := errors.AsType[*store.ExpiredError](err)
 		switch {
 		case err == nil:
-			message, err := t.lines(batch.Changes)
+			found, err := t.lines(batch.Changes)
 			if err != nil {
 				return err
 			}
-			t.seat.Yield()
-			if message != nil && t.socket.Send(message) != nil {
+			if t.send(found) != nil {
 				return nil
 			}
 			t.sent = batch.Revision
@@ -203,11 +203,10 @@ func (t *tailing) skip(ctx context.Context) error {
 	return t.socket.Send(append(b, `","labels":{}}]}`...))
 }
 
-// lines returns the message with the lines of changes, nil if there are none.
-func (t *tailing) lines(changes []store.Delivery) ([]byte, error) {
+// lines returns the lines of changes.
+func (t *tailing) lines(changes []store.Delivery) (found []*entry, err error) {
 	turns := t.request.turns
 	reads, rights := t.api.reader(turns, t.log, true), t.api.Guard.Policy()
-	var found []*entry
 	for _, change := range changes {
 		if !turns.Next() {
 			return nil, turns.Err()
@@ -229,10 +228,26 @@ func (t *tailing) lines(changes []store.Delivery) ([]byte, error) {
 			return nil, reads.err
 		}
 	}
-	if len(found) == 0 {
-		return nil, nil
+	return found, nil
+}
+
+// send sends lines, in several messages if they are long.
+func (t *tailing) send(found []*entry) error {
+	for n, size := 0, 0; len(found) > 0; found, n, size = found[n:], 0, 0 {
+		if !t.request.turns.Next() {
+			return t.request.turns.Err()
+		}
+		for ; n < len(found) && size < messageBytes; n++ {
+			size += found[n].size()
+		}
+		message := t.message(found[:n])
+		t.seat.Yield()
+		if err := t.socket.Send(message); err != nil {
+			return err
+		}
 	}
-	return t.message(found), nil
+	t.seat.Yield()
+	return nil
 }
 
 // message is one of entries.
