@@ -36,8 +36,15 @@ const ErrorLabel = "__error__"
 
 const errorDetailsLabel = "__error_details__"
 
-// maxParsed bounds the labels that a stage makes from one entry.
-const maxParsed = 200
+const (
+	// maxParsed bounds the labels that a stage makes from one entry.
+	maxParsed = 200
+	// maxLabels bounds those that all stages make: each new one is compared with all.
+	maxLabels = 500
+)
+
+// room returns how many labels an entry may have after a stage.
+func (e *Entry) room() int { return min(len(e.Labels)+maxParsed, maxLabels) }
 
 // Entry is a line with its labels, as a pipeline sees and changes it.
 type Entry struct {
@@ -226,7 +233,7 @@ func (jsonStage) process(e *Entry) bool {
 		e.fail("JSONParserErr", err.Error())
 		return true
 	}
-	flatten(e, "", event, len(e.Labels)+maxParsed)
+	flatten(e, "", event, e.room())
 	return true
 }
 
@@ -274,7 +281,7 @@ func labelName(key string) string {
 const pairsOfTurn = 512
 
 func (logfmtStage) process(e *Entry) bool {
-	limit := len(e.Labels) + maxParsed
+	limit := e.room()
 	for n, rest := 1, e.Line; len(e.Labels) < limit; n++ {
 		if n%pairsOfTurn == 0 && !e.Turns.Next() {
 			return false

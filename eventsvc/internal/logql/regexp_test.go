@@ -2,6 +2,7 @@ package logql
 
 import (
 	"context"
+	"fmt"
 	"regexp/syntax"
 	"strings"
 	"testing"
@@ -113,5 +114,25 @@ func TestSelectorsTogether(t *testing.T) {
 	}
 	if _, err := ParseSelectors([]string{`{a="b"} |= "c"`}); err == nil {
 		t.Error("a line filter is in a selector")
+	}
+}
+
+// TestLabelsOfManyStages: each stage goes over the labels of those before it, so they are bounded together.
+func TestLabelsOfManyStages(t *testing.T) {
+	t.Parallel()
+	var line, object strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&line, "k%d=1 ", i)
+		fmt.Fprintf(&object, `"k%d":"1",`, i)
+	}
+	for _, stage := range []string{` | json`, ` | json | logfmt`} {
+		l, err := ParseLog(`{}` + strings.Repeat(stage, 100))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := &Entry{Line: line.String(), Turns: flow.NewTurns(t.Context()), Event: func() []byte { return []byte("{" + object.String() + `"z":"1"}`) }}
+		if !l.Process(e) || len(e.Labels) != maxLabels {
+			t.Errorf("%s: %d labels", stage, len(e.Labels))
+		}
 	}
 }
