@@ -1,8 +1,8 @@
 #!/bin/sh
-# Prints a day of a small cluster as events, one JSON object per line, for `eventsvc record -f -`. Forty minutes before now a
-# new version of the deployment checkout is rolled out, whose image does not exist. Run again within the same minute, it
+# Prints a day of a small cluster as events, one JSON object per line, for `eventsvc record -f -`. It ends on 23 November 2026 at
+# 05:30 UTC. Forty minutes before, a new version of the deployment checkout is rolled out, whose image does not exist. It always
 # prints the same events.
-awk -v now="$(($(date +%s) / 60 * 60))" '
+awk -v now=1795411800 '
 # stamp writes seconds since 1970 as RFC 3339. Years have 365.2425 days, and begin in March so that the leap day is the last.
 function stamp(t,   days, era, doe, yoe, doy, mp, d, m, y) {
 	days = int(t / 86400) + 719468; t = t % 86400

@@ -17,6 +17,7 @@ type entry struct {
 	Page  string `json:"page"`
 	URL   string `json:"url"`
 	Text  string `json:"text"`
+	About string `json:"about,omitempty"` // of the first section of a page: what the list of contents says that the page answers
 }
 
 // named is the first cell of a row that names one setting, metric or alert.
@@ -79,7 +80,7 @@ func (m *Manual) index() ([]byte, error) {
 			continue
 		}
 		entries := p.entries()
-		entries[0].Text = strings.TrimSpace(answers[p.Source] + " " + entries[0].Text)
+		entries[0].About = strings.TrimSpace(answers[p.Source])
 		for _, e := range entries {
 			line, err := json.Marshal(e)
 			if err != nil {

@@ -27,6 +27,33 @@ func blocks(t *testing.T, page string) map[string][]string {
 	return of
 }
 
+// step is a block of commands of a page, with the outputs that the page shows below it.
+type step struct {
+	commands string
+	shown    []string
+}
+
+// steps returns the sh blocks of a page in their order. A block of the language output is what the commands before it print.
+func steps(t *testing.T, page string) (all []step) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, block := range blockForm.FindAllStringSubmatch(string(text), -1) {
+		switch {
+		case block[1] == "sh":
+			all = append(all, step{commands: block[2]})
+		case block[1] == "output" && len(all) == 0:
+			t.Fatalf("%s shows an output before any command:\n%s", page, block[2])
+		case block[1] == "output":
+			last := &all[len(all)-1]
+			last.shown = append(last.shown, block[2])
+		}
+	}
+	return all
+}
+
 // otherBlocks are blocks that these tests do not run, by page and language, and why not.
 var otherBlocks = map[string]map[string]struct {
 	blocks int

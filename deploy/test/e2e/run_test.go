@@ -25,6 +25,9 @@ type checkout struct {
 func newCheckout(t *testing.T) *checkout {
 	t.Helper()
 	c := &checkout{dir: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(c.dir, "var"), 0o750); err != nil {
+		t.Fatal(err)
+	}
 	for link, target := range map[string]string{"bin": bin, "deploy": filepath.Join(root, "deploy")} {
 		if err := os.Symlink(target, filepath.Join(c.dir, link)); err != nil {
 			t.Fatal(err)
@@ -50,7 +53,12 @@ func newCheckout(t *testing.T) *checkout {
 // makeRun is the program behind `make run`.
 func (c *checkout) makeRun(t *testing.T, env ...string) *process {
 	t.Helper()
-	p := &process{name: "local", dir: c.dir, env: append(c.env, env...)}
+	file, err := os.Create(filepath.Join(c.dir, "var/run.log")) // as the page about troubles says
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	p := &process{name: "local", dir: c.dir, env: append(c.env, env...), copy: file}
 	p.start(t)
 	t.Cleanup(func() { _ = p.end(syscall.SIGTERM) })
 	return p
@@ -200,8 +208,12 @@ func TestMakeRunDyingService(t *testing.T) {
 	}
 }
 
+// border is printed after each block of a page.
+const border = "---- end of the block ----"
+
 // TestDocumentation runs the sh blocks of the README's first minute and of
 // every page below deploy/docs, one page in one shell, while `make run` is up.
+// What a page shows in a block output is what the block before it has printed, but for times and ids.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	expected := map[string][]string{
@@ -232,23 +244,59 @@ func TestDocumentation(t *testing.T) {
 		"docs/how-to/keep-and-drop.md": {"keep-failures", "noise", "killing"},
 		"docs/how-to/upgrade.md":       {"eventsvc "},
 		"docs/how-to/troubleshoot.md": {"[+]store ok", "\naccepted\n", "the slash counts", "another audience", `role "events:admin"`, "not allowed",
-			"job/nightly", "no problem found"},
-		"docs/how-to/grow.md":         {"store_commit_seconds_count"},
+			"job/nightly", "no problem found", `"refused":"no token"`, "processors in use"},
+		"docs/how-to/grow.md":         {"store_queued_writes"},
 		"docs/reference/reference.md": {"did you mean retention?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
 	}
 	for _, page := range shellPages(t) {
 		name := strings.TrimPrefix(strings.TrimPrefix(page, root+"/"), "deploy/")
-		script := strings.Join(blocks(t, page)["sh"], "")
-		if script == "" && expected[name] == nil {
+		all := steps(t, page)
+		if len(all) == 0 && expected[name] == nil {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := newCheckout(t)
 			c.makeRun(t).waitFor(t, readyLine)
-			expect(t, c.shell(t, script), expected[name]...)
+			var script strings.Builder
+			script.WriteString(before[name])
+			for _, s := range all {
+				script.WriteString(s.commands + "echo '" + border + "'\n")
+			}
+			printed := c.shell(t, script.String())
+			expect(t, printed, expected[name]...)
+			for i, output := range strings.Split(printed, border+"\n")[:len(all)] {
+				for _, shown := range all[i].shown {
+					if line := absent(shown, output); line != "" {
+						t.Errorf("the page shows a line %q that\n%s\ndoes not print at this place:\n%s", line, all[i].commands, output)
+					}
+				}
+			}
 		})
 	}
+}
+
+// before is what a page takes for granted: a way to the server, and the events that it asks for.
+var before = map[string]string{
+	"docs/how-to/console-time.md": `export EVENTSVC_KUBECONFIG=var/kubeconfig TZ=UTC
+eventsvc record -f - <<'EOF'
+{"eventTime":"2026-11-24T03:09:40Z","type":"Warning","reason":"NodeNotReady","note":"Node node-2 status is now: NodeNotReady","regarding":{"kind":"Node","name":"node-2"}}
+{"eventTime":"2026-11-24T03:10:05Z","type":"Warning","reason":"Evicted","note":"The node node-2 was low on disk","metadata":{"namespace":"shop"},"regarding":{"kind":"Pod","name":"web-1","namespace":"shop"}}
+{"eventTime":"2026-11-24T03:10:20Z","type":"Warning","reason":"NodeHasDiskPressure","note":"Node node-2 status is now: NodeHasDiskPressure","regarding":{"kind":"Node","name":"node-2"}}
+EOF
+`,
+	"docs/how-to/deployment-yesterday.md": `export EVENTSVC_KUBECONFIG=var/kubeconfig TZ=UTC
+day=$(date -u -d yesterday +%Y-%m-%d)
+labels='"metadata":{"namespace":"shop","labels":{"tidings.example/owner-kind":"Deployment","tidings.example/owner-name":"web"}}'
+eventsvc record -f - <<EOF
+{"eventTime":"${day}T02:10:03Z","reason":"ScalingReplicaSet","note":"Scaled up replica set web-5d8f to 3 from 2","regarding":{"kind":"Deployment","name":"web","namespace":"shop"},$labels}
+{"eventTime":"${day}T02:10:05Z","type":"Warning","reason":"BackOff","note":"Back-off restarting failed container","series":{"count":12,"lastObservedTime":"${day}T02:14:09Z"},"regarding":{"kind":"Pod","name":"web-5d8f-x2x7k","namespace":"shop"},$labels}
+EOF
+`,
+	"docs/how-to/slow-creates.md": "logs() { cat var/run.log; }\n",
+	"docs/reference/query.md": `export EVENTSVC_KUBECONFIG=$PWD/var/kubeconfig KUBECONFIG=$PWD/var/kubeconfig TZ=UTC
+deploy/examples/incident.sh | eventsvc record -f - > var/incident
+`,
 }
 
 // shellPages are the pages whose sh blocks are run.

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,6 +23,7 @@ type process struct {
 	dir  string
 	env  []string
 	log  testenv.Output
+	copy io.Writer // of the log, unless nil
 	cmd  *exec.Cmd
 	done chan struct{} // closed when cmd has ended
 }
@@ -31,7 +33,11 @@ func (p *process) start(t *testing.T) {
 	t.Helper()
 	p.cmd = exec.Command(filepath.Join(bin, p.name), p.args...)
 	p.cmd.Dir, p.cmd.Env = p.dir, append(os.Environ(), p.env...)
-	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	said := io.Writer(&p.log)
+	if p.copy != nil {
+		said = io.MultiWriter(&p.log, p.copy)
+	}
+	p.cmd.Stdout, p.cmd.Stderr = said, said
 	p.cmd.WaitDelay = 5 * time.Second
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -1,9 +1,10 @@
-// Search of the manual: which sections, settings, metrics and alerts a text finds, by BM25 over stems and synonyms.
+// Search of the manual: which sections, settings, metrics and alerts a text finds, by BM25 over stems and synonyms. A word
+// that the manual does not have stands for those that it resembles.
 
 /**
  * One entry of the index.
- * @typedef {{title: string, page: string, url: string, text: string}} Entry
- * @typedef {{entry: Entry, title: Set<string>, page: Set<string>, counts: Map<string, number>, length: number}} Parsed
+ * @typedef {{title: string, page: string, url: string, text: string, about?: string}} Entry
+ * @typedef {{entry: Entry, title: Set<string>, page: Set<string>, about: Set<string>, counts: Map<string, number>, length: number}} Parsed
  */
 
 /** What is shown at most, and of one page. */
@@ -11,21 +12,28 @@ const most = 8, mostOfPage = 3;
 
 /** What people call things, and what the manual calls them. */
 const synonyms = new Map(Object.entries({
-  agent: "agents mcp", availability: "replicas", backup: "back", configuration: "settings config", corrupt: "damaged", corrupted: "damaged",
-  down: "away", effective: "running", health: "healthy", healthcheck: "healthy probes", probe: "healthy", size: "sizing", systemd: "linux unit",
-  unreachable: "away", vm: "linux machine", auth: "token sign policy", authentication: "token sign", authorization: "policy", cert: "certificate", certs: "certificate",
-  crash: "recover killed", dashboard: "grafana console", db: "database", delete: "remove", deny: "forbidden 403 policy",
-  disaster: "lost recover", dr: "lost recover", docker: "compose container", erase: "delete remove", firewall: "ports connections",
-  ha: "replicas", helm: "chart", https: "tls certificate", idp: "identity provider issuer", k8s: "kubernetes", kube: "kubernetes",
-  keycloak: "provider sign", latency: "slow", login: "sign", logon: "sign", lost: "recover", mtls: "certificate client", oauth: "token",
-  oauth2: "token", oidc: "openid provider sign", okta: "provider sign", oom: "memory", outage: "away", p95: "slow", p99: "slow",
-  password: "secret", passwd: "secret", perf: "slow figures", performance: "slow figures", permission: "policy rights allow",
-  permissions: "policy rights allow", pg: "postgresql", postgres: "postgresql", prometheus: "metrics", purge: "delete remove retention",
-  quota: "limits", rbac: "policy rights", restore: "recover backup", retention: "history", rollback: "roll back upgrade",
-  rollout: "deployment", rotate: "change", rotation: "change", sla: "promises", slow: "bottleneck", ssl: "tls certificate",
-  sso: "sign provider", throttle: "limits 429", throttled: "limits 429", throttling: "limits guessing", ttl: "retention", ui: "console",
-  undelete: "bring deleted back", undo: "bring deleted back", uninstall: "remove", unauthorized: "401 token", forbidden: "403 policy",
-  upgrade: "update", wal: "log storage", x509: "certificate authority", yaml: "file",
+  agent: "agents mcp", archive: "export backup dump", auth: "token sign policy", authentication: "token sign", authorization: "policy",
+  availability: "replicas", backup: "back", brute: "guessing", bruteforce: "guessing", cert: "certificate", certs: "certificate",
+  changelog: "release notes", compliance: "audit", configuration: "settings config", corrupt: "damaged", corrupted: "damaged", corruption: "damaged",
+  crash: "recover killed", crashed: "recover killed", dashboard: "grafana console", database: "store", db: "database store",
+  delete: "remove", deny: "forbidden 403 policy", denied: "forbidden 403 policy", disaster: "lost recover", dr: "lost recover",
+  docker: "compose container", down: "away", downgrade: "roll back", duplicated: "duplicates twice", effective: "running", email: "alerts",
+  erase: "delete remove", exporter: "kubernetes dump", firewall: "ports connections", forbidden: "403 policy", forgot: "change",
+  ha: "replicas", health: "healthy", healthcheck: "healthy probes", helm: "chart", hotkey: "keyboard shortcuts", https: "tls certificate",
+  gdpr: "delete", gitlab: "ci", jenkins: "ci", hostname: "name", idp: "identity provider issuer", ingress: "proxy", integrity: "check damaged", isolation: "tenants namespace policy",
+  k8s: "kubernetes", keycloak: "provider sign", kube: "kubernetes", latency: "slow", leak: "stolen leaked", leaked: "stolen",
+  license: "licence", login: "sign", logon: "sign", logout: "sign", lost: "recover", mail: "alerts", migrate: "move import", missing: "gap", mtls: "certificate client",
+  multitenancy: "tenants", noisy: "limits keep drop", notification: "alerts", notify: "alerts", ntp: "clocks", drift: "clocks skew", oauth: "token", oauth2: "token",
+  oidc: "openid provider sign", okta: "provider sign", oom: "memory", oomkilled: "memory killed", outage: "away", partition: "network cut", p95: "slow", p99: "slow",
+  pagerduty: "alerts pager", password: "secret", passwd: "secret", perf: "slow figures", performance: "slow figures",
+  permission: "policy rights allow", permissions: "policy rights allow", pg: "postgresql", postgres: "postgresql", privilege: "policy rights",
+  probe: "healthy", prometheus: "metrics", purge: "delete remove retention", quota: "limits", rbac: "policy rights",
+  readonly: "read only policy", repair: "damaged recover", restore: "recover backup", retention: "history", revoke: "withdraw stolen",
+  rollback: "roll back upgrade", rollout: "deployment", rotate: "change", rotation: "change", size: "sizing", server: "machine", sla: "promises", slack: "alerts chat",
+  slow: "bottleneck", ssl: "tls certificate", sso: "sign provider", storage: "disk store", systemd: "linux unit", tenancy: "tenants",
+  throttle: "limits 429", throttled: "limits 429", throttling: "limits guessing", timezone: "time zones", ttl: "retention", ui: "console",
+  unauthorized: "401 token", undelete: "bring deleted back", undo: "bring deleted back", uninstall: "remove", unreachable: "away",
+  upgrade: "update", vm: "linux machine", wal: "log storage", webhook: "alerts", x509: "certificate authority", yaml: "file",
 }));
 
 /** Words that say nothing. */
@@ -58,10 +66,10 @@ function index(entries) {
   const known = new Map(); // in how many entries a stem is
   const parsed = entries.map((entry) => {
     const counts = new Map();
-    const all = words(`${entry.title} ${entry.page} ${entry.text}`).map(stem);
+    const all = words(`${entry.title} ${entry.page} ${entry.about ?? ""} ${entry.text}`).map(stem);
     for (const w of all) counts.set(w, (counts.get(w) ?? 0) + 1);
     for (const w of counts.keys()) known.set(w, (known.get(w) ?? 0) + 1);
-    return { entry, title: new Set(words(entry.title).map(stem)), page: new Set(words(entry.page).map(stem)), counts, length: all.length };
+    return { entry, title: new Set(words(entry.title).map(stem)), page: new Set(words(entry.page).map(stem)), about: new Set(words(entry.about ?? "").map(stem)), counts, length: all.length };
   });
   found = { parsed, known, average: parsed.reduce((sum, p) => sum + p.length, 0) / Math.max(1, parsed.length) };
   indexes.set(entries, found);
@@ -78,8 +86,23 @@ function meanings(word, known) {
   for (const other of words(synonyms.get(word) ?? "")) if (!all.has(stem(other))) all.set(stem(other), 0.7);
   if (word.length > 2 && !known.has(stem(word))) { // still being typed
     for (const w of known.keys()) if (w.startsWith(word) && !all.has(w)) all.set(w, 0.6);
+    if (all.size === 1 && word.length > 3) for (const w of known.keys()) if (resembles(w, stem(word))) all.set(w, 0.6);
   }
   return all;
+}
+
+/**
+ * Says whether two words differ by one letter that is missing, too much, another or at its neighbour's place.
+ * @param {string} a @param {string} b
+ */
+function resembles(a, b) {
+  if (Math.abs(a.length - b.length) > 1) return false;
+  let begin = 0, end = 0;
+  const most = Math.min(a.length, b.length);
+  while (begin < most && a[begin] === b[begin]) begin++;
+  while (end < most - begin && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  const [x, y] = [a.slice(begin, a.length - end), b.slice(begin, b.length - end)];
+  return x.length <= 1 && y.length <= 1 || x.length === 2 && y.length === 2 && x[0] === y[1] && x[1] === y[0];
 }
 
 /**
@@ -121,7 +144,7 @@ function score(p, wanted, known, all, average) {
       if (!n) continue;
       const rare = Math.log(1 + (all - (known.get(w) ?? 0) + 0.5) / ((known.get(w) ?? 0) + 0.5));
       const often = n / (n + 1.2 * (0.4 + 0.6 * p.length / average));
-      best = Math.max(best, weight * rare * (often + (p.title.has(w) ? 1.5 : 0) + (p.page.has(w) ? 1 : 0)));
+      best = Math.max(best, weight * rare * (often + (p.title.has(w) ? 1.5 : 0) + (p.page.has(w) ? 1 : 0) + (p.about.has(w) ? 1 : 0)));
     }
     if (best > 0) has++;
     sum += best;
