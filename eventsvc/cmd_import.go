@@ -46,8 +46,8 @@ type reading struct {
 // Help is the rest of the command's help.
 func (*importC) Help() string {
 	return `Takes what is an event in the files, whatever they are: exports of this service; lists, arrays, single events and lines of
-kubectl in JSON or YAML, of core/v1, events.k8s.io/v1 and v1beta1; watches; lines of kubernetes-event-exporter, and of logs of
-Google and OpenTelemetry; all of these compressed by gzip, or within folders, tar and zip archives, such as support bundles.
+kubectl in JSON or YAML, of core/v1, events.k8s.io/v1 and v1beta1; watches; lines of exporters, and records of log stores that
+have an event anywhere within; all of these compressed by gzip, or within folders, tar and zip archives, such as support bundles.
 What is no event is counted. Of an event that cannot be stored, the file, the line and the reason are printed.
 
 Events keep their uid, times, counts and everything else, except for the resourceVersion, which is this store's own. Their
@@ -209,6 +209,9 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (impo
 			l.sum.From, l.sum.To = &report.From, &report.To
 		}
 		l.sum.Messages = append(l.sum.Messages, report.Lines()...)
+	}
+	if l.sum.Events == 0 && l.sum.LeftOut == 0 && !l.sum.current && err == nil {
+		l.sum.Messages = append(l.sum.Messages, "there are no events: ask for the output of kubectl get events -A -o json")
 	}
 	if l.sum.Beside > 0 {
 		l.sum.Messages = append(l.sum.Messages, fmt.Sprintf(

@@ -193,8 +193,9 @@ func TestImportFindsNothing(t *testing.T) {
 	dir := t.TempDir()
 	for says, file := range map[string]string{
 		"ask the sender for the output of kubectl get events -A -o json": dumpFile(t, "LAST SEEN   TYPE     REASON   OBJECT   MESSAGE", "5m          Normal   Pulled   pod/a    x"),
-		"1 Pod: not events": dumpFile(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}`),
-		"no such file":      filepath.Join(dir, "none"),
+		"1 Pod: not events":            dumpFile(t, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}`),
+		"there are no events: ask for": dumpFile(t, `{"kind":"List","apiVersion":"v1","items":[]}`),
+		"no such file":                 filepath.Join(dir, "none"),
 	} {
 		if said := command(t, 3, "import", file, "--data-dir="+dir); !strings.Contains(said, says) {
 			t.Errorf("%q is not said: %s", says, said)

@@ -125,7 +125,6 @@ func (o *openC) Run(ctx context.Context, std stdio) (err error) {
 	case err != nil:
 		return err
 	case run.sum.Events == 0:
-		_, _ = fmt.Fprintln(std.err, "eventsvc: there are no events: ask for the output of kubectl get events -A -o json")
 		return errFindings
 	}
 	return run.serve(ctx, db, formats, log)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func readAll(t *testing.T, o dump.Options, files ...string) ([]dump.Item, *dump.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir("testdata/dumps")
-	if err != nil || len(entries) < 30 {
+	if err != nil || len(entries) < 45 {
 		t.Fatal(len(entries), err)
 	}
 	found := 0
@@ -137,6 +138,39 @@ func TestOldFields(t *testing.T) {
 		}
 		if ev := items[0].Event; ev.Name != "e" || ev.SelfLink != "/x" || ev.Series == nil || ev.Series.Count != 2 {
 			t.Errorf("%s: %v", name, ev)
+		}
+	}
+}
+
+// TestWrapped: an event is found once, whatever is around it.
+func TestWrapped(t *testing.T) {
+	t.Parallel()
+	one := strings.TrimSuffix(anEvent, "\n")
+	quoted := strconv.Quote(one)
+	pod := `{"kind":"Pod","apiVersion":"v1","metadata":{}}`
+	for name, tt := range map[string]struct{ text, says string }{
+		"a line as it was and decoded":     {`{"date":1.5,"log":` + quoted + `,"log_processed":` + one + `}`, ""},
+		"its version before":               {`{"old_event":` + strings.Replace(one, "e1", "e0", 1) + `,"event":` + one + `}`, ""},
+		"a table":                          {`{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[{"cells":["x"],"object":` + one + `}]}`, ""},
+		"lists of other objects":           {`{"kind":"List","items":[{"kind":"Report","results":[{},{"a":1}]},{"kind":"ConfigMap","data":{"a":"b"}},{"kind":"ConfigMap","data":{}},` + one + `]}`, "2 ConfigMaps, 1 Report: not events"},
+		"other objects in the same list":   {`{"data":[{"attributes":{"attributes":` + one + `}},{"attributes":{}}]}`, "1 object without a kind: not events"},
+		"an unknown list":                  {`{"found":[["x",1,[` + one + `]]]}`, ""},
+		"many brackets":                    {"2026 {a} {b} [c] " + strings.Repeat("{", 20) + one, ""},
+		"labels before it":                 {`x {"job":"a"} ` + one + ` {"b":1}`, ""},
+		"an audit log":                     {one + "\n" + strings.Repeat(strings.Replace(one, `"v1"`, `"audit.k8s.io/v1"`, 1)+"\n", 2), "2 Events of audit.k8s.io/v1: not events"},
+		"YAML behind JSON":                 {pod + "\n---\n# x\nkind: List\nitems:\n- " + one + "\n", "1 Pod: not events"},
+		"JSON behind YAML":                 {"kind: Pod\napiVersion: v1\n" + one + "\n", "1 Pod: not events"},
+		"YAML in Markdown":                 {"Hello,\n```\nx\n```\n```yaml\nkind: List\nitems:\n- " + one + "\n```\nBye: bye\n", ""},
+		"words of events in other objects": {`{"msg":"regarding your pear"}` + "\n" + `{"involvedObject":"x"}` + "\n" + one, "2 objects without a kind: not events"},
+		"OpenTelemetry without an event":   {`{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"body":{"stringValue":"x"}}]}]}]}` + one, "1 object without a kind: not events"},
+	} {
+		file := filepath.Join(t.TempDir(), "dump")
+		if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		items, report := readAll(t, dump.Options{}, file)
+		if lines := strings.Join(report.Lines(), "\n"); len(items) != 1 || items[0].Event.Name != "e1" || lines != tt.says {
+			t.Errorf("%s: %d events: %q", name, len(items), lines)
 		}
 	}
 }

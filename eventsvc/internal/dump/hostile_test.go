@@ -117,6 +117,7 @@ func TestHostileArchives(t *testing.T) {
 		"a gzip that breaks off":     {gzipOf(t, []byte(strings.Repeat(anEvent, 3000)))[:900], -1, "breaks off"},
 		"a zip that breaks off":      {zipOf(t, nil, event)[:80], 0, "zip"},
 		"zstd":                       {[]byte("\x28\xb5\x2f\xfdxxxx"), 0, "zstd -d"},
+		"lz4":                        {[]byte("\x04\x22\x4d\x18xxxx"), 0, "lz4 -d"},
 		"protobuf":                   {[]byte("k8s\x00xxxx"), 0, "an object in protobuf"},
 		"a program":                  {[]byte("\x7fELF\x02\x01\x01\x00\x00"), 0, "no text"},
 		"nothing":                    {nil, 0, "it is empty"},

@@ -12,9 +12,16 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// lists are the members of objects whose elements are objects to be read one by one: of lists, of logs of
-// OpenTelemetry, of answers of Google's logging, and of tables.
-var lists = []string{"items", "Items", "resourceLogs", "scopeLogs", "instrumentationLibraryLogs", "logRecords", "entries", "rows"}
+// lists are the members of objects whose elements are read one by one: of lists and tables of Kubernetes, of logs of
+// OpenTelemetry, and of answers of Google's logging, CloudWatch, Loki, Elasticsearch and others. Other members may have events, too,
+// but are read as a whole, within [maxObject].
+var lists = []string{
+	"items", "Items", "rows", "resourceLogs", "scopeLogs", "instrumentationLibraryLogs", "logRecords", "entries",
+	"events", "logEvents", "result", "results", "streams", "values", "hits", "records", "data",
+}
+
+// holders are the objects that have such lists in answers of Elasticsearch and Loki. They are read like a list of one element.
+var holders = []string{"hits", "data"}
 
 // textFile reads the objects of a text file, which may be between lines of anything else.
 type textFile struct {
@@ -72,44 +79,38 @@ func (t *textFile) isJSON() bool {
 // The words in an event that no other line of a log is likely to have.
 var (
 	wordCore   = []byte(`involvedObject`)
-	wordEvents = []byte(`"regarding"`)
+	wordEvents = []byte(`regarding`)
 	wordKind   = []byte(`"Event`)
 )
 
-// prose skips a line that is not JSON. One that has an event behind something else, as those of container
-// runtimes do, is read from its first bracket on.
+// mayHaveEvent reports whether a text has a word of an event.
+func mayHaveEvent(text []byte) bool {
+	return bytes.Contains(text, wordCore) || bytes.Contains(text, wordEvents)
+}
+
+// prose skips a line that is not JSON. Events in it are read, behind whatever container runtimes and loggers write before them.
 func (t *textFile) prose() {
 	line := t.peekLine(maxObject)
 	if n := len(t.plain); n < 40 && len(bytes.TrimSpace(line)) > 0 || n < 50 && bytes.HasPrefix(line, []byte("Events:")) {
 		t.plain = append(t.plain, bytes.Clone(line[:min(len(line), 200)]))
 	}
-	i := bytes.IndexByte(line, '{')
-	if i >= 0 && (bytes.Contains(line, wordCore) || bytes.Contains(line, wordEvents)) {
+	if i := bytes.IndexByte(line, '{'); i >= 0 && mayHaveEvent(line) {
 		at := Place{File: t.file, Line: t.line}
-		if o, err := firstObject(line[i:]); err == nil {
+		switch found, other := t.search(line, at, frame{}); {
+		case found:
 			t.begun = true
-			t.single(o, at)
-		} else if len(line) == maxObject {
+		case len(line) == maxObject:
 			t.lost = line[i:]
 			t.tooLarge(new(openObject), at)
+		case other:
+			t.begun = true
+			t.report.skip(noKind, 1)
 		}
 	}
+	separates := isSeparator(line)
 	t.rest()
-}
-
-// firstObject returns a copy of the object that a line begins with.
-func firstObject(line []byte) (*object, error) {
-	s := textSource(line)
-	if err := s.value(0); err != nil {
-		return nil, err
-	}
-	return members(bytes.Clone(line[:s.pos])), nil
-}
-
-// single classifies an object that no list names.
-func (t *textFile) single(o *object, at Place) {
-	if !t.classify(o, at, frame{}) {
-		t.report.skip(noKind, 1)
+	if separates && beginsYAML(t.ahead(peekYAML)) {
+		t.yaml()
 	}
 }
 
@@ -133,7 +134,7 @@ func (t *textFile) document() bool {
 		err = fmt.Errorf("not JSON: %w; what is before it is read", err)
 	}
 	part, _ := t.kept()
-	if !t.inside || bytes.Contains(part, wordCore) || bytes.Contains(part, wordEvents) || bytes.Contains(part, wordKind) {
+	if !t.inside || mayHaveEvent(part) || bytes.Contains(part, wordKind) {
 		t.report.problem(Place{File: t.file, Line: wrong.line}, "", err)
 	}
 	if t.mark >= 0 { // what follows the first line may be whole
@@ -210,15 +211,18 @@ func (t *textFile) member(o *openObject, at Place, depth int) error {
 		t.keep()
 	}
 	begin := t.pos - t.mark
-	isList, err := t.name(o)
+	isList, isHolder, err := t.name(o)
 	if err != nil {
 		return err
 	}
-	if c, _ := t.space(); isList && c == '[' && depth < nestedLists {
+	c, _ := t.space()
+	if depth < nestedLists && (isList && c == '[' || isHolder && c == '{') {
 		o.had, o.split = true, true
 		o.keepKind(t)
 		t.mark = -1
-		return t.list(at, depth+1, &o.list)
+		err := t.element(at, depth+1, &o.list)
+		t.mark = -1
+		return err
 	}
 	value := t.pos - t.mark
 	if err := t.value(depth + 1); err != nil {
@@ -235,20 +239,20 @@ func (t *textFile) member(o *openObject, at Place, depth int) error {
 	return nil
 }
 
-// name skips the name of a member, and reports whether it names a list to be read.
-func (t *textFile) name(o *openObject) (isList bool, err error) {
+// name skips the name of a member, and reports whether it names a list to be read, or an object that has one.
+func (t *textFile) name(o *openObject) (isList, isHolder bool, err error) {
 	begin := t.pos - t.mark
 	if err := t.quoted(); err != nil {
-		return false, err
+		return false, false, err
 	}
 	if t.mark < 0 { // it was too large
 		o.split, o.spans = true, nil
 		t.keep()
-		return false, t.want(':')
+		return false, false, t.want(':')
 	}
 	name := t.buf[t.mark+begin : t.pos]
-	isList = slices.Contains(lists, string(name[1:len(name)-1]))
-	return isList, t.want(':')
+	name = name[1 : len(name)-1]
+	return slices.Contains(lists, string(name)), slices.Contains(holders, string(name)), t.want(':')
 }
 
 // keepKind takes what tells an event out of the members since the mark, which are forgotten.
@@ -274,11 +278,7 @@ func (t *textFile) closed(o *openObject, at Place, in *listed) {
 	raw, whole := t.kept()
 	switch {
 	case o.had: // its elements were counted but for those that it names
-		kind := strings.TrimSuffix(o.kind, "List")
-		if kind == "" {
-			kind = noKind
-		}
-		t.report.skip(kindName(kind), o.list.unnamed)
+		t.skipListed(o.kind, o.list.unnamed)
 	case o.split || !whole:
 		if t.mark >= 0 && !whole {
 			t.lost = t.buf[t.mark : t.mark+lostBytes]
@@ -294,13 +294,26 @@ func (t *textFile) closed(o *openObject, at Place, in *listed) {
 	t.mark = -1
 }
 
+// skipListed counts the elements of a list that only its kind names. What is no list counts once.
+func (r *reader) skipListed(kind string, unnamed int64) {
+	name, isList := strings.CutSuffix(kind, "List")
+	switch {
+	case name == "":
+		r.report.skip(noKind, unnamed)
+	case isList:
+		r.report.skip(kindName(name), unnamed)
+	default:
+		r.report.skip(kindName(name), min(unnamed, 1))
+	}
+}
+
 // tooLarge reports an object that is not read. It fails if it is an event, or has one, as far as its beginning shows.
 func (t *textFile) tooLarge(o *openObject, at Place) {
 	kind := o.kind
 	if m := jsonKind.FindSubmatch(t.lost); kind == "" && m != nil {
 		kind = string(m[1])
 	}
-	if kind == event.Kind || kind == "" && (o.about || bytes.Contains(t.lost, wordCore) || bytes.Contains(t.lost, wordEvents)) {
+	if kind == event.Kind || kind == "" && (o.about || mayHaveEvent(t.lost)) {
 		t.report.problem(at, "", fmt.Errorf("it is larger than %d MiB, and the service accepts events of up to %d MiB: make it smaller in the file", maxObject>>20, maxEvent>>20))
 		return
 	}
@@ -332,9 +345,15 @@ func (t *textFile) list(at Place, depth int, in *listed) error {
 			}
 			t.mark = -1
 		default:
+			t.keep()
 			if err := t.value(depth); err != nil {
 				return err
 			}
+			if raw, whole := t.kept(); whole && mayHaveEvent(raw) {
+				at.Line = t.source.begun
+				t.within(bytes.Clone(raw), at, frame{})
+			}
+			t.mark = -1
 		}
 		c, ok = t.space()
 		switch {

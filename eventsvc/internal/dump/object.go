@@ -66,9 +66,6 @@ type frame struct {
 // maxWraps is how many objects may be around an event, such as a log's record and a frame of a watch.
 const maxWraps = 6
 
-// wrappers are the members of logs and watches that may have an event, as an object or as JSON in a string.
-var wrappers = []string{"object", "event", "jsonPayload", "body", "log", "line", "message", "msg", "data"}
-
 // classify decides what an object is. It reports false for one without a kind, which only
 // the list around it can name.
 func (r *reader) classify(o *object, at Place, in frame) bool {
@@ -77,7 +74,7 @@ func (r *reader) classify(o *object, at Place, in frame) bool {
 	case kind == event.Kind && isEvents(apiVersion), kind == "" && looksLikeEvent(o):
 		r.event(o, apiVersion, at, in)
 	case kind == event.Kind:
-		r.report.skip(event.Kind+" of "+kindName(apiVersion), 1)
+		r.report.skip(event.Kind+ofVersion+kindName(apiVersion), 1)
 	case kind != "":
 		r.report.skip(kindName(kind), 1)
 	default:
@@ -85,6 +82,9 @@ func (r *reader) classify(o *object, at Place, in frame) bool {
 	}
 	return true
 }
+
+// ofVersion is between a kind and its version, where that tells what it is.
+const ofVersion = " of "
 
 // kindName shortens what claims to be a kind.
 func kindName(kind string) string {
@@ -142,39 +142,119 @@ func (r *reader) unwrap(o *object, at Place, in frame) bool {
 			in.version = n
 		}
 	}
-	for _, name := range wrappers {
-		if value := o.get(name); value != nil && r.within(value, at, in) {
-			return true
+	if frame := o.get("object"); frame != nil && r.within(frame, at, in) {
+		return true
+	}
+	return mayHaveEvent(o.raw) && r.inMembers(o, at, in)
+}
+
+// inMembers looks for events in the objects and lists that an object has or, if they have none, in the first text that
+// has one: some logs have a line both as it was and decoded.
+func (r *reader) inMembers(o *object, at Place, in frame) (known bool) {
+	for _, m := range o.members {
+		if m.value[0] != '"' && !bytes.HasPrefix(m.name, []byte("old")) { // eventrouter tells the version before
+			known = mayHaveEvent(m.value) && r.within(m.value, at, in) || known
 		}
 	}
-	return false
+	for i := 0; i < len(o.members) && !known; i++ {
+		value := o.members[i].value
+		known = value[0] == '"' && mayHaveEvent(value) && r.within(value, at, in)
+	}
+	return known
 }
 
 // within looks into a value for an event, and reports whether it has an object that is known.
-func (r *reader) within(value []byte, at Place, in frame) bool {
-	if value[0] == '"' {
-		if len(value) < 3 || value[1] != '{' && value[1] != ' ' && value[1] != '\\' {
-			return false
-		}
+func (r *reader) within(value []byte, at Place, in frame) (known bool) {
+	switch value[0] {
+	case '"':
 		var text string
-		if json.Unmarshal(value, &text) != nil {
+		if len(value) < 3 || json.Unmarshal(value, &text) != nil {
 			return false
 		}
-		s := textSource([]byte(strings.TrimSpace(text)))
-		if s.value(0) != nil {
-			return false
+		known, _ = r.search([]byte(text), at, in)
+		return known
+	case '[':
+		for i := 1; i < len(value); {
+			if c := value[i]; c == '{' || c == '[' || c == '"' {
+				end := skip(value, i)
+				known = in.depth < maxWraps && r.within(value[i:end], at, in.deeper()) || known
+				i = end
+			} else {
+				i++
+			}
 		}
-		value = s.buf[:s.pos]
-	}
-	if value[0] != '{' {
+		return known
+	case '{':
+		o := members(value)
+		if plain, ok := anyValue(o); ok && in.depth < maxWraps {
+			return r.within(plain, at, in.deeper())
+		}
+		return r.classify(o, at, in)
+	default:
 		return false
 	}
-	o := members(value)
-	if plain, ok := anyValue(o); ok && in.depth < maxWraps {
-		in.depth++
-		return r.within(plain, at, in)
+}
+
+// deeper is the frame of what is within.
+func (f frame) deeper() frame {
+	f.depth++
+	return f
+}
+
+// maxTries is how many brackets of a text are tried as the beginning of an object.
+const maxTries = 32
+
+// search looks for events in a text that may have JSON behind anything else, as it is, in a quoted string, or in a field of CSV. It reports
+// whether there is an object that is known, and whether there is another one.
+func (r *reader) search(text []byte, at Place, in frame) (known, other bool) {
+	for tries := 0; tries < maxTries; tries++ {
+		i := bytes.IndexByte(text, '{')
+		if i < 0 {
+			break
+		}
+		object, end := objectAt(text, i)
+		if object == nil {
+			text = text[i+1:]
+			continue
+		}
+		if mayHaveEvent(object) && r.classify(members(object), at, in) {
+			known = true
+		} else {
+			other = true
+		}
+		text = text[end:]
 	}
-	return r.classify(o, at, in)
+	return known, other
+}
+
+// objectAt returns a copy of the object that begins at a bracket, and where it ends, nil if there is none.
+func objectAt(text []byte, i int) (object []byte, end int) {
+	rest := text[i:]
+	switch {
+	case bytes.HasPrefix(rest, []byte(`{\"`)) && i > 0 && text[i-1] == '"': // a quoted string
+		s := textSource(text[i-1:])
+		var plain string
+		if s.quoted() != nil || json.Unmarshal(s.buf[:s.pos], &plain) != nil {
+			return nil, 0
+		}
+		object, _ = objectAt([]byte(plain), 0)
+		return object, i - 1 + s.pos
+	case bytes.HasPrefix(rest, []byte(`{""`)) && i > 0 && text[i-1] == '"': // a field of CSV (RFC 4180)
+		end = i
+		for end < len(text) && (text[end] != '"' || bytes.HasPrefix(text[end:], []byte(`""`))) {
+			if text[end] == '"' {
+				end++
+			}
+			end++
+		}
+		object, _ = objectAt(bytes.ReplaceAll(text[i:min(end, len(text))], []byte(`""`), []byte(`"`)), 0)
+		return object, min(end, len(text))
+	}
+	s := textSource(rest)
+	if s.value(0) != nil {
+		return nil, 0
+	}
+	return bytes.Clone(rest[:s.pos]), i + s.pos
 }
 
 // members finds the members of an object in memory that was found to be sound.

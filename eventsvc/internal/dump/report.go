@@ -155,6 +155,9 @@ func plural(kind string, n int64) string {
 	switch {
 	case n == 1:
 		return kind
+	case strings.Contains(kind, ofVersion):
+		kind, version, _ := strings.Cut(kind, ofVersion)
+		return plural(kind, n) + ofVersion + version
 	case kind == noKind:
 		return "objects without a kind"
 	case strings.HasSuffix(kind, "y") && !strings.HasSuffix(kind, "ay") && !strings.HasSuffix(kind, "ey"):

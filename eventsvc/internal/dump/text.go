@@ -27,13 +27,10 @@ func (r *reader) readText(p *peeker, name string, in level) error {
 	}
 	t := &textFile{reader: r, source: newSource(content), file: name, inside: in.inside}
 	first := bytes.TrimLeft(head, " \t\r\n")
-	switch {
-	case len(first) > 0 && first[0] != '{' && first[0] != '[' && isYAML(head):
+	if len(first) > 0 && first[0] != '{' && first[0] != '[' && isYAML(head) {
 		t.yaml()
-		t.begun = true
-	default:
-		t.json()
 	}
+	t.json()
 	if err := t.failed(); err != nil {
 		return brokenOff(err)
 	}

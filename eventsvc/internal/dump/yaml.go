@@ -23,6 +23,27 @@ var yamlLine = regexp.MustCompile(`(?m)^(- )?(apiVersion|kind|items|involvedObje
 // isYAML reports whether the beginning of a text is YAML.
 func isYAML(head []byte) bool { return yamlLine.Match(head) }
 
+// peekYAML is how much of a text tells whether it goes on in YAML.
+const peekYAML = 512
+
+// beginsYAML reports whether the first line of a text, behind blanks and comments, is one of YAML.
+func beginsYAML(ahead []byte) bool {
+	for line := range bytes.Lines(ahead) {
+		if bare := bytes.TrimSpace(line); len(bare) > 0 && bare[0] != '#' {
+			return yamlLine.Match(line)
+		}
+	}
+	return false
+}
+
+// isSeparator reports whether a line is between documents: of YAML, or of a text in Markdown.
+func isSeparator(line []byte) bool {
+	line = bytes.TrimRight(line, "\r")
+	return bytes.Equal(line, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")) || bytes.Equal(line, []byte("...")) || isFence(line)
+}
+
+func isFence(line []byte) bool { return bytes.HasPrefix(line, []byte("```")) }
+
 // yamlText splits a text into documents, and these into pieces.
 type yamlText struct {
 	*textFile
@@ -37,17 +58,21 @@ type yamlText struct {
 	all   listed
 }
 
-// yaml reads everything.
+// yaml reads documents up to what is JSON, or the end of a block in Markdown.
 func (t *textFile) yaml() {
-	y := yamlText{textFile: t, at: Place{File: t.file, Line: 1}}
+	t.begun = true
+	y := yamlText{textFile: t, at: Place{File: t.file, Line: t.line}}
 	for t.ctx.Err() == nil {
 		at := t.line
-		if _, ok := t.peek(); !ok {
+		if c, ok := t.peek(); !ok || (c == '{' || c == '[') && t.isJSON() {
 			break
 		}
 		line := bytes.TrimRight(t.peekLine(maxPiece+1), "\r")
 		switch {
-		case bytes.Equal(line, []byte("---")), bytes.HasPrefix(line, []byte("--- ")), bytes.Equal(line, []byte("...")):
+		case isFence(line):
+			y.end()
+			return
+		case isSeparator(line):
 			y.end()
 			y.at.Line = at + 1
 		case y.skip:
@@ -131,12 +156,8 @@ func (y *yamlText) end() {
 	switch {
 	case y.skip:
 	case y.items > 0:
-		kind := strings.TrimSuffix(kindOf(y.head), "List")
-		if kind == "" {
-			kind = noKind
-		}
-		y.report.skip(kindName(kind), y.all.unnamed)
-	case len(bytes.TrimSpace(y.head)) > 0:
+		y.skipListed(kindOf(y.head), y.all.unnamed)
+	case isYAML(y.head) || bytes.HasPrefix(bytes.TrimSpace(y.head), []byte("{")):
 		at := y.at
 		at.Index = 0
 		var one listed
@@ -171,7 +192,6 @@ func (y *yamlText) decode(piece []byte, at Place, in *listed) {
 		}
 		return
 	}
-	y.begun = true
 	object, note, err := yamlObject(piece)
 	if err != nil {
 		y.report.problem(at, "", fmt.Errorf("not YAML that can be read: %w", err))
