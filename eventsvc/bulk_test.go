@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,11 +10,13 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"tidings.example/eventsvc/internal/client"
 	"tidings.example/shared/waittest"
 )
 
@@ -182,5 +185,89 @@ func TestMirrorBatches(t *testing.T) {
 				t.Errorf("%d copies by %d bulk requests, want %d, and %d single ones", len(copies), bulk.Load(), c.bulk, single.Load())
 			}
 		})
+	}
+}
+
+// TestMirrorChanges copies many changes of events in few requests: each version arrives, in its order. A version with other labels is
+// written alone, because the labels of a copy stay as they are in a bulk request.
+func TestMirrorChanges(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	i := newIssuer(t)
+	source := &simulated{name: "a"}
+	source.startOver("a", "shop", slices.Repeat([]string{"BackOff"}, n)...)
+	cluster := httptest.NewServer(source)
+	target := start(t, t.TempDir(), i, "--log-level=warn")
+	to, err := url.Parse(target.url("--listen-http"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	var bulk, puts atomic.Int64
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/bulk/v1/events":
+			bulk.Add(1)
+		case r.Method == http.MethodPut && !strings.HasSuffix(r.URL.Path, "/eventsvc-mirror.a"):
+			puts.Add(1)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	watched, err := client.New(client.Config{Server: to.String(), Tokens: client.StaticToken(target.token)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := &arrivals{t: t, versions: map[string]int{}, newest: map[string]int{}}
+	begin, err := watched.Version(t.Context(), "/api/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var following sync.WaitGroup
+	following.Go(func() {
+		_ = watched.Follow(ctx, "/api/v1/events", begin, nil, client.Follower{Connected: func() {}, Interrupted: func(error) {}, Change: seen.change}) // until it is stopped
+	})
+	t.Cleanup(func() { stop(); following.Wait() })
+	_, stopped := runMirror(t, "--kubeconfig="+kubeconfigFor(t, cluster.URL, "t"), "--cluster=a", "--server="+front.URL, "--token-file="+file(t, target.token), "--enrich=")
+	t.Cleanup(func() { stopped(); cluster.CloseClientConnections(); cluster.Close() })
+	arrived := func(step string, versions int64) {
+		t.Helper()
+		waittest.Until(t, step, func() bool { return seen.n.Load() >= versions })
+		if got := seen.n.Load(); got != versions || seen.missing(source) != "" {
+			t.Errorf("%s: %d versions have arrived, want %d; %s", step, got, versions, seen.missing(source))
+		}
+	}
+	arrived("the list", n)
+	change := func(events int, labels map[string]string) {
+		source.mu.Lock()
+		defer source.mu.Unlock()
+		for at := range events {
+			ev := &source.events[at]
+			ev.Count++
+			ev.Labels = labels
+			source.change("MODIFIED", ev)
+		}
+	}
+	before := bulk.Load()
+	for range 3 {
+		change(n, nil)
+	}
+	arrived("the changes", 4*n)
+	if puts.Load() > 0 || bulk.Load()-before > 3*n/50 {
+		t.Errorf("%d changes took %d bulk requests and %d single ones", 3*n, bulk.Load()-before, puts.Load())
+	}
+	for step, c := range []struct {
+		label string
+		puts  int64
+	}{{"x", 2}, {"x", 2}, {"y", 4}, {"y", 4}} {
+		change(2, map[string]string{"app": c.label})
+		arrived("labels", int64(4*n+2*(step+1)))
+		if puts.Load() != c.puts {
+			t.Errorf("step %d: %d single requests, want %d", step, puts.Load(), c.puts)
+		}
+	}
+	if copies := coreEvents(t, to.String(), target.token, "labelSelector=app=y"); len(copies) != 2 {
+		t.Errorf("%d copies have the last label", len(copies))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -33,6 +34,7 @@ type result struct {
 	Code            int
 	Name            string
 	ResourceVersion string
+	Replaced        bool
 	Reason          string
 }
 
@@ -82,8 +84,8 @@ func copyEvent(namespace, name, uid, version string) string {
 		fmt.Sprintf(`"annotations":{"mirror.tidings.example/uid":%q,"mirror.tidings.example/resource-version":%q}`, uid, version))
 }
 
-// TestBulk: each line gets what a create would get, lines in one commit, and a copy that is there in the same version or a later
-// one is no error.
+// TestBulk: each line gets what a create would get, lines in one commit. A later version of a copy replaces it, and the same version or an
+// earlier one is no error.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -99,29 +101,48 @@ func TestBulk(t *testing.T) {
 	}
 	before, commits := w.db.Revision(), histogram(t, registry, "store_commit_writes")
 	got := w.bulk("good", "", lines...).results(len(lines))
-	equal(t, codes(got), []int{201, 201, 409, 201, 200, 200, 409, 409, 409, 201, 400, 400, 400, 422, 400, 400, 400, 201})
-	if got[3].ResourceVersion != got[4].ResourceVersion || w.db.Revision() != before+5 || !strings.HasPrefix(got[9].Name, "g-") || len(got[9].Name) != 7 {
+	equal(t, codes(got), []int{201, 201, 409, 201, 200, 200, 200, 409, 409, 201, 400, 400, 400, 422, 400, 400, 400, 201})
+	if got[3].ResourceVersion != got[4].ResourceVersion || w.db.Revision() != before+6 || !got[6].Replaced || got[5].Replaced || !strings.HasPrefix(got[9].Name, "g-") || len(got[9].Name) != 7 {
 		t.Errorf("%+v", got)
 	}
 	if !strings.Contains(got[12].Reason, "metadata.namespace") || !strings.Contains(got[2].Reason, `events "a" already exists`) {
 		t.Errorf("the reasons are %q and %q", got[12].Reason, got[2].Reason)
 	}
-	equal(t, w.do("GET", "/api/v1/namespaces/shop/events/c", "").must(200).at("metadata.resourceVersion"), any(got[3].ResourceVersion))
-	if n := histogram(t, registry, "store_commit_writes") - commits; n != 1 {
+	equal(t, w.do("GET", "/api/v1/namespaces/shop/events/c", "").must(200).at("metadata.resourceVersion"), any(got[6].ResourceVersion))
+	if n := histogram(t, registry, "store_commit_writes") - commits; n != 2 {
 		t.Errorf("%d commits", n)
 	}
-	for code, n := range map[string]float64{"201": 5, "200": 2, "409": 4, "400": 6, "422": 1} {
+	for code, n := range map[string]float64{"201": 5, "200": 3, "409": 3, "400": 6, "422": 1} {
 		if got := w.metric("eventsvc_bulk_events_total", code); got != n {
 			t.Errorf("%v lines are counted with %s, want %v", got, code, n)
 		}
 	}
 	again := w.bulk("good", "", lines...).results(len(lines))
-	equal(t, codes(again)[:9], []int{409, 409, 409, 200, 200, 200, 409, 409, 409})
+	equal(t, codes(again)[:9], []int{409, 409, 409, 200, 200, 200, 200, 409, 409})
 	commits = histogram(t, registry, "store_commit_writes")
 	dry := w.bulk("good", "?dryRun=All", coreEvent("shop", "dry"), coreEvent("shop", "a")).results(2)
 	equal(t, codes(dry), []int{201, 409})
 	w.do("GET", "/api/v1/namespaces/shop/events/dry", "").must(404)
 	equal(t, histogram(t, registry, "store_commit_writes"), commits)
+	later := make([]string, 400)
+	for i := range later {
+		later[i] = copyEvent("shop", fmt.Sprint("many-", i), fmt.Sprint("u", i), "1")
+	}
+	equal(t, codes(w.bulk("good", "", later...).results(400)), slices.Repeat([]int{201}, 400))
+	for i := range later {
+		later[i] = strings.Replace(copyEvent("shop", fmt.Sprint("many-", i), fmt.Sprint("u", i), "2"), `"reason"`, `"count":2,"reason"`, 1)
+	}
+	commits = histogram(t, registry, "store_commit_writes")
+	dry = w.bulk("good", "?dryRun=All", later...).results(400)
+	for _, got := range [][]result{dry, w.bulk("good", "", later...).results(400)} {
+		equal(t, codes(got), slices.Repeat([]int{200}, 400))
+		if slices.ContainsFunc(got, func(r result) bool { return !r.Replaced }) {
+			t.Error("a copy is not replaced")
+		}
+	}
+	if n := histogram(t, registry, "store_commit_writes") - commits; n != 1 {
+		t.Errorf("400 copies are replaced by %d commits", n)
+	}
 }
 
 // histogram returns how often a histogram was observed; 0 if there is none.
@@ -140,7 +161,7 @@ func histogram(t *testing.T, registry *prometheus.Registry, name string) (n uint
 }
 
 // TestBulkIsManyCreates: random lines in random requests leave the same events, and get the same codes, as creates of each line
-// one after the other, where the copy of a version that is there already counts as stored.
+// one after the other, where a later version of a copy replaces it as a mirror does that writes events one by one.
 func TestBulkIsManyCreates(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
@@ -184,7 +205,18 @@ func randomLine(random *rand.Rand) string {
 	namespace, name := string("ab"[random.IntN(2)]), fmt.Sprint("e", random.IntN(12))
 	line := coreEvent(namespace, name)
 	if random.IntN(2) == 0 {
-		line = copyEvent(namespace, name, fmt.Sprint("u", random.IntN(2)), strconv.Itoa(1+random.IntN(4)))
+		line = copyEvent(namespace, name, fmt.Sprint("u", random.IntN(2)), strconv.Itoa(1+random.IntN(9)))
+		for _, more := range []string{`"labels":{"app":"a",`, `"labels":{"app":"b","team":"x",`, `"labels":{"tidings.example/owner-name":"long",`} {
+			if random.IntN(4) == 0 {
+				line = strings.Replace(line, `"labels":{`, more, 1)
+			}
+		}
+		if random.IntN(4) == 0 {
+			line = strings.Replace(line, `"annotations":{`, fmt.Sprintf(`"annotations":{"note":"%d",`, random.IntN(3)), 1)
+		}
+		if random.IntN(2) == 0 {
+			line = strings.Replace(line, `"reason"`, fmt.Sprintf(`"count":%d,"reason"`, 2+random.IntN(3)), 1)
+		}
 	}
 	for from, to := range map[string]string{
 		`"type":"Normal"`: `"type":"Normal","unknown":1`, `"reason":"R"`: `"reason":"R","count":3,"lastTimestamp":"2026-01-01T00:00:00Z"`,
@@ -213,18 +245,39 @@ func createLine(w *world, line string) int {
 	}
 	folder := "/api/v1/namespaces/" + ev.Metadata.Namespace + "/events"
 	code := w.do("POST", folder, line).code
-	uid := ev.Metadata.Annotations["mirror.tidings.example/uid"]
+	annotations := ev.Metadata.Annotations
+	uid := annotations["mirror.tidings.example/uid"]
 	if code != 409 || uid == "" {
 		return code
 	}
 	stored := w.do("GET", folder+"/"+ev.Metadata.Name, "").must(200)
-	annotations, _ := stored.at("metadata.annotations").(map[string]any)
-	is, _ := strconv.Atoi(fmt.Sprint(annotations["mirror.tidings.example/resource-version"]))
-	sent, _ := strconv.Atoi(ev.Metadata.Annotations["mirror.tidings.example/resource-version"])
-	if annotations["mirror.tidings.example/uid"] == any(uid) && is >= sent {
+	before, _ := stored.at("metadata.annotations").(map[string]any)
+	is, _ := strconv.Atoi(fmt.Sprint(before["mirror.tidings.example/resource-version"]))
+	sent, _ := strconv.Atoi(annotations["mirror.tidings.example/resource-version"])
+	switch {
+	case before["mirror.tidings.example/uid"] != any(uid):
+		return code
+	case is >= sent:
 		return 200
 	}
-	return code
+	var next map[string]any
+	if err := json.Unmarshal([]byte(line), &next); err != nil {
+		w.t.Fatal(err)
+	}
+	labels, metadata := stored.at("metadata.labels").(map[string]any), next["metadata"].(map[string]any)
+	metadata["labels"], metadata["annotations"] = over(metadata["labels"], labels), over(before, metadata["annotations"])
+	text, err := json.Marshal(next)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return w.do("PUT", folder+"/"+ev.Metadata.Name, string(text)).code
+}
+
+// over returns the members of both objects; those of more win.
+func over(base, more any) map[string]any {
+	all := maps.Clone(base.(map[string]any))
+	maps.Copy(all, more.(map[string]any))
+	return all
 }
 
 // stored returns all events without what a server sets.
@@ -318,6 +371,10 @@ func TestBulkLineLimits(t *testing.T) {
 			t.Errorf("%v are refused for %s, want %v", counted, limit, n)
 		}
 	}
+	now.add(2 * time.Second)
+	got = w.bulk("good", "", copyEvent("c", "1", "u", "1"), copyEvent("c", "1", "u", "2"), copyEvent("c", "1", "u", "3"), copyEvent("c", "1", "u", "3"), coreEvent("c", "2"),
+		coreEvent("c", "3")).results(6)
+	equal(t, codes(got), []int{201, 200, 200, 200, 201, 429}) // only creates count
 	declared := newWorld(t, requireNamespaces)
 	got = declared.bulk("good", "", coreEvent("declared", "a"), coreEvent("unknown", "a")).results(2)
 	equal(t, codes(got), []int{201, 404})
@@ -335,9 +392,10 @@ func TestBulkPolicy(t *testing.T) {
 	w, _ := newPolicyWorld(t, `bindings:
 - {role: "events:admin", namespaces: ["team-*"], subjects: [{clientID: team}]}
 - {role: "events:read", subjects: [{clientID: reader}]}`, func(c *api.Config) { c.Audit = log })
-	lines := []string{coreEvent("team-a", "1"), coreEvent("team-b", "1"), coreEvent("team-a", "1"), coreEvent("shop", "1"), "{}"}
+	lines := []string{coreEvent("team-a", "1"), coreEvent("team-b", "1"), coreEvent("team-a", "1"), coreEvent("shop", "1"), "{}",
+		copyEvent("team-a", "c", "u", "1"), copyEvent("team-a", "c", "u", "2")}
 	got := w.bulk("team", "", lines...).results(len(lines))
-	equal(t, codes(got), []int{201, 201, 409, 403, 400})
+	equal(t, codes(got), []int{201, 201, 409, 403, 400, 201, 200})
 	if !strings.Contains(got[3].Reason, `in the namespace "shop"`) {
 		t.Errorf("the reason is %q", got[3].Reason)
 	}
@@ -359,11 +417,63 @@ func TestBulkPolicy(t *testing.T) {
 		}
 		entries = append(entries, e)
 	}
-	want := audit.Wrote{"team-a": {Created: 1, Refused: 1}, "team-b": {Created: 1}, "shop": {Refused: 1}, "": {Refused: 1}}
+	want := audit.Wrote{"team-a": {Created: 2, Replaced: 1, Refused: 1}, "team-b": {Created: 1}, "shop": {Refused: 1}, "": {Refused: 1}}
 	if len(entries) != 2 || entries[0].Verb != "create" || entries[0].User != "team" || !*entries[0].Allowed || *entries[1].Allowed {
 		t.Fatalf("the audit log has %s", text)
 	}
 	equal(t, entries[0].Wrote, want)
+}
+
+// TestBulkReplaces: a line replaces a copy only with the right to update it, which has to be of its cluster; what a writer may not see
+// is a taken name; labels that are there stay, and the whole name of an owner belongs to its label. No other event is replaced.
+func TestBulkReplaces(t *testing.T) {
+	t.Parallel()
+	w, _ := newPolicyWorld(t, `
+roles:
+- {name: create, rules: [{verbs: [create], namespaces: ["*"]}]}
+- {name: mixed, rules: [{verbs: [create], namespaces: ["*"]}, {verbs: [update], namespaces: ["*"], clusters: [west]}]}
+bindings:
+- {role: "events:admin", subjects: [{clientID: root}]}
+- {role: create, subjects: [{clientID: recorder}]}
+- {role: mixed, subjects: [{clientID: mixed}]}
+- {role: "events:admin", clusters: [west], subjects: [{clientID: west}]}`)
+	line := func(version, labels, annotations string) string {
+		text := strings.Replace(copyEvent("shop", "c", "u", version), `"labels":{`, `"labels":{`+labels, 1)
+		return strings.Replace(text, `"annotations":{`, `"annotations":{`+annotations, 1)
+	}
+	send := func(as, text string, code int) result {
+		t.Helper()
+		got := w.bulk(as, "", text).results(1)[0]
+		if got.Code != code {
+			t.Errorf("%s gets %+v, want %d", as, got, code)
+		}
+		return got
+	}
+	send("root", line("1", `"app":"a","tidings.example/owner-name":"short",`, `"note":"1",`), 201)
+	for as, text := range map[string]string{"recorder": "cannot update resource", "mixed": `the label tidings.example/cluster is "east"`} {
+		if got := send(as, line("2", "", ""), 403); !strings.Contains(got.Reason, text) {
+			t.Errorf("%s is told %q", as, got.Reason)
+		}
+	}
+	send("recorder", line("1", "", ""), 200)
+	send("west", strings.Replace(line("2", "", ""), "east", "west", 1), 409)
+	send("root", line("2", `"app":"b","team":"x","tidings.example/owner-name":"long-1",`, `"tidings.example/owner-name":"long","more":"2",`), 200)
+	stored := w.as("root", "GET", "/api/v1/namespaces/shop/events/c", "").must(200)
+	equal(t, stored.at("metadata.labels"), any(map[string]any{"app": "a", "team": "x", "tidings.example/cluster": "east", "tidings.example/owner-name": "short"}))
+	equal(t, stored.at("metadata.annotations"), any(map[string]any{"note": "1", "more": "2", "mirror.tidings.example/uid": "u", "mirror.tidings.example/resource-version": "2"}))
+	uid, created := stored.at("metadata.uid"), stored.at("metadata.creationTimestamp")
+	send("root", line("3", "", ""), 200)
+	stored = w.as("root", "GET", "/api/v1/namespaces/shop/events/c", "").must(200)
+	if stored.at("metadata.uid") != uid || stored.at("metadata.creationTimestamp") != created {
+		t.Error("it has another identity")
+	}
+	send("root", coreEvent("shop", "plain"), 201)
+	send("root", strings.Replace(line("9", "", ""), `"name":"c"`, `"name":"plain"`, 1), 409)
+	send("root", line("soon", "", ""), 409)
+	w.as("root", "PATCH", "/api/v1/namespaces/shop/events/c", `{"metadata":{"finalizers":["example.com/f"]}}`, "Content-Type", mergePatch).must(200)
+	w.as("root", "DELETE", "/api/v1/namespaces/shop/events/c", "").must(200)
+	send("root", line("4", "", ""), 200) // as a PUT without the last finalizer
+	w.as("root", "GET", "/api/v1/namespaces/shop/events/c", "").must(404)
 }
 
 // busyLater is a store that is busy after its first batch.

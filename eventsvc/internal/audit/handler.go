@@ -86,15 +86,16 @@ func Called(ctx context.Context, tool string) {
 // Wrote counts the events of a request that names many, by namespace.
 type Wrote map[string]*Writes
 
-// Writes are how many events of a namespace a request has created, found to be there already, or was refused.
+// Writes are how many events of a namespace a request has created, replaced, found to be there already, or was refused.
 type Writes struct {
 	Created   int `json:"created,omitempty"`
+	Replaced  int `json:"replaced,omitempty"`
 	Unchanged int `json:"unchanged,omitempty"`
 	Refused   int `json:"refused,omitempty"`
 }
 
-// Add counts an event by the status code that it is answered with.
-func (w Wrote) Add(namespace string, code int) {
+// Add counts an event by the status code that it is answered with, and whether it replaced another version.
+func (w Wrote) Add(namespace string, code int, replaced bool) {
 	namespace = httpserver.Shorten(namespace)
 	n := w[namespace]
 	if n == nil {
@@ -106,6 +107,8 @@ func (w Wrote) Add(namespace string, code int) {
 		n.Refused++
 	case code == http.StatusCreated:
 		n.Created++
+	case replaced:
+		n.Replaced++
 	default:
 		n.Unchanged++
 	}

@@ -8,17 +8,18 @@ import (
 	"net/http"
 )
 
-// bulkPath is where an event server creates many events of core/v1 in one request.
+// bulkPath is where an event server takes many events of core/v1 in one request.
 const bulkPath = "/bulk/v1/events"
 
 // Result is what a server says of one event of [Client.Bulk].
 type Result struct {
-	Code   int    `json:"code"`   // 201: created, 200: this version of the copy was there; others as for a create
-	Reason string `json:"reason"` // of a refusal
+	Code     int    `json:"code"`     // 201: created, 200: the copy was replaced, or is there in this version or a later one; others as for a create or replacement
+	Replaced bool   `json:"replaced"` // an earlier version of the copy
+	Reason   string `json:"reason"`   // of a refusal
 }
 
-// Bulk creates events in one request, each given as JSON in one line, and returns a result for each. Retryable errors may
-// have created some: the same events can be sent again if they are copies of a mirror.
+// Bulk creates events, and replaces copies of a mirror, in one request. Each is given as JSON in one line, and has a result. Retryable errors may
+// have stored some: the same events can be sent again if they are copies of a mirror.
 func (c *Client) Bulk(ctx context.Context, events [][]byte) ([]Result, error) {
 	resp, err := c.send(ctx, Request{Method: http.MethodPost, Path: bulkPath, lines: bytes.Join(events, []byte("\n"))})
 	if err != nil {

@@ -19,18 +19,18 @@ const (
 // errNoBulk says that the target, or a proxy before it, serves no bulk requests.
 var errNoBulk = errors.New("the target serves no bulk requests")
 
-// createMany creates the new events in as few requests as possible. It returns the items that are left to write one by
-// one: further versions, events whose name is taken, events that the target may accept later, and all if it has no bulk requests.
-func (c *copier) createMany(ctx context.Context, items []item) (rest []item) {
-	fresh := c.fresh(items)
-	if len(fresh) < 2 || time.Now().Before(c.noBulk) {
+// writeMany writes items in as few requests as possible. It returns the items that are left to write one by one: those whose name is
+// taken or whose labels have changed, those that the target may accept later, and all if it has no bulk requests.
+func (c *copier) writeMany(ctx context.Context, items []item) (rest []item) {
+	places := c.together(items)
+	if len(places) == 0 || len(places) == 1 && !items[places[0]].modified || time.Now().Before(c.noBulk) {
 		return items
 	}
 	settled := map[int]bool{}
-	for len(fresh) > 0 && ctx.Err() == nil {
+	for len(places) > 0 && ctx.Err() == nil {
 		var lines [][]byte
-		for size := 0; len(lines) < min(len(fresh), bulkMost) && size < bulkBytes; {
-			line, err := json.Marshal(items[fresh[len(lines)]].first())
+		for size := 0; len(lines) < min(len(places), bulkMost) && size < bulkBytes; {
+			line, err := json.Marshal(items[places[len(lines)]].first())
 			if err != nil { // a struct of texts, numbers and times
 				return items
 			}
@@ -41,10 +41,10 @@ func (c *copier) createMany(ctx context.Context, items []item) (rest []item) {
 			break // what is left is written one by one
 		}
 		for n, result := range results {
-			i := fresh[n]
-			settled[i] = c.created(ctx, &items[i], result)
+			i := places[n]
+			settled[i] = c.took(ctx, &items[i], result)
 		}
-		fresh = fresh[len(lines):]
+		places = places[len(lines):]
 	}
 	for i := range items {
 		if !settled[i] {
@@ -54,15 +54,21 @@ func (c *copier) createMany(ctx context.Context, items []item) (rest []item) {
 	return rest
 }
 
-// fresh returns the places of the items that the target has probably never seen, one for each event.
-func (c *copier) fresh(items []item) (places []int) {
-	seen := make(map[string]bool, len(items))
+// together returns the places of the items that can be written in bulk requests: those that are not known, up to a version of which the
+// labels of the event have changed. A bulk request leaves the labels of a copy as they are.
+func (c *copier) together(items []item) (places []int) {
+	alone := map[string]bool{}
 	for i := range items {
 		it := &items[i]
-		if !seen[it.uid] && !it.modified && !c.known.has(it.uid, it.version) {
+		if c.known.has(it.uid, it.version) {
+			continue
+		}
+		if it.modified && !c.known.sameLabels(it) {
+			alone[it.uid] = true
+		}
+		if !alone[it.uid] {
 			places = append(places, i)
 		}
-		seen[it.uid] = true
 	}
 	return places
 }
@@ -84,17 +90,20 @@ func (c *copier) bulk(ctx context.Context, lines [][]byte) (results []client.Res
 	return results, err
 }
 
-// created notes the result of an item in a bulk request, and reports whether it is final. It is not if the name is taken, or if the
+// took notes the result of an item in a bulk request, and reports whether it is final. It is not if the name is taken, or if the
 // target may accept the item later.
-func (c *copier) created(ctx context.Context, it *item, r client.Result) bool {
-	switch r.Code {
-	case http.StatusCreated, http.StatusOK:
-		c.known.add(it.uid, it.version)
-		c.count(map[int]string{http.StatusCreated: resultCreated, http.StatusOK: resultUnchanged}[r.Code])
-	case http.StatusConflict:
+func (c *copier) took(ctx context.Context, it *item, r client.Result) bool {
+	switch {
+	case r.Code == http.StatusCreated:
+		c.stored(it, resultCreated)
+	case r.Code == http.StatusOK && r.Replaced:
+		c.stored(it, resultReplaced)
+	case r.Code == http.StatusOK:
+		c.stored(it, resultUnchanged)
+	case r.Code == http.StatusConflict:
 		it.modified = true
 		return false
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusNotFound:
+	case r.Code == http.StatusBadRequest, r.Code == http.StatusRequestEntityTooLarge, r.Code == http.StatusUnprocessableEntity, r.Code == http.StatusNotFound:
 		c.leaveOut(ctx, it, errors.New(r.Reason))
 	default:
 		return false

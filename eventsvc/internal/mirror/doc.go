@@ -1,10 +1,11 @@
 // Package mirror copies the events of a Kubernetes cluster into an event server, which keeps them for weeks.
 //
 //	cluster ── list, page by page ──┐
-//	   │                            ├─► batch ─► write each, by name and version ─► cursor
-//	   └────── watch from cursor ───┘             (in parallel, one after the other for the same event)
+//	   │                            ├─► batch ─► write by name and version ─► cursor
+//	   └────── watch from cursor ───┘
 //
-// What is new is written first, in one bulk request for all events that wait. An event that comes alone is not held up for others.
+// All changes that wait are written by one bulk request, in their order. An event that comes alone is not held up for others. What a
+// bulk request cannot do is done one by one, in parallel, and one after the other for the same event.
 //
 // Everything is read and written through core/v1, which has all fields of old and new events.
 //

@@ -3,6 +3,7 @@ package mirror
 import (
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"time"
@@ -21,6 +22,7 @@ type item struct {
 	written  time.Time // when the source says that it was last written
 	modified bool      // the target probably has an earlier version
 	created  time.Time // when the source has stored its first version
+	labels   uint64    // of the event, as a hash; 0: none
 	added    addition
 }
 
@@ -32,7 +34,7 @@ func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 		return item{}, fmt.Errorf("the source sent what is no event: %.200s", raw)
 	}
 	it := item{copy: &ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(&ev), modified: modified,
-		created: ev.CreationTimestamp.Time}
+		created: ev.CreationTimestamp.Time, labels: hash(ev.Labels)}
 	ev.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	ev.ObjectMeta = metav1.ObjectMeta{
 		Name: event.CopyName(m.Cluster, ev.Name, ev.UID), Namespace: ev.Namespace,
@@ -58,6 +60,18 @@ func (m *Mirror) labels() map[string]string {
 		labels[m.Label] = m.Cluster
 	}
 	return labels
+}
+
+// hash returns a hash of labels, 0 if there are none.
+func hash(labels map[string]string) uint64 {
+	if len(labels) == 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		_, _ = fmt.Fprintf(h, "%s=%s,", key, labels[key]) // neither can have these characters
+	}
+	return h.Sum64() | 1
 }
 
 // with returns a map that has the entries of both; those of more win.

@@ -13,18 +13,36 @@ const knownMax = 40_000
 // target about events that did not change. The target is asked about events that are not in it. It is safe for concurrent use.
 type known struct {
 	mu       sync.Mutex
-	versions recent[string, string] // by uid
+	versions recent[string, knownVersion] // by uid
+}
+
+type knownVersion struct {
+	version string
+	labels  uint64 // of the event, as a hash; 0: none, or not known
 }
 
 func (k *known) has(uid, version string) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	stored, ok := k.versions.get(uid)
-	return ok && !client.Newer(version, stored)
+	return ok && !client.Newer(version, stored.version)
 }
 
-func (k *known) add(uid, version string) {
+// sameLabels reports whether the copy at the target has the labels of the event already, or the event has none.
+func (k *known) sameLabels(it *item) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.versions.put(uid, version)
+	stored, _ := k.versions.get(it.uid)
+	return it.labels == 0 || it.labels == stored.labels
+}
+
+// add notes that the target has the version of an item, or a later one, which may have other labels, unless the item was written.
+func (k *known) add(it *item, written bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	v := knownVersion{version: it.version}
+	if written {
+		v.labels = it.labels
+	}
+	k.versions.put(it.uid, v)
 }

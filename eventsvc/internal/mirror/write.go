@@ -23,13 +23,13 @@ const (
 	resultKept      = "kept"      // deleted at the source, kept at the target
 )
 
-// write stores items: new events together, then the others: those of one event in their order, those of different events in
+// write stores items: together as far as possible, then what is left: those of one event in their order, those of different events in
 // parallel. It returns when each item is stored or refused for good, or with the error of ctx.
 func (c *copier) write(ctx context.Context, items []item) error {
 	if c.enricher != nil {
 		c.enricher.enrich(ctx, items, &c.known)
 	}
-	items = c.createMany(ctx, items)
+	items = c.writeMany(ctx, items)
 	var order []string
 	groups := map[string][]item{}
 	for _, it := range items {
@@ -66,11 +66,16 @@ func (c *copier) store(ctx context.Context, it item) {
 	})
 	switch {
 	case err == nil:
-		c.known.add(it.uid, it.version)
-		c.count(result)
+		c.stored(&it, result)
 	case refused(err):
 		c.leaveOut(ctx, &it, err)
 	}
+}
+
+// stored notes what has become of an item that the target has.
+func (c *copier) stored(it *item, result string) {
+	c.known.add(it, result != resultUnchanged)
+	c.count(result)
 }
 
 // leaveOut counts and logs an item that the target refuses for good.

@@ -35,7 +35,7 @@ type Handler func(c echo.Context, may Grant) error
 
 // Grant returns what the caller may do with a verb in a namespace, or a 403 if that is nothing. The name is the object's; the audit log
 // and the 403 show it. A request about one namespace gets its grant from [Guard.Allow]. A request whose body names several namespaces gets one for
-// each, see [Guard.CreateIn].
+// each from here.
 func (g *Guard) Grant(c echo.Context, of schema.GroupResource, v policy.Verb, namespace, name string) (Grant, error) {
 	ctx := c.Request().Context()
 	caller, ok := bearer.FromContext(ctx)

@@ -108,31 +108,26 @@ func (b *buckets) of(now time.Time, key string) *rate.Limiter {
 	return bucket
 }
 
-// Create counts a new event in at the rates of its client and namespace, or returns
+// CountCreate counts a new event in at the rates of its client and namespace, or returns
 // the 429 for one that is too many.
-func (g *Guard) Create(c echo.Context) error { return g.createIn(c, c.Param("namespace")) }
-
-func (g *Guard) createIn(c echo.Context, namespace string) error {
+func (g *Guard) CountCreate(c echo.Context, namespace string) error {
 	if len(g.rates) == 0 {
 		return nil
 	}
 	return g.rates.take(g.now(), Client(c.Request()), namespace)
 }
 
-// CreateIn decides about one of several new events of a request: what the caller may create in its namespace, and whether
-// it is one too many.
-func (g *Guard) CreateIn(c echo.Context, of schema.GroupResource, namespace, name string) (Grant, error) {
-	may, err := g.Grant(c, of, policy.Create, namespace, name)
-	if err != nil {
-		return Grant{}, err
-	}
-	return may, g.createIn(c, namespace)
-}
-
 // MayCreate is for writes that may turn out to create: it returns what they are allowed
 // to create, or an error if that is nothing or too many. It counts once, however often it is called.
 func (g *Guard) MayCreate(c echo.Context, of schema.GroupResource) func() (Grant, error) {
-	return sync.OnceValues(func() (Grant, error) { return g.CreateIn(c, of, c.Param("namespace"), c.Param("name")) })
+	return sync.OnceValues(func() (Grant, error) {
+		namespace := c.Param("namespace")
+		may, err := g.Grant(c, of, policy.Create, namespace, c.Param("name"))
+		if err != nil {
+			return Grant{}, err
+		}
+		return may, g.CountCreate(c, namespace)
+	})
 }
 
 // gauge is the metric of how many buckets there are.

@@ -136,12 +136,14 @@ func (s seatedStore) Update(ctx context.Context, key store.Key, expect store.Exp
 func (s seatedStore) UpdateMany(
 	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
 ) []store.Outcome {
-	seat := flow.FromContext(ctx)
+	seat, decided := flow.FromContext(ctx), false // all once
 	outcomes := s.Store.UpdateMany(ctx, keys, expect, func(i int, current *store.Record) (store.Decision, error) {
 		if err := seat.Acquire(ctx); err != nil {
 			return store.Decision{}, err
 		}
-		defer seat.Yield() // the disk may come next
+		if decided = decided || i == len(keys)-1; decided {
+			defer seat.Yield() // the disk may come next
+		}
 		return decide(i, current)
 	})
 	_ = seat.Acquire(ctx) // likewise

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"mime"
 	"net/http"
 	"strconv"
@@ -30,11 +31,11 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// BulkPath is the path at which many events are created by one request.
+// BulkPath is the path at which many events are stored by one request.
 const BulkPath = "/bulk/v1/events"
 
 const (
-	// MaxBulk is how many events one request may create: they fit in one commit.
+	// MaxBulk is how many events one request may have: they fit in one commit.
 	MaxBulk = 1000
 	// mediaNDJSON is the media type of a line of JSON for each event, and of the answer.
 	mediaNDJSON = "application/x-ndjson"
@@ -46,7 +47,7 @@ const (
 func NewBulkCounter() *prometheus.CounterVec {
 	lines := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "eventsvc_bulk_events_total",
-		Help: "Lines of requests to " + BulkPath + ", by the status code of each: 201 created, 200 there already, others refused.",
+		Help: "Lines of requests to " + BulkPath + ", by the status code of each: 201 created, 200 a copy that was replaced or is there already, others refused.",
 	}, []string{"code"})
 	for _, code := range []string{"200", "201"} {
 		lines.WithLabelValues(code) // begins at 0
@@ -54,7 +55,8 @@ func NewBulkCounter() *prometheus.CounterVec {
 	return lines
 }
 
-// RouteBulk serves the creation of many events of core/v1 in one request: what a create checks is checked for each.
+// RouteBulk serves one request for many events of core/v1: what a create checks is checked for each, and what a replacement checks
+// for each later version of a mirror's copy.
 func RouteBulk(e *echo.Echo, c Config) {
 	r := newResource(c, event.CoreV1)
 	e.POST(BulkPath, c.Guard.AllowSome(r.groupResource, policy.Create, r.bulk))
@@ -66,12 +68,14 @@ type line struct {
 	Code            int    `json:"code"`
 	Name            string `json:"name,omitempty"`
 	ResourceVersion string `json:"resourceVersion,omitempty"`
+	Replaced        bool   `json:"replaced,omitempty"`
 	Reason          string `json:"reason,omitempty"` // of a refusal
 
 	key       store.Key
-	draft     store.Draft
+	event     *eventsv1.Event // fit to be created
 	writer    writer
 	generated bool
+	counted   bool // at the create rates
 	copied    copied
 }
 
@@ -82,19 +86,19 @@ func copiedOf(ev *eventsv1.Event) copied {
 	return copied{ev.Labels[event.ClusterLabel], ev.Annotations[event.SourceUID], ev.Annotations[event.SourceVersion]}
 }
 
-// shows reports whether a stored copy is of the same event as other, in the same version or a later one.
-func (c copied) shows(other copied) bool {
+// compare compares the version of a stored copy with that of other, if both are of the same event.
+func (c copied) compare(other copied) (order int, same bool) {
 	if c.uid == "" || c.uid != other.uid || c.cluster != other.cluster {
-		return false
+		return 0, false
 	}
 	if c.version == other.version {
-		return true
+		return 0, true
 	}
 	order, err := resourceversion.CompareResourceVersion(c.version, other.version)
-	return err == nil && order > 0
+	return order, err == nil
 }
 
-// bulk stores new events, each as create does, in one commit.
+// bulk stores events, each as create or update does. New events, and one later version of each copy, share one commit.
 func (r *Resource) bulk(c echo.Context) error {
 	req := c.Request()
 	// 1. Format, body, options, deadline.
@@ -205,14 +209,13 @@ func (b *bulk) decodeLine(text []byte) (*eventsv1.Event, error) {
 	return ev, nil
 }
 
-// prepareLine checks an event as create does, and makes its draft.
+// prepareLine checks an event as create does.
 func (b *bulk) prepareLine(l *line, ev *eventsv1.Event) error {
-	may, err := b.Guard.CreateIn(b.c, b.groupResource, ev.Namespace, ev.Name)
+	may, err := b.Guard.Grant(b.c, b.groupResource, policy.Create, ev.Namespace, ev.Name)
 	if err != nil {
 		return err
 	}
-	in := &call[httpio.WriteOptions]{ctx: b.ctx, key: store.Key{Namespace: ev.Namespace}, options: b.options}
-	if err := b.prepareNew(in, may, ev, true); err != nil {
+	if err := b.prepareNew(b.call(store.Key{Namespace: ev.Namespace}), may, ev, true); err != nil {
 		return err
 	}
 	if l.generated = ev.Name == ""; l.generated {
@@ -220,11 +223,15 @@ func (b *bulk) prepareLine(l *line, ev *eventsv1.Event) error {
 			return err
 		}
 	}
-	l.Name, l.key.Name, l.copied = ev.Name, ev.Name, copiedOf(ev)
+	l.Name, l.key.Name, l.copied, l.event = ev.Name, ev.Name, copiedOf(ev), ev
 	l.writer = b.writer
 	l.writer.may = may
-	l.draft, err = b.draft(b.ctx, l.writer, ev, nil, nil)
-	return err
+	return nil
+}
+
+// call is what the verbs for one event know of a request.
+func (b *bulk) call(key store.Key) *call[httpio.WriteOptions] {
+	return &call[httpio.WriteOptions]{ctx: b.ctx, key: key, options: b.options}
 }
 
 // generate gives an event a name that no other has.
@@ -255,7 +262,7 @@ func (b *bulk) settle(l *line, err error) error {
 	return nil
 }
 
-// store creates the events that were not refused, all in one commit. Lines with the same key are decided
+// store stores the events that were not refused. Those of different keys share one commit; lines with the same key are decided
 // in their order.
 func (b *bulk) store() error {
 	var waiting []*line
@@ -264,7 +271,7 @@ func (b *bulk) store() error {
 			waiting = append(waiting, &b.lines[i])
 		}
 	}
-	for expect := store.Absent; len(waiting) > 0; expect = store.Any {
+	for first := true; len(waiting) > 0; first = false {
 		var now, later []*line
 		var keys []store.Key
 		taken := map[store.Key]bool{}
@@ -276,8 +283,12 @@ func (b *bulk) store() error {
 			taken[l.key] = true
 			now, keys = append(now, l), append(keys, l.key)
 		}
-		outcomes := target(b.Store, b.options.DryRun).UpdateMany(b.ctx, keys, func(int) store.Expect { return expect },
-			func(i int, current *store.Record) (store.Decision, error) { return b.decide(now[i], current) })
+		outcomes := target(b.Store, b.options.DryRun).UpdateMany(b.ctx, keys, func(i int) store.Expect {
+			if first && !now[i].isLater() {
+				return store.Absent
+			}
+			return store.Any
+		}, func(i int, current *store.Record) (store.Decision, error) { return b.decide(now[i], current) })
 		var failed error
 		for i := range outcomes {
 			failed = cmp.Or(failed, b.stored(now[i], &outcomes[i]))
@@ -290,36 +301,97 @@ func (b *bulk) store() error {
 	return nil
 }
 
-// decide creates the event of a line. If the same copy has the name already, nothing changes; any other event there is a 409.
+// isLater reports whether the line is probably a later version of a copy.
+func (l *line) isLater() bool {
+	return l.copied.uid != "" && (l.event.Series != nil || l.event.DeprecatedCount > 1)
+}
+
+// decide creates the event of a line, or replaces an earlier version of the same copy. If that is there in this version or a later one,
+// nothing changes; any other event there is a 409.
 func (b *bulk) decide(l *line, current *store.Record) (store.Decision, error) {
-	if current == nil {
-		return store.Decision{Op: store.Put, Draft: l.draft}, nil
-	}
-	if l.generated {
+	switch {
+	case current == nil:
+		return b.decideNew(l)
+	case l.generated:
 		return store.Decision{}, apierrors.NewGenerateNameConflict(b.groupResource, l.Name, 1)
-	}
-	if !l.writer.may.Sees(current.Attributes) {
+	case !l.writer.may.Sees(current.Attributes):
 		return store.Decision{}, b.taken(l.Name, nil)
 	}
 	live, err := b.Codec.Event(current.View())
-	if err != nil || copiedOf(live).shows(l.copied) {
+	if err != nil {
 		return store.Decision{}, err
 	}
-	return store.Decision{}, b.taken(l.Name, live)
+	switch order, same := copiedOf(live).compare(l.copied); {
+	case !same:
+		return store.Decision{}, b.taken(l.Name, live)
+	case order < 0:
+		return b.replace(l, current)
+	default:
+		return store.Decision{}, nil
+	}
+}
+
+// decideNew creates the event of a line, unless that is one too many.
+func (b *bulk) decideNew(l *line) (store.Decision, error) {
+	if !l.counted {
+		if err := b.Guard.CountCreate(b.c, l.key.Namespace); err != nil {
+			return store.Decision{}, err
+		}
+		l.counted = true
+	}
+	draft, err := b.draft(b.ctx, l.writer, l.event, nil, nil)
+	return store.Decision{Op: store.Put, Draft: draft}, err
+}
+
+// replace replaces the stored version of a copy, as update does.
+func (b *bulk) replace(l *line, current *store.Record) (store.Decision, error) {
+	w := l.writer
+	var err error
+	if w.may, err = b.Guard.Grant(b.c, b.groupResource, policy.Update, l.key.Namespace, l.Name); err != nil {
+		return store.Decision{}, err
+	}
+	if err := w.may.MayStore(l.Name, l.copied.cluster); err != nil { // and so it sees the stored version
+		return store.Decision{}, err
+	}
+	d, _, err := b.Resource.decide(b.ctx, w, l.key, current, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+		next := l.next(live)
+		return next, b.prepare(b.call(l.key), w.may, live, next, true)
+	})
+	return d, err
+}
+
+// next returns the event of a line as it is to follow a stored version of the same copy. Labels that are there stay as they are:
+// those of its object say what was so when the event was created. Annotations that the line lacks stay too.
+func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
+	next := *l.event
+	next.UID, next.ManagedFields = "", nil // were made for a create
+	next.Labels, next.Annotations = with(next.Labels, live.Labels), with(live.Annotations, next.Annotations)
+	if owner, known := live.Labels[event.OwnerNameLabel]; known && owner != l.event.Labels[event.OwnerNameLabel] {
+		delete(next.Annotations, event.OwnerNameLabel) // the whole name of another owner
+	}
+	return &next
+}
+
+// with returns a map that has the entries of both; those of more win.
+func with(base, more map[string]string) map[string]string {
+	all := make(map[string]string, len(base)+len(more))
+	maps.Copy(all, base)
+	maps.Copy(all, more)
+	return all
 }
 
 // stored notes what the store has made of a line.
 func (b *bulk) stored(l *line, o *store.Outcome) error {
-	l.draft = store.Draft{}
+	l.event = nil
 	if o.Err != nil {
 		return b.settle(l, o.Err)
 	}
-	l.Code = http.StatusOK
-	if o.Op == store.Put {
+	l.Code, l.Replaced = http.StatusOK, o.Op != store.Keep && !o.Created
+	if o.Created {
 		l.Code = http.StatusCreated
-		if !b.options.DryRun {
-			b.Arrivals.note(l.writer, &o.Record)
-		}
+	}
+	if o.Op == store.Put && !b.options.DryRun {
+		b.Arrivals.note(l.writer, &o.Record)
 	}
 	l.ResourceVersion = httpio.FormatVersion(o.Record.Revision)
 	return nil
@@ -334,7 +406,7 @@ func (b *bulk) tell() {
 			continue
 		}
 		b.Bulk.WithLabelValues(strconv.Itoa(l.Code)).Inc()
-		wrote.Add(l.key.Namespace, l.Code)
+		wrote.Add(l.key.Namespace, l.Code, l.Replaced)
 		if l.Code >= http.StatusBadRequest {
 			refused++
 		}

@@ -19,9 +19,9 @@ func BulkOpenAPI() ([]byte, error) {
 		return schema{mediaNDJSON: schema{"schema": schema{"$ref": "#/components/schemas/" + of}}}
 	}
 	return json.Marshal(schema{
-		"openapi": "3.0.0", "info": schema{"title": "Tidings bulk creates", "version": "v1"},
+		"openapi": "3.0.0", "info": schema{"title": "Tidings bulk writes", "version": "v1"},
 		"paths": schema{BulkPath: schema{"post": schema{
-			"operationId": "createEvents", "description": "Creates many events in one commit. The body has an event in each line, the answer a result in each.",
+			"operationId": "storeEvents", "description": "Stores many events: new ones, and later versions of copies. The body has an event in each line, the answer a result in each.",
 			"parameters": []schema{
 				parameter("dryRun", "All: nothing is stored."), parameter("fieldManager", "Who sets the fields; default: the name in the user agent."),
 				parameter("fieldValidation", "Strict: a line with unknown or duplicate fields is refused."), parameter("timeout", "How long it may take, such as 10s."),
@@ -46,8 +46,8 @@ func BulkOpenAPI() ([]byte, error) {
 					"type": "object", "required": []string{"index", "code"},
 					"properties": schema{
 						"index": schema{"type": "integer", "description": "of the line, from 0"},
-						"code":  schema{"type": "integer", "description": "201: created, 200: this version of the copy was there, others as for a create"},
-						"name":  text, "resourceVersion": text, "reason": schema{"type": "string", "description": "why it was refused"},
+						"code":  schema{"type": "integer", "description": "201: created, 200: the copy was replaced, or is there in this version or a later one, others as for a create or a replacement"},
+						"name":  text, "resourceVersion": text, "replaced": schema{"type": "boolean", "description": "the line replaced an earlier version of the copy"}, "reason": schema{"type": "string", "description": "why it was refused"},
 					},
 				},
 			},

@@ -22,7 +22,7 @@ const nameAttempts = 8
 // create stores a new event.
 func (r *Resource) create(c echo.Context, may access.Grant) error {
 	// 1. The create rates, before the body costs anything.
-	if err := r.Guard.Create(c); err != nil {
+	if err := r.Guard.CountCreate(c, c.Param("namespace")); err != nil {
 		return err
 	}
 	// 2. Format, body, options, deadline.
