@@ -73,7 +73,7 @@ func newBlockWriter(after uint64) (*blockWriter, error) {
 	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
 		zstd.WithSingleSegment(true), zstd.WithWindowSize(blockWindow), zstd.WithLowerEncoderMem(true), zstd.WithEncoderCRC(true), zstd.WithZeroFrames(true))
 	w := &blockWriter{encoder: encoder, covered: after, last: after, numbers: map[string]uint64{}}
-	w.cells.words, w.cells.numbers = map[string]uint64{}, map[string]uint64{}
+	w.cells.words = map[string]uint64{}
 	w.template.cells = &w.cells
 	return w, err
 }
@@ -167,7 +167,7 @@ func (w *blockWriter) encode(last uint64) []byte {
 	}
 	value := binary.AppendUvarint(make([]byte, 0, len(w.bytes)/8+64), last-w.covered-1)
 	value = w.frame(value, w.notes.content())
-	content := binary.AppendUvarint(w.content[:0], uint64(len(w.cells.numbers)))
+	content := binary.AppendUvarint(w.content[:0], uint64(len(w.cells.uuids)/16))
 	content = binary.AppendUvarint(content, uint64(len(w.numbers)))
 	content = append(content, w.templates...)
 	for _, cells := range w.cells.columns {
@@ -212,43 +212,81 @@ func hasTemplate(e *Entry) bool {
 
 // event writes an event with a template.
 func (w *blockWriter) event(e *Entry, a attributeParts) {
-	w.cells.begin(event.Attributes(e.Attributes).Field(event.RegardingName))
+	c := &w.cells
+	c.parts = cutText(w.notes.text())
 	previous := uint64(0)
 	if e.Previous > 0 {
 		previous = e.Revision - e.Previous
 	}
-	w.cells.time(e.Time.UnixNano())
-	w.cells.number(columnPrevious, previous)
-	w.cells.text(columnLabels, a.labels)
+	c.time(columnTime, e.Time.UnixNano())
+	c.number(columnPrevious, previous)
+	if w.room, _ = codec.AppendLabels(w.room[:0], e.Value); bytes.Equal(w.room, a.labels) {
+		a.labels = nil
+	}
+	c.text(columnLabels, a.labels)
+	c.time(columnSeen, a.seen)
+	c.text(columnCounts, a.counts)
+	c.mark(a.version, a.marked)
 	w.template.steps = append(w.template.steps[:0], byte(e.Kind))
 	w.template.value(e.Value)
-	w.cells.columns[columnSeen] = binary.AppendVarint(w.cells.columns[columnSeen], a.seen-w.cells.last)
-	w.cells.text(columnCounts, a.counts)
 	number, known := w.numbers[string(w.template.steps)]
 	if !known {
 		number = uint64(len(w.numbers))
 		w.numbers[string(w.template.steps)] = number
 		w.templates = appendText(w.templates, w.template.steps)
 	}
-	w.cells.number(columnForm, number+formTemplate)
+	c.number(columnForm, number+formTemplate)
 }
 
 // attributeParts are what attributes have behind the fields.
 type attributeParts struct {
-	labels []byte
-	seen   int64  // time of the occurrence, in microseconds
-	counts []byte // the rest
+	labels  []byte
+	seen    int64  // time of the occurrence, in microseconds
+	counts  []byte // the rest, without
+	version int64  // the version of a mark that says nothing else
+	marked  bool   // there is one
 }
 
-// cutText returns the note and the name of the object from a text of [event.AppendText].
-func cutText(text []byte) (note, object []byte) {
-	note, rest := event.CutNote(text)
-	if len(rest) == 0 {
-		return note, nil
+// markPrefix is what such a mark has in front of the version.
+var markPrefix = []byte{0, 0}
+
+// textParts are the parts of a text of [event.AppendText].
+type textParts struct{ note, reason, object, node []byte }
+
+// cutText splits a text.
+func cutText(text []byte) (p textParts) {
+	var rest []byte
+	if p.note, rest = event.CutNote(text); len(rest) > 0 {
+		p.reason, rest, _ = bytes.Cut(rest[1:], []byte{0})
+		p.object, p.node, _ = bytes.Cut(rest, []byte{0})
 	}
-	_, rest, _ = bytes.Cut(rest[1:], []byte{0}) // behind the reason
-	object, _, _ = bytes.Cut(rest, []byte{0})
-	return note, object
+	return p
+}
+
+// find returns the word for the part that is the given text.
+func (p *textParts) find(text []byte) (part byte, ok bool) {
+	switch {
+	case len(text) == 0:
+		return 0, false
+	case bytes.Equal(text, p.reason):
+		return wordReason, true
+	case bytes.Equal(text, p.object):
+		return wordObject, true
+	case bytes.Equal(text, p.node):
+		return wordNode, true
+	}
+	return 0, false
+}
+
+// of returns the part that a word is for.
+func (p *textParts) of(word uint32) []byte {
+	switch word {
+	case wordReason:
+		return p.reason
+	case wordObject:
+		return p.object
+	}
+	return p.node
 }
 
 // splitAttributes reports false if there is no occurrence.
@@ -267,6 +305,16 @@ func splitAttributes(a []byte) (p attributeParts, ok bool) {
 		return p, false
 	}
 	p.seen, p.counts = seen, c.b[n:]
+	c.b = p.counts
+	for range 4 {
+		c.number(math.MaxInt)
+	}
+	counts := p.counts[:len(p.counts)-len(c.b)]
+	if version, ok := bytes.CutPrefix(c.b, markPrefix); ok && !c.bad {
+		if v, n := binary.Uvarint(version); n > 0 && n == len(version) && v <= math.MaxInt64 {
+			p.counts, p.version, p.marked = counts, int64(v), true
+		}
+	}
 	return p, true
 }
 
@@ -462,105 +510,86 @@ func (w *cellWalk) pass(n uint64) {
 
 // cell notes where the next cell of a column is, and passes over it.
 func (w *cellWalk) cell(c column) {
-	w.block.cells = append(w.block.cells, uint32(w.at[c]))
-	kind := cellKinds[c]
-	if kind == cellNone {
-		return
+	at := uint32(w.at[c])
+	switch kind := cellKinds[c]; kind {
+	case cellNone:
+	case cellWord:
+		at = w.word(c, w.number(c))
+	default:
+		w.plain(c, kind, w.number(c))
 	}
-	v := w.number(c)
+	w.block.cells = append(w.block.cells, at)
+}
+
+// plain passes over what follows the number of a cell that is no word.
+func (w *cellWalk) plain(c column, kind cellKind, v uint64) {
 	switch kind {
 	case cellText:
 		w.text(c, v)
-	case cellSeconds:
-		if v > 0 {
-			w.running.seconds += unzigzag(v - 1)
-		}
-	case cellVersion:
-		if v == 0 {
-			w.text(c, w.number(c))
-		} else {
-			w.running.version += unzigzag(v - 1)
-		}
 	case cellNanos:
-		if v == 1 {
+		if v == 2 {
 			w.pass(3)
 		}
 	case cellTime:
-		w.time(v)
-	case cellWord:
-		w.word(c, v)
-	case cellObject:
-		w.object(c, v)
-	case cellUUID:
-		w.passUUID(c, v)
+		from := w.behind
+		if w.pass(v); w.bad || v > 8 {
+			w.bad = true
+			return
+		}
+		*w.running.of(c) += difference(w.block.behind[from:w.behind])
+	case cellMark:
+		if v > 0 {
+			w.running.mark += unzigzag(v - 1)
+		}
 	case cellName:
-		if v == 0 {
+		switch {
+		case v == 0:
 			w.text(c, w.number(c))
-		} else {
-			w.pass((v-1)/2 + 1)
+		case v <= 9:
+			w.pass(v - 1)
+		case v > nameCopy && v <= nameCopy+9:
+			w.pass(v - nameCopy - 1 + nameDigits/2)
+		default:
+			w.bad = true
 		}
 	}
 }
 
-// time passes over the bytes of a time.
-func (w *cellWalk) time(n uint64) {
-	from := w.behind
-	if w.pass(n); w.bad || n > 8 {
-		w.bad = true
-		return
-	}
-	w.running.time += difference(w.block.behind[from:w.behind])
-}
-
-// word sets the last cell, of a word, to the place of its text.
-func (w *cellWalk) word(c column, v uint64) {
+// word passes over what follows the number of a word, and returns what its cell is.
+func (w *cellWalk) word(c column, v uint64) uint32 {
 	b := w.block
-	switch {
-	case v == 0:
+	switch v {
+	case wordNew:
 		w.before[c] = uint32(w.at[c])
 		b.words = append(b.words, w.before[c])
 		w.text(c, w.number(c))
-	case v-2 < uint64(len(b.words)):
-		w.before[c] = b.words[v-2]
-	case v != 1 || w.before[c] == 0:
-		w.bad = true
+		return w.before[c]
+	case wordUUID:
+		w.before[c] = cellIsUUID + w.uuid
+		b.words = append(b.words, w.before[c])
+		w.uuid++
+		w.bad = w.bad || w.uuid > w.uuids
+		return w.before[c]
+	case wordDecimal:
+		at := uint32(w.at[c])
+		w.running.version += unzigzag(w.number(c))
+		return cellIsDecimal + at
+	case wordReason, wordObject, wordNode:
+		w.make(len(b.notes.note(len(b.rows))))
+		return cellIsPart + uint32(v)
+	case wordBefore:
+		w.bad = w.bad || w.before[c] == 0
+	default:
+		if v-wordKnown >= uint64(len(b.words)) {
+			w.bad = true
+			return 0
+		}
+		w.before[c] = b.words[v-wordKnown]
 	}
-	b.cells[len(b.cells)-1] = w.before[c]
-	if v != 0 && !w.bad {
+	if w.make(uuidText); w.before[c]&cellIsUUID == 0 && !w.bad {
 		w.make(len(textOf(b.content[w.before[c]:])))
 	}
-}
-
-// object sets the last cell, of the name of an object, to the place of its text.
-func (w *cellWalk) object(c column, v uint64) {
-	last := &w.block.cells[len(w.block.cells)-1]
-	switch v {
-	case 0:
-		*last = uint32(w.at[c])
-		w.text(c, w.number(c))
-	case 1:
-		*last = cellIsObject
-		w.make(len(w.block.notes.note(len(w.block.rows))))
-	default:
-		w.bad = true
-	}
-}
-
-// passUUID sets the last cell, of a UUID, to its number or to the place of its text.
-func (w *cellWalk) passUUID(c column, v uint64) {
-	last := &w.block.cells[len(w.block.cells)-1]
-	switch {
-	case v == 0:
-		*last = uint32(w.at[c])
-		w.text(c, w.number(c))
-	case v == 1 && w.uuid < w.uuids:
-		*last = cellIsUUID + w.uuid
-		w.uuid++
-	case v-2 < uint64(w.uuid):
-		*last = cellIsUUID + uint32(v-2)
-	default:
-		w.bad = true
-	}
+	return w.before[c]
 }
 
 // difference returns the number in some bytes, the lowest one first.
@@ -608,14 +637,13 @@ func (b *inflatedBlock) appendBody(dst []byte, i int) (_ []byte, whole, ok bool)
 func (b *inflatedBlock) appendEvent(dst []byte, i int) (_ []byte, ok bool) {
 	row := &b.rows[i]
 	t := &b.templates[row.form-formTemplate]
-	r := rowReader{block: b, cells: b.cells[row.cells:], behind: b.behind[row.behind:], running: row.running, object: t.object}
-	r.note, r.named = cutText(b.notes.note(i))
-	n, _ := uvarint(r.cell())
-	at := r.running.time + difference(r.takeBehind(int(n)))
+	r := rowReader{block: b, cells: b.cells[row.cells:], behind: b.behind[row.behind:], running: row.running, object: t.object, parts: cutText(b.notes.note(i))}
+	r.time(columnTime)
 	previous, _ := uvarint(r.cell())
-	labels := textOf(r.cell())
-	seen, _ := binary.Varint(r.cell())
-	counts := textOf(r.cell())
+	labels := r.word()
+	r.time(columnSeen)
+	counts := r.word()
+	mark, _ := uvarint(r.cell())
 
 	from := len(dst)
 	dst = r.value(dst, t) // what is in front of it is made of it, and takes its place
@@ -634,14 +662,21 @@ func (b *inflatedBlock) appendEvent(dst []byte, i int) (_ []byte, ok bool) {
 	dst = be.AppendUint16(dst, uint16(key))
 	dst = append(dst, 0, 0, 0, 0)
 	dst = be.AppendUint64(dst, previous)
-	dst = be.AppendUint64(dst, uint64(at))
+	dst = be.AppendUint64(dst, uint64(r.running.time))
 	dst = append(append(append(dst, namespace...), '/'), name...)
 	attributes := len(dst)
 	for _, text := range fields {
 		dst = appendText(dst, text)
 	}
-	dst = append(dst, labels...)
-	dst = append(binary.AppendVarint(dst, r.last+seen), counts...)
+	if len(labels) > 0 {
+		dst = append(dst, labels...)
+	} else if dst, ok = codec.AppendLabels(dst, value); !ok {
+		return dst[:from], false
+	}
+	dst = append(binary.AppendVarint(dst, r.running.seen), counts...)
+	if mark > 0 {
+		dst = binary.AppendUvarint(append(dst, markPrefix...), uint64(row.running.mark+unzigzag(mark-1)))
+	}
 	be.PutUint32(dst[begin+5:], uint32(len(dst)-attributes))
 	dst = append(dst, value...)
 	return dst[:from+copy(dst[from:], dst[begin:])], true

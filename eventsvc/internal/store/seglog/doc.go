@@ -105,8 +105,8 @@
 //	step        0: a message ends | 1: a message begins | 2 + column: the next cell of a column |
 //	            2 + number of columns + length: a literal of that length follows (uvarints)
 //
-// A template leaves out what the value says too: the key, and the fields among the attributes. Events that differ in
-// nothing else than their cells have the same one. Bytes that would not compress are behind the
+// A template leaves out what the value says too: the key, and the fields and labels among the attributes. All texts that differ
+// between events of a cluster are cells, so that a block has few templates. Bytes that would not compress are behind the
 // frame: first the UUIDs, 16 bytes each, then other cells, record by record. A record has a template if it is read as it was.
 //
 // The checksum at the end of a record would not compress. It is left out where it matches, and

@@ -34,6 +34,7 @@ type noteWriter struct {
 	count uint64
 	heads []byte
 	texts []byte
+	from  int // of the text that was added last
 	room  []byte
 }
 
@@ -47,11 +48,11 @@ func (w *noteWriter) add(revision uint64, e *Entry, damaged error) {
 	w.heads = binary.AppendUvarint(w.heads, revision-w.last)
 	w.last = revision
 	w.count++
+	w.from = len(w.texts)
 	if damaged == nil && e.Kind == Deleted {
 		w.heads = append(w.heads, noteNone)
 		return
 	}
-	from := len(w.texts)
 	if damaged == nil {
 		w.texts, damaged = e.AppendText(w.texts)
 	}
@@ -59,8 +60,11 @@ func (w *noteWriter) add(revision uint64, e *Entry, damaged error) {
 		w.heads = append(w.heads, noteUnread)
 		return
 	}
-	w.heads = binary.AppendUvarint(w.heads, uint64(len(w.texts)-from)+noteLength)
+	w.heads = binary.AppendUvarint(w.heads, uint64(len(w.texts)-w.from)+noteLength)
 }
+
+// text returns the text of the record that was added last.
+func (w *noteWriter) text() []byte { return w.texts[w.from:] }
 
 // content returns the content of the frame of notes.
 func (w *noteWriter) content() []byte {

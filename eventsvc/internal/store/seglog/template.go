@@ -20,20 +20,27 @@ const (
 	columnRecord                 // records that are in no other column
 	columnTime                   // of the write, in nanoseconds
 	columnPrevious               // revisions between a version and the one before, 0: there is none
-	columnLabels                 // the attributes between the fields and the occurrence
-	columnSeen                   // time of the occurrence, in microseconds behind the last time of the value
+	columnLabels                 // the attributes between the fields and the occurrence; empty: those of the value
+	columnSeen                   // time of the occurrence, in microseconds
 	columnCounts                 // the rest of the attributes
+	columnMark                   // the version in the mark behind these
 
 	// Those of the values.
 	columnName
 	columnNamespace
 	columnUID
+	columnLabel   // values of labels and annotations
 	columnWritten // seconds of creationTimestamp, and of the managed fields
 	columnSeconds // of other times
 	columnNanos
 	columnCount
+	columnReporter // controller, component, manager of the managed fields
 	columnInstance
 	columnHost
+	columnAction
+	columnReason
+	columnType
+	columnKind
 	columnObject
 	columnObjectUID
 	columnObjectVersion
@@ -48,24 +55,42 @@ type cellKind byte
 
 const (
 	cellText    cellKind = iota // length (uvarint), text
-	cellWord                    // 0: length (uvarint), text; 1: as the cell before; number of the text among those of all such cells + 2 (uvarint)
+	cellWord                    // see the words below
 	cellNumber                  // uvarint
-	cellSigned                  // varint
-	cellSeconds                 // 0, or difference to the one before, zigzag, + 1 (uvarint)
-	cellVersion                 // decimal number in the same way; 0: length (uvarint), text
-	cellNanos                   // 0; 1: behind the frame are 3 bytes of microseconds; nanoseconds + 2 (uvarint)
+	cellSeconds                 // 0, or difference to the second of the occurrence, zigzag, + 1 (uvarint)
+	cellNanos                   // 0; 1: the microseconds of the occurrence; 2: 3 bytes of microseconds are behind the frame; nanoseconds + 3 (uvarint)
 	cellTime                    // how many bytes of the difference to the one before, zigzag, are behind the frame
-	cellUUID                    // 0: length (uvarint), text; 1: the next one of those behind the frame; number of one of these + 2 (uvarint)
-	cellName                    // how many hexadecimal digits, behind the frame, follow the name of the object and a dot (uvarint); 0: length (uvarint), text
-	cellObject                  // 1: it is in the text; 0: length (uvarint), text
+	cellMark                    // 0, or difference to the one before, zigzag, + 1 (uvarint)
+	cellName                    // see the names below
 	cellNone
 )
 
+// The words are texts that may be repeated. A cell of one is one of these numbers (uvarint), or wordKnown and the number of
+// a word that was new.
+const (
+	wordNew     = iota // length (uvarint) and text follow
+	wordBefore         // as the one before in its column
+	wordReason         // as this part of the text of the record
+	wordObject         //
+	wordNode           //
+	wordUUID           // the next one of those behind the frame
+	wordDecimal        // a number follows: its difference to the one before, zigzag (uvarint)
+	wordKnown
+)
+
+// A name of an event is often the name of the object, a dot and hexadecimal digits of the time in nanoseconds; that of a copy has a
+// dot and nameDigits hexadecimal digits more. Its cell is how many bytes of the difference to the time of the occurrence, zigzag, are
+// behind the frame, + 1, + nameCopy if the other digits follow. For any other name it is 0, and length (uvarint) and text follow.
+const (
+	nameCopy   = 16
+	nameDigits = 10
+)
+
 var cellKinds = [numColumns]cellKind{
-	columnForm: cellNumber, columnTime: cellTime, columnPrevious: cellNumber, columnLabels: cellWord, columnSeen: cellSigned,
-	columnName: cellName, columnNamespace: cellWord, columnUID: cellUUID, columnWritten: cellSeconds, columnSeconds: cellSeconds, columnNanos: cellNanos,
-	columnCount: cellNumber, columnInstance: cellWord, columnHost: cellWord,
-	columnObject: cellObject, columnObjectUID: cellUUID, columnObjectVersion: cellVersion, columnObjectPath: cellWord, columnNote: cellNone,
+	columnForm: cellNumber, columnTime: cellTime, columnPrevious: cellNumber, columnLabels: cellWord, columnSeen: cellTime, columnCounts: cellWord, columnMark: cellMark,
+	columnName: cellName, columnNamespace: cellWord, columnUID: cellWord, columnLabel: cellWord, columnWritten: cellSeconds, columnSeconds: cellSeconds, columnNanos: cellNanos,
+	columnCount: cellNumber, columnReporter: cellWord, columnInstance: cellWord, columnHost: cellWord, columnAction: cellWord, columnReason: cellWord, columnType: cellWord, columnKind: cellWord,
+	columnObject: cellWord, columnObjectUID: cellWord, columnObjectVersion: cellWord, columnObjectPath: cellWord, columnNote: cellNone,
 }
 
 // isNumber reports whether protobuf has the payload of a column as a varint.
@@ -87,11 +112,16 @@ type messageField struct {
 var eventMessage = func() message {
 	written, seconds := messageField{inner: message{1: {column: columnWritten}}}, messageField{inner: message{1: {column: columnSeconds}}}
 	micros := messageField{inner: message{1: {column: columnSeconds}, 2: {column: columnNanos}}}
-	object := messageField{inner: message{2: {column: columnNamespace}, 3: {column: columnObject}, 4: {column: columnObjectUID}, 6: {column: columnObjectVersion}, 7: {column: columnObjectPath}}}
+	entries := messageField{inner: message{2: {column: columnLabel}}}
+	object := messageField{inner: message{1: {column: columnKind}, 2: {column: columnNamespace}, 3: {column: columnObject}, 4: {column: columnObjectUID}, 6: {column: columnObjectVersion}, 7: {column: columnObjectPath}}}
 	return message{
-		1: {inner: message{1: {column: columnName}, 3: {column: columnNamespace}, 5: {column: columnUID}, 8: written, 17: {inner: message{4: written}}}},
+		1: {inner: message{
+			1: {column: columnName}, 3: {column: columnNamespace}, 5: {column: columnUID}, 8: written, 11: entries, 12: entries,
+			17: {inner: message{1: {column: columnReporter}, 4: written}},
+		}},
 		2: micros, 3: {inner: message{1: {column: columnCount}, 2: micros}},
-		5: {column: columnInstance}, 8: object, 9: object, 10: {column: columnNote}, 12: {inner: message{2: {column: columnHost}}},
+		4: {column: columnReporter}, 5: {column: columnInstance}, 6: {column: columnAction}, 7: {column: columnReason}, 8: object, 9: object, 10: {column: columnNote},
+		11: {column: columnType}, 12: {inner: message{1: {column: columnReporter}, 2: {column: columnHost}}},
 		13: seconds, 14: seconds, 15: {column: columnCount},
 	}
 }()
@@ -191,7 +221,7 @@ type templateStep struct {
 }
 
 // fixedColumns are the columns in which every record with a template has cells, before the cells of its value.
-var fixedColumns = [...]column{columnTime, columnPrevious, columnLabels, columnSeen, columnCounts}
+var fixedColumns = [...]column{columnTime, columnPrevious, columnLabels, columnSeen, columnCounts, columnMark}
 
 // maxNested is how deep the messages of an event are nested.
 const maxNested = 8
@@ -241,21 +271,26 @@ func (t *template) addCell(of column) bool {
 
 // runningCells is what the next cells of some columns are the difference to.
 type runningCells struct {
-	seconds, version, time int64
+	time, seen, version, mark int64
+}
+
+// of returns the one of a column of times.
+func (r *runningCells) of(c column) *int64 {
+	if c == columnSeen {
+		return &r.seen
+	}
+	return &r.time
 }
 
 // A cellWriter writes the cells of the columns of a block.
 type cellWriter struct {
 	columns [numColumns][]byte
-	uuids   []byte // behind the frame
-	behind  []byte // the UUIDs
-	words   map[string]uint64
-	numbers map[string]uint64  // of the UUIDs
+	uuids   []byte             // behind the frame
+	behind  []byte             // the UUIDs
+	words   map[string]uint64  // numbers of those that were new
 	before  [numColumns]uint64 // number of the word before + 1
-	running runningCells
-	object  []byte // name of the object of the present record
-	last    int64  // time of the value of the present record, in microseconds
-	second  int64  // of columnSeconds that was written last
+	running runningCells       // seen is that of the present record
+	parts   textParts          // of the present record
 }
 
 func (w *cellWriter) reset() {
@@ -264,12 +299,6 @@ func (w *cellWriter) reset() {
 	}
 	w.uuids, w.behind, w.running, w.before = w.uuids[:0], w.behind[:0], runningCells{}, [numColumns]uint64{}
 	clear(w.words)
-	clear(w.numbers)
-}
-
-// begin begins a record whose object has a name.
-func (w *cellWriter) begin(object []byte) {
-	w.object, w.last, w.second = object, 0, 0
 }
 
 // text writes a cell of a text.
@@ -277,22 +306,7 @@ func (w *cellWriter) text(c column, text []byte) {
 	to := w.columns[c]
 	switch cellKinds[c] {
 	case cellWord:
-		to = w.word(to, c, string(text))
-	case cellObject:
-		if bytes.Equal(text, w.object) && bytes.IndexByte(text, 0) < 0 {
-			to = append(to, 1)
-			break
-		}
-		to = appendText(append(to, 0), text)
-	case cellUUID:
-		to = w.uuid(to, text)
-	case cellVersion:
-		if v, ok := decimal(text); ok {
-			to = binary.AppendUvarint(to, zigzag(v-w.running.version)+1)
-			w.running.version = v
-			break
-		}
-		to = appendText(append(to, 0), text)
+		to = w.word(to, c, text)
 	case cellName:
 		to = w.name(to, text)
 	case cellText:
@@ -303,73 +317,80 @@ func (w *cellWriter) text(c column, text []byte) {
 
 // name appends a cell of the name of an event.
 func (w *cellWriter) name(to, text []byte) []byte {
-	digits, ok := bytes.CutPrefix(text, w.object)
-	if ok && len(w.object) > 0 && len(digits) > 1 && digits[0] == '.' {
-		if b, ok := appendHex(w.behind, digits[1:]); ok {
-			w.behind = b
-			return binary.AppendUvarint(to, uint64(len(digits)-1))
-		}
+	digits, ok := bytes.CutPrefix(text, w.parts.object)
+	if !ok || len(w.parts.object) == 0 || len(digits) < 2 || digits[0] != '.' {
+		return appendText(append(to, 0), text)
 	}
-	return appendText(append(to, 0), text)
+	digits, more, copied := bytes.Cut(digits[1:], []byte{'.'})
+	nanos, ok := hexadecimal(digits)
+	if !ok || copied && len(more) != nameDigits {
+		return appendText(append(to, 0), text)
+	}
+	behind, n := appendDifference(w.behind, nanos-1000*w.running.seen)
+	if copied {
+		if behind, ok = appendHex(behind, more); !ok {
+			return appendText(append(to, 0), text)
+		}
+		n += nameCopy
+	}
+	w.behind = behind
+	return append(to, byte(n+1))
 }
 
 // seconds appends a cell of seconds.
-func (w *cellWriter) seconds(to []byte, c column, v int64) []byte {
-	if c == columnSeconds {
-		w.second = v
-		w.last = max(w.last, v*1e6)
-	}
+func (w *cellWriter) seconds(to []byte, v int64) []byte {
 	if v == 0 {
 		return append(to, 0)
 	}
-	before := w.running.seconds
-	w.running.seconds = v
-	return binary.AppendUvarint(to, zigzag(v-before)+1)
+	return binary.AppendUvarint(to, zigzag(v-w.running.seen/1e6)+1)
 }
 
 // nanos appends a cell of nanoseconds.
 func (w *cellWriter) nanos(to []byte, v uint64) []byte {
-	w.last = max(w.last, w.second*1e6+int64(v/1000))
 	switch {
 	case v == 0:
 		return append(to, 0)
+	case v == microsOf(w.running.seen):
+		return append(to, 1)
 	case v%1000 == 0 && v < 1e9:
 		micros := v / 1000
 		w.behind = append(w.behind, byte(micros), byte(micros>>8), byte(micros>>16))
-		return append(to, 1)
+		return append(to, 2)
 	}
-	return binary.AppendUvarint(to, v+2)
+	return binary.AppendUvarint(to, v+3)
 }
 
-// word appends a cell of a text that may be repeated.
-func (w *cellWriter) word(to []byte, c column, text string) []byte {
-	n, known := w.words[text]
-	if known && w.before[c] == n+1 {
-		return append(to, 1)
+// microsOf returns the microseconds of a time in these, in nanoseconds.
+func microsOf(t int64) uint64 { return 1000 * uint64(t%1e6) }
+
+// leastDecimal is the length of the shortest number that is written as the difference to another one.
+const leastDecimal = 5
+
+// word appends a cell of a word.
+func (w *cellWriter) word(to []byte, c column, text []byte) []byte {
+	switch n, known := w.words[string(text)]; {
+	case known && w.before[c] == n+1:
+		return append(to, wordBefore)
+	case known:
+		w.before[c] = n + 1
+		return binary.AppendUvarint(to, n+wordKnown)
 	}
-	if !known {
-		n = uint64(len(w.words))
-		w.words[text] = n
+	if part, ok := w.parts.find(text); ok {
+		return append(to, part)
 	}
+	if v, ok := decimal(text); ok && len(text) >= leastDecimal {
+		to = binary.AppendUvarint(append(to, wordDecimal), zigzag(v-w.running.version))
+		w.running.version = v
+		return to
+	}
+	n := uint64(len(w.words))
+	w.words[string(text)] = n
 	w.before[c] = n + 1
-	if known {
-		return binary.AppendUvarint(to, n+2)
+	if b, ok := appendUUID(w.uuids, text); ok {
+		w.uuids = b
+		return append(to, wordUUID)
 	}
-	return appendText(append(to, 0), text)
-}
-
-// uuid appends a cell of a text that may be a UUID.
-func (w *cellWriter) uuid(to, text []byte) []byte {
-	if n, known := w.numbers[string(text)]; known {
-		return binary.AppendUvarint(to, n+2)
-	}
-	b, ok := appendUUID(w.uuids, text)
-	if !ok {
-		return appendText(append(to, 0), text)
-	}
-	w.uuids = b
-	w.numbers[string(text)] = uint64(len(w.numbers))
-	return append(to, 1)
+	return appendText(append(to, wordNew), text)
 }
 
 func appendText[T string | []byte](dst []byte, text T) []byte {
@@ -381,7 +402,7 @@ func (w *cellWriter) number(c column, v uint64) {
 	to := w.columns[c]
 	switch cellKinds[c] {
 	case cellSeconds:
-		to = w.seconds(to, c, int64(v))
+		to = w.seconds(to, int64(v))
 	case cellNanos:
 		to = w.nanos(to, v)
 	default:
@@ -390,18 +411,31 @@ func (w *cellWriter) number(c column, v uint64) {
 	w.columns[c] = to
 }
 
-// time writes the cell of the time of a write.
-func (w *cellWriter) time(nanos int64) {
-	d := zigzag(nanos - w.running.time)
-	w.running.time = nanos
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], d)
-	n := 0
-	for ; d > 0; d >>= 8 {
+// time writes the cell of a time.
+func (w *cellWriter) time(c column, t int64) {
+	before := w.running.of(c)
+	behind, n := appendDifference(w.behind, t-*before)
+	w.behind, *before = behind, t
+	w.columns[c] = append(w.columns[c], byte(n))
+}
+
+// mark writes the cell of the version of a mark, or of none.
+func (w *cellWriter) mark(version int64, ok bool) {
+	v := uint64(0)
+	if ok {
+		v = zigzag(version-w.running.mark) + 1
+		w.running.mark = version
+	}
+	w.columns[columnMark] = binary.AppendUvarint(w.columns[columnMark], v)
+}
+
+// appendDifference appends the bytes of a number, the lowest one first, and returns how many these are.
+func appendDifference(dst []byte, v int64) (_ []byte, n int) {
+	for d := zigzag(v); d > 0; d >>= 8 {
+		dst = append(dst, byte(d))
 		n++
 	}
-	w.behind = append(w.behind, b[:n]...)
-	w.columns[columnTime] = append(w.columns[columnTime], byte(n))
+	return dst, n
 }
 
 func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
@@ -418,6 +452,21 @@ func decimal(text []byte) (int64, bool) {
 			return 0, false
 		}
 		v = 10*v + int64(c-'0')
+	}
+	return v, true
+}
+
+// hexadecimal parses a number that is written in hexadecimal digits without leading zeros.
+func hexadecimal(digits []byte) (v int64, ok bool) {
+	if len(digits) == 0 || len(digits) > 16 || digits[0] == '0' || digits[0] > '7' && len(digits) == 16 {
+		return 0, false
+	}
+	for _, c := range digits {
+		d := hexDigit(c)
+		if d > 15 {
+			return 0, false
+		}
+		v = v<<4 | int64(d)
 	}
 	return v, true
 }
@@ -450,13 +499,16 @@ func hexDigit(c byte) byte {
 	return 16
 }
 
+// uuidText is the length of a UUID as a text.
+const uuidText = 36
+
 // uuidBytes are the lengths of the parts of a UUID (RFC 9562, section 4).
 var uuidBytes = [...]int{4, 2, 2, 2, 6}
 
 // appendUUID appends the 16 bytes of a text that is a UUID in lower case.
 func appendUUID(dst, text []byte) ([]byte, bool) {
 	from := len(dst)
-	if len(text) != 36 {
+	if len(text) != uuidText {
 		return dst, false
 	}
 	for i, n := range uuidBytes {
@@ -477,8 +529,9 @@ func appendUUID(dst, text []byte) ([]byte, bool) {
 
 // What a cell of a block is, beside where a number or a text is in the content.
 const (
-	cellIsUUID   = 1 << 31        // this plus the number of a UUID
-	cellIsObject = cellIsUUID - 1 // the name of the object, in the text of the record
+	cellIsUUID    = 1 << 31 // this plus the number of a UUID
+	cellIsDecimal = 1 << 30 // this plus where the difference is
+	cellIsPart    = 1 << 29 // this plus one of wordReason, wordObject and wordNode
 )
 
 // A rowReader makes a record of a block with a template.
@@ -487,12 +540,10 @@ type rowReader struct {
 	cells   []uint32 // of the record
 	behind  []byte   // what is left behind the frame
 	running runningCells
-	note    []byte
-	named   []byte // the name of the object in the text
-	object  int    // see template
-	next    int    // number of the next cell
-	last    int64  // time of the value, in microseconds
-	second  int64  // of columnSeconds that was read last
+	parts   textParts
+	object  int // see template
+	next    int // number of the next cell
+	room    [uuidText]byte
 	bad     bool
 }
 
@@ -516,6 +567,12 @@ func uvarint(b []byte) (v uint64, rest []byte) {
 func textOf(b []byte) []byte {
 	n, b := uvarint(b)
 	return b[:n]
+}
+
+// time adds the next cell to the running time of its column.
+func (r *rowReader) time(c column) {
+	n, _ := uvarint(r.cell())
+	*r.running.of(c) += difference(r.takeBehind(int(n)))
 }
 
 // takeBehind takes bytes from behind the frame.
@@ -564,85 +621,90 @@ func closeMessage(dst []byte, from int) []byte {
 
 // field appends the payload of a field from the next cell of a column.
 func (r *rowReader) field(dst []byte, c column) []byte {
-	if at := r.cells[r.next]; at >= cellIsUUID {
-		r.next++
-		return appendUUIDText(append(dst, 36), r.block.behind[16*(at-cellIsUUID):])
-	} else if at == cellIsObject {
-		r.next++
-		return appendText(dst, r.named)
-	}
-	b := r.cell()
 	switch cellKinds[c] {
 	case cellNone:
-		return appendText(dst, r.note)
-	case cellUUID, cellObject:
-		return appendText(dst, textOf(b))
-	case cellText, cellWord:
-		n, rest := uvarint(b)
-		return append(dst, b[:len(b)-len(rest)+int(n)]...)
+		r.next++
+		return appendText(dst, r.parts.note)
+	case cellWord:
+		return appendText(dst, r.word())
 	case cellName:
-		return r.name(dst, b)
-	case cellVersion:
-		v, rest := uvarint(b)
-		if v == 0 {
-			return appendText(dst, textOf(rest))
-		}
-		r.running.version += unzigzag(v - 1)
-		var room [20]byte
-		return appendText(dst, strconv.AppendInt(room[:0], r.running.version, 10))
+		return r.name(dst)
 	}
-	return binary.AppendUvarint(dst, r.number(b, c))
+	return binary.AppendUvarint(dst, r.number(c))
 }
 
-// number returns the number of a cell.
-func (r *rowReader) number(b []byte, c column) uint64 {
-	v, _ := uvarint(b)
+// word returns the text of the next cell, which is a word. It is valid until the next call.
+func (r *rowReader) word() []byte {
+	at := r.cells[r.next]
+	r.next++
+	if at&cellIsDecimal != 0 {
+		d, _ := uvarint(r.block.content[at-cellIsDecimal:])
+		r.running.version += unzigzag(d)
+		return strconv.AppendInt(r.room[:0], r.running.version, 10)
+	}
+	return r.textAt(at)
+}
+
+// textAt returns the text of a cell that is no number.
+func (r *rowReader) textAt(at uint32) []byte {
+	switch {
+	case at&cellIsUUID != 0:
+		return appendUUIDText(r.room[:0], r.block.behind[16*(at-cellIsUUID):])
+	case at&cellIsPart != 0:
+		return r.parts.of(at - cellIsPart)
+	}
+	return textOf(r.block.content[at:])
+}
+
+// number returns the number of the next cell.
+func (r *rowReader) number(c column) uint64 {
+	v, _ := uvarint(r.cell())
 	switch cellKinds[c] {
 	case cellSeconds:
 		if v > 0 {
-			r.running.seconds += unzigzag(v - 1)
-			v = uint64(r.running.seconds)
-		}
-		if c == columnSeconds {
-			r.second = int64(v)
-			r.last = max(r.last, r.second*1e6)
+			v = uint64(r.running.seen/1e6 + unzigzag(v-1))
 		}
 	case cellNanos:
 		switch {
 		case v == 1:
+			v = microsOf(r.running.seen)
+		case v == 2:
 			micros := r.takeBehind(3)
 			v = 1000 * (uint64(micros[0]) | uint64(micros[1])<<8 | uint64(micros[2])<<16)
-		case v > 1:
-			v -= 2
+		case v > 2:
+			v -= 3
 		}
-		r.last = max(r.last, r.second*1e6+int64(v/1000))
 	}
 	return v
 }
 
 // name appends the name of an event.
-func (r *rowReader) name(dst, b []byte) []byte {
-	digits, rest := uvarint(b)
-	if digits == 0 {
+func (r *rowReader) name(dst []byte) []byte {
+	n, rest := uvarint(r.cell())
+	if n == 0 {
 		return appendText(dst, textOf(rest))
 	}
-	packed := r.takeBehind(int(digits+1) / 2)
-	if r.object < 0 {
+	copied := n > nameCopy
+	if copied {
+		n -= nameCopy
+	}
+	nanos := 1000*r.running.seen + difference(r.takeBehind(int(n-1)))
+	var more []byte
+	if copied {
+		more = r.takeBehind(nameDigits / 2)
+	}
+	if r.object < 0 || r.cells[r.object]&cellIsDecimal != 0 {
 		r.bad = true
 		return dst
 	}
-	object := r.named
-	if at := r.cells[r.object]; at != cellIsObject {
-		object = textOf(r.block.content[at:])
+	object := r.textAt(r.cells[r.object])
+	var room [16 + 1 + nameDigits]byte
+	digits := strconv.AppendUint(room[:0], uint64(nanos), 16)
+	if copied {
+		digits = hex.AppendEncode(append(digits, '.'), more)
 	}
-	dst = append(binary.AppendUvarint(dst, uint64(len(object))+1+digits), object...)
-	return appendDigits(append(dst, '.'), packed, int(digits))
-}
-
-// appendDigits appends hexadecimal digits of which each byte has two.
-func appendDigits(dst, packed []byte, digits int) []byte {
-	dst = hex.AppendEncode(dst, packed)
-	return dst[:len(dst)-digits%2]
+	dst = append(binary.AppendUvarint(dst, uint64(len(object)+1+len(digits))), object...)
+	return append(append(dst, '.'), digits...)
 }
 
 func appendUUIDText(dst, b []byte) []byte {

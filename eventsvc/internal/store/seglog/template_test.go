@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -83,6 +84,48 @@ func TestTemplates(t *testing.T) {
 			}
 			wantRecords(t, b, records)
 		})
+	}
+}
+
+// TestOneTemplate: events of one shape have one template, whatever their texts are.
+func TestOneTemplate(t *testing.T) {
+	t.Parallel()
+	c, err := codec.New("k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []packedRecord
+	at := time.UnixMicro(1_764_000_000_123_456).UTC()
+	for revision := uint64(6); revision < 26; revision++ {
+		at = at.Add(time.Duration(revision) * 123_457 * time.Microsecond)
+		ev := eventtest.Typical()
+		ev.CreationTimestamp, ev.EventTime = metav1.NewTime(at), metav1.NewMicroTime(at)
+		ev.UID = types.UID(fmt.Sprintf("0a1b2c3d-4e5f-4a6b-8c7d-%012x", revision))
+		ev.Reason, ev.Action = fmt.Sprint("Reason", revision%7), fmt.Sprint("Act", revision%5)
+		ev.Labels = map[string]string{"app": fmt.Sprint("app-", revision%3), "team": fmt.Sprint(revision)}
+		ev.Annotations = map[string]string{event.SourceUID: string(ev.UID), event.SourceVersion: fmt.Sprint(48_000_000 + revision)}
+		ev.Regarding.Name = fmt.Sprint("web-", revision%2)
+		ev.Name = fmt.Sprintf("%s.%x", ev.Regarding.Name, at.UnixNano()+int64(revision))
+		if revision%2 == 0 {
+			ev.Name = event.CopyName("east", ev.Name, ev.UID)
+		}
+		d, err := c.Draft(ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := Entry{
+			Revision: revision, Kind: Created, Time: at.Add(time.Hour), Key: []byte(ev.Namespace + "/" + ev.Name), NamespaceLen: len(ev.Namespace),
+			Attributes: event.Attributes(d.Attributes).WithVersion(48_000_000 + revision), Value: d.Value,
+		}
+		records = append(records, packedRecord{revision, AppendEntry(nil, &e)})
+	}
+	b, err := parseBlock(packBlock(t, 5, 30, records))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRecords(t, b, records)
+	if len(b.templates) != 1 || templated(b) != len(records) {
+		t.Errorf("%d templates of %d records, want one of all", len(b.templates), templated(b))
 	}
 }
 
@@ -161,7 +204,7 @@ func TestTemplateBombs(t *testing.T) {
 	}{
 		"literals": {append(binary.AppendUvarint([]byte{byte(Created)}, uint64(stepLiteral+len(long))), long...), nil},
 		"words":    {steps(columnHost, 1), map[column][]byte{columnHost: append(appendText([]byte{0}, long), bytes.Repeat([]byte{1}, rows-1)...)}},
-		"objects":  {steps(columnObject, 1000), map[column][]byte{columnObject: bytes.Repeat([]byte{1}, 1000*rows)}},
+		"objects":  {steps(columnObject, 1000), map[column][]byte{columnObject: bytes.Repeat([]byte{wordObject}, 1000*rows)}},
 		"notes":    {steps(columnNote, 2), nil},
 		"names":    {steps(columnName, 2), map[column][]byte{columnName: make([]byte, 4*rows)}},
 	} {
@@ -171,9 +214,9 @@ func TestTemplateBombs(t *testing.T) {
 			switch of {
 			case columnForm:
 				cells = bytes.Repeat([]byte{formTemplate}, rows)
-			case columnTime, columnPrevious, columnSeen, columnCounts:
+			case columnTime, columnPrevious, columnSeen, columnMark:
 				cells = make([]byte, rows)
-			case columnLabels:
+			case columnLabels, columnCounts:
 				cells = append([]byte{0, 0}, bytes.Repeat([]byte{1}, rows-1)...)
 			}
 			content = appendText(content, cells)
