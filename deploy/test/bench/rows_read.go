@@ -2,7 +2,9 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/floor"
@@ -28,6 +30,7 @@ func readStage() stage {
 		rows: []row{
 			{name: "floor/get/64", run: requestFloor(floor.Answer, "gets/s", manyGets)},
 			{name: "get/64", goal: atLeast(40_000), run: gets, beside: share("floor/get/64")},
+			passwords(),
 			{name: "list/10000/json", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, target.JSONType, ""), beside: times("floor/copy/16MiB")},
 			{name: "list/10000/protobuf", goal: p50Within(18 * time.Millisecond), run: lists(tenThousand, 10_000, target.ProtoType, ""), beside: times("floor/copy/16MiB")},
 			{name: "list/10000/table", goal: p50Within(60 * time.Millisecond), run: lists(tenThousand, 10_000, target.TableType, "")},
@@ -73,6 +76,46 @@ func onEvents(unit, namespace string, spec func(*target.Services, *target.Events
 func gets(b *bench) (*result, error) { return onEvents("gets/s", tenThousand, manyGets)(b) }
 
 func manyGets(up *target.Services, e *target.Events) load.Spec { return workload.Gets(up, e, 64) }
+
+// passwords is a row of small requests of 16 connections with a user and a password, whose token is kept, in turn with the same
+// requests with a token. Its figures are those with a password.
+func passwords() row {
+	const most, turns = 1.1, 12
+	ratio := 0.0
+	return row{
+		name: "password/16",
+		goal: goal{text: fmt.Sprintf("CPU ≤ %.1f × that with a token", most), met: func(*bench, *result) bool { return ratio > 0 && ratio <= most }},
+		run: func(b *bench) (*result, error) {
+			short := *b
+			short.duration /= 4
+			ask := func(e *target.Events) (*result, error) {
+				spec := workload.Questions(b.up, e, "/loki/api/v1/status/buildinfo", []string{`"version"`}, new(int))
+				spec.Conns = 16
+				return short.load(b.eventsvc(), "requests/s", spec)
+			}
+			var r *result
+			var ratios []float64
+			for range turns {
+				withToken, err := b.up.EventsOf(b.ctx, 0, tenThousand)
+				if err != nil {
+					return r, err
+				}
+				plain, err := ask(withToken)
+				if err != nil {
+					return r, err
+				}
+				if r, err = ask(b.up.WithPassword(0, tenThousand)); err != nil {
+					return r, err
+				}
+				ratios = append(ratios, float64(r.serverCPU)/float64(plain.serverCPU))
+			}
+			slices.Sort(ratios)
+			ratio = (ratios[turns/2-1] + ratios[turns/2]) / 2
+			r.notef("%.2f × the CPU with a token, in %d turns between %.2f and %.2f", ratio, turns, ratios[0], ratios[turns-1])
+			return r, nil
+		},
+	}
+}
 
 // lists is a row of unpaged lists of n events, one after the other.
 func lists(namespace string, n int, accept, fields string) func(*bench) (*result, error) {

@@ -400,6 +400,8 @@ func TestCluster(t *testing.T) { // not parallel, because kube-apiserver has glo
 		t.Errorf("the viewer deletes: %v", err)
 	}
 
+	impersonate(t, "system:serviceaccount:"+namespace+":tidings-viewer", viewer)
+
 	// What the cluster refuses: the rights end at what the programs do.
 	anonymous := rest.AnonymousClientConfig(c.config)
 	anonymous.TLSClientConfig = rest.TLSClientConfig{CAData: c.ca}

@@ -52,6 +52,9 @@ func (s *Server) authenticate(c echo.Context) error {
 // JSON object.
 func isToken(password string) bool {
 	parts := strings.Split(password, ".")
+	if len(parts) != 3 {
+		return false
+	}
 	for _, part := range parts {
 		if _, err := base64.RawURLEncoding.DecodeString(part); err != nil {
 			return false
@@ -59,7 +62,7 @@ func isToken(password string) bool {
 	}
 	header, _ := base64.RawURLEncoding.DecodeString(parts[0])
 	var object map[string]json.RawMessage
-	return len(parts) == 3 && json.Unmarshal(header, &object) == nil && object != nil
+	return json.Unmarshal(header, &object) == nil && object != nil
 }
 
 // busy returns the answer to a request whose password could not be checked now; nil if err is something else.

@@ -22,8 +22,9 @@ import (
 
 const leaveOut = "impersonation is not supported here: leave out --as"
 
-// impersonations are headers, as lines of HTTP/1.1, and the answers of kube-apiserver 1.37 to a caller without the
-// right. The last two rows are ours: kube-apiserver ignores such headers.
+// impersonations are headers, as lines of HTTP/1.1, and the answers of kube-apiserver to a caller without the right: with a user
+// those of the verb impersonate, in whose place 1.36 and later name a verb of their own, and without one those of 1.37. The
+// last two rows are ours: kube-apiserver ignores such headers. The test of the chart asks kube-apiserver's own filters.
 var impersonations = []struct {
 	name    string
 	lines   []string

@@ -2,6 +2,7 @@ package target
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -55,7 +56,16 @@ const (
 
 // NewEvents makes requests for a namespace, with a token, to a host with its port.
 func NewEvents(host, token, namespace string) *Events {
-	e := &Events{namespace: namespace, host: "Host: " + host + "\r\nAuthorization: Bearer " + token + "\r\n"}
+	return newEvents(host, "Bearer "+token, namespace)
+}
+
+// WithPassword makes requests for a namespace, with the id and the secret of client i, which eventsvc trades for a token.
+func (s *Services) WithPassword(i int, namespace string) *Events {
+	return newEvents(s.EventsAddr.String(), "Basic "+base64.StdEncoding.EncodeToString([]byte(ClientID(i)+":"+ClientSecret)), namespace)
+}
+
+func newEvents(host, authorization, namespace string) *Events {
+	e := &Events{namespace: namespace, host: "Host: " + host + "\r\nAuthorization: " + authorization + "\r\n"}
 	e.Create = NewForm(e.Request("POST", e.Path(), "Content-Type: "+JSONType+"\r\n", eventBody(namespace, "Scheduled", "Normal", time.Now())))
 	e.line = NewForm([]byte(coreBody(namespace, "Scheduled", "Normal", time.Now()) + "\n"))
 	e.Get = NewForm(e.Request("GET", e.Path()+"/"+load.NamePrefix+NumberHole, "", ""))

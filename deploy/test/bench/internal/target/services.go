@@ -123,7 +123,7 @@ func Start(ctx context.Context, bin, dir string, more Options) (*Services, error
 		return nil, errors.Join(err, s.Stop())
 	}
 	s.eventsArgs = []string{"serve", "--listen-http=" + ports[1].String(),
-		"--listen-admin=" + ports[4].String(), "--data-dir=" + s.DataDir(), "--issuer=http://" + ports[0].String()}
+		"--listen-admin=" + ports[4].String(), "--data-dir=" + s.DataDir(), "--issuer=" + s.Issuer(), "--basic-token-url=" + s.Issuer() + "/oauth2/token"}
 	if more.Profiles {
 		s.eventsArgs = append(s.eventsArgs, "--profiles")
 	}
