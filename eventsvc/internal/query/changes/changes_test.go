@@ -94,6 +94,9 @@ func TestIncidents(t *testing.T) {
 	}
 }
 
+// quietRows is how many rows a quiet day had before rows of elsewhere and of routine events counted.
+const quietRows = 21
+
 // TestQuietDay counts the rows of every hour of a day on which nothing happens.
 func TestQuietDay(t *testing.T) {
 	t.Parallel()
@@ -116,6 +119,9 @@ func TestQuietDay(t *testing.T) {
 				t.Logf("%02d:30 %s", h, a.Rows[i].Why)
 			}
 		}
+	}
+	if share == 1 && rows > quietRows {
+		t.Errorf("%d rows in 24 questions on a quiet day, want at most %d", rows, quietRows)
 	}
 	if above[6] > 2 {
 		t.Errorf("%d rows of a quiet day have a score from 6 on, want at most 2", above[6])
