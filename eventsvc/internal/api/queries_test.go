@@ -627,3 +627,49 @@ func TestChangesOfNamespace(t *testing.T) {
 		t.Errorf("of all namespaces: %s\nof the only one: %s", all, one)
 	}
 }
+
+// TestChangesSearched: whatever a search may ask for chooses among the rows of changes.
+func TestChangesSearched(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(c *api.Config) { c.Now = func() time.Time { return storyEnd } })
+	report := func(i int, before time.Duration, typ, reason, node string) {
+		w.do("POST", "/apis/events.k8s.io/v1/namespaces/shop/events", fmt.Sprintf(`{"metadata":{"name":"%s-%d","labels":{"app":"%s"}},"eventTime":%q,
+			"reportingController":"kubelet","reportingInstance":%q,"action":"Pull","type":%q,"reason":%q,"note":"note of %s",
+			"regarding":{"kind":"Pod","namespace":"shop","name":"pod-of-%s"}}`, strings.ToLower(reason), i, strings.ToLower(reason),
+			storyEnd.Add(-before).Format("2006-01-02T15:04:05.000000Z07:00"), node, typ, reason, reason, strings.ToLower(reason))).must(201)
+	}
+	for i := range 30 {
+		report(i, time.Duration(i+1)*10*time.Minute, "Normal", "Pulled", "node-0")
+	}
+	for i := range 12 {
+		report(i, time.Duration(i+1)*10*time.Second, "Warning", "FailedMount", "node-1")
+		report(i, time.Duration(i+1)*9*time.Second, "Warning", "BackOff", "node-2")
+	}
+	for search, want := range map[string]string{
+		"": "BackOff FailedMount", "node:node-1": "FailedMount", "-node:node-1": "BackOff", `"note of backoff"`: "BackOff", "name:pod-of-failedmount": "FailedMount",
+		"label:app=backoff": "BackOff", "node:node-1 OR name:pod-of-backoff": "BackOff FailedMount", "ns:shop node-2": "BackOff", "type:warning (node:node-1 OR nothing)": "FailedMount",
+		"reason:BackOff node:node-1": "", "node:node-9": "",
+	} {
+		var a struct {
+			Changes []struct {
+				By   map[string]string
+				Also []string
+			}
+			PartialReason string
+		}
+		body := w.do("GET", queryPath("changes", "at", storyEnd.Format(time.RFC3339), "search", search), "").must(200).body
+		if err := json.Unmarshal(body, &a); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range a.Changes {
+			if c.By["type"] == "Warning" {
+				got = append(append(got, c.By["reason"]), c.Also...)
+			}
+		}
+		slices.Sort(got)
+		if strings.Join(got, " ") != want || strings.Contains(a.PartialReason, "search") {
+			t.Errorf("%q: %q, want %q; %s", search, got, want, a.PartialReason)
+		}
+	}
+}

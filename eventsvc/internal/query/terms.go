@@ -127,8 +127,8 @@ func namesOne(term *search.Expr) bool {
 	return term.Kind == search.Field && term.Name == string(Namespace) && len(term.Values) == 1 && !strings.Contains(term.Values[0], "*") && term.Values[0] != ""
 }
 
-// OfSeries splits a search: wanted has the terms on kinds, reasons, types, namespaces and clusters, others the rest. A term that names
-// one namespace is in neither.
+// OfSeries splits a search: wanted has the terms on kinds, reasons, types, namespaces and clusters, others what events have to be read
+// for. A term that names one namespace is in neither.
 func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others []string) {
 	var exprs []*search.Expr
 	for _, e := range t.search.Conjuncts() {
@@ -140,7 +140,7 @@ func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others []string)
 			ok = ok && slices.Contains([]Dimension{Type, Reason, Kind, Namespace, Cluster}, Dimension(term.Name))
 		})
 		if !ok {
-			others = append(others, e.Text)
+			others = append(others, "("+e.Text+")")
 			continue
 		}
 		exprs = append(exprs, e)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/query/changes"
 	"tidings.example/eventsvc/internal/store"
@@ -53,9 +54,13 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var others []string
-	if q.Wanted, others = terms.OfSeries(); len(others) > 0 {
-		r.shot.Partly("only type, reason, kind, namespace and cluster choose among changes: %s did not", strings.Join(others, ", "))
+	bySeries, others := terms.OfSeries()
+	if q.Wanted = bySeries; len(others) > 0 {
+		found, err := r.seriesOf(ctx, in.Allows, strings.Join(others, " "))
+		if err != nil {
+			return nil, err
+		}
+		q.Wanted = func(d event.Dimensions) bool { return bySeries(d) && found[d] }
 	}
 	a, err := changes.Rank(ctx, r.Timeline, q)
 	if _, ok := errors.AsType[*store.ExpiredError](err); ok {
@@ -78,6 +83,28 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	return &answer{json: out, scope: a.Scope, columns: changeColumns, rows: func() ([][]string, error) {
 		return changeRows(out.Changes), nil
 	}}, nil
+}
+
+// seriesOf returns the series that have events in the window which match a search, as the rows of changes name them.
+func (r *request) seriesOf(ctx context.Context, allows func(namespace, cluster string) bool, text string) (map[event.Dimensions]bool, error) {
+	terms, err := query.ParseTerms("", "", text)
+	if err != nil {
+		return nil, err
+	}
+	shot, err := r.source.Snapshot(ctx, query.Query{From: r.shot.From, To: r.shot.To, Revision: r.shot.Revision, Allows: allows, Terms: terms})
+	if err != nil {
+		return nil, err
+	}
+	found := map[event.Dimensions]bool{}
+	next, err := shot.Events(ctx, query.Page{}, func(v *store.View, _ store.Moment) bool {
+		d := event.DimensionsOf(v.Namespace, v.Attributes)
+		found[event.Dimensions{Cluster: d.Cluster, Namespace: d.Namespace, Kind: d.Kind, Reason: d.Reason, Type: d.Type}] = true
+		return true
+	})
+	if next.More {
+		r.shot.Partly("not all events of the window could be read in time to compare them with the search")
+	}
+	return found, err
 }
 
 func (r *request) change(in *changes.Change) (change, error) {
