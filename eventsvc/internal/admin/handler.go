@@ -68,7 +68,7 @@ func NewHandler(s Local, token string, log *audit.Log, questions map[string]http
 	h.mux.HandleFunc("POST "+Path+"check", h.alone(long(h.store.Check)))
 	h.mux.HandleFunc("POST "+Path+"compact", h.alone(h.compact))
 	h.mux.HandleFunc("POST "+Path+"export", h.export)
-	h.mux.HandleFunc("POST "+Path+"import", h.importLines)
+	h.mux.HandleFunc("POST "+Path+"import", h.importArrivals)
 	h.mux.HandleFunc("POST "+Path+"usage", h.alone(h.usage))
 	for name, answer := range questions {
 		h.mux.Handle("POST "+Path+name, answer)
@@ -184,18 +184,18 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 	a.fail(h.store.Export(r.Context(), Exported{after, at, q.Get("namespace")}, a.open("application/x-ndjson", headerLines)))
 }
 
-func (h *Handler) importLines(w http.ResponseWriter, r *http.Request) {
+func (h *Handler) importArrivals(w http.ResponseWriter, r *http.Request) {
 	if err := h.audit.Writable(); err != nil {
 		httpserver.Annotate(r.Context(), slog.String("refused", "audit log: "+err.Error()))
 		http.Error(w, "the audit log cannot be written at present and nothing is imported without it: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	lines, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChunk))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChunk))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	arrivals, err := h.store.decodeArrivals(lines)
+	arrivals, err := decodeArrivals(body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return

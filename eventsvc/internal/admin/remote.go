@@ -142,9 +142,9 @@ func (r *Remote) Usage(ctx context.Context, maxBytes int64, rulesFile []byte) (*
 
 // Import implements [Store].
 func (r *Remote) Import(ctx context.Context, arrivals []Arrival) (sum Imported, err error) {
-	lines, err := encodeArrivals(arrivals)
+	body, err := encodeArrivals(arrivals)
 	if err == nil {
-		err = r.follow(ctx, "import", lines, nil, &sum)
+		err = r.follow(ctx, "import", body, nil, &sum)
 	}
 	return sum, err
 }

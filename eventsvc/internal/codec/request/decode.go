@@ -51,7 +51,7 @@ func (c *Decoder) DecodeEvent(v event.View, contentType string, body []byte, val
 		if err := checkShape(body); err != nil {
 			return nil, nil, err
 		}
-		if ev, ok := c.decodePlain(v, body); ok && checkTimes(ev) == nil {
+		if ev, ok := c.decodePlain(v, body); ok && CheckTimes(ev) == nil {
 			return ev, nil, nil
 		}
 	}
@@ -78,15 +78,15 @@ func (c *Decoder) decodeFully(v event.View, media Media, body []byte, validation
 			"the API version in the data (%s) does not match the expected API version (%s)", kind.APIVersion, c.Group.APIVersion(v)))
 	}
 	ev := event.Hub(obj)
-	if err := checkTimes(ev); err != nil {
+	if err := CheckTimes(ev); err != nil {
 		return nil, nil, unusable(kind, c.Group.GroupVersion(v).Version, err)
 	}
 	return ev, warnings(problems), nil
 }
 
-// checkTimes refuses years that RFC 3339 cannot write. Only protobuf can have
+// CheckTimes refuses years that RFC 3339 cannot write. Only protobuf can have
 // them. As JSON such a time would make every list with it invalid.
-func checkTimes(ev *eventsv1.Event) error {
+func CheckTimes(ev *eventsv1.Event) error {
 	times := []time.Time{ev.EventTime.Time, ev.DeprecatedFirstTimestamp.Time, ev.DeprecatedLastTimestamp.Time}
 	if ev.Series != nil {
 		times = append(times, ev.Series.LastObservedTime.Time)
