@@ -45,11 +45,13 @@ type aggregateC struct {
 
 // Help is shown below the settings.
 func (*aggregateC) Help() string {
-	return `An aggregated API server: with an APIService for v1.events.GROUP-DOMAIN that points to it, people read events with their own
-kubeconfig, and the cluster's RBAC decides.
+	return `Examples:
 
     kubectl get history -n shop
     kubectl get history -n shop --field-selector regarding.name=web-0 --watch
+
+An aggregated API server: with an APIService for v1.events.GROUP-DOMAIN that points to it, people read events with their own
+kubeconfig, and the cluster's RBAC decides.
 
 It keeps nothing, and any number of replicas may run. It needs the ConfigMap extension-apiserver-authentication of kube-system
 (role extension-apiserver-authentication-reader) and reviews of access (cluster role system:auth-delegator) of the cluster, and

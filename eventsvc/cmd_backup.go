@@ -22,12 +22,14 @@ type backup struct {
 
 // Help is the rest of the command's help.
 func (*backup) Help() string {
-	return `The backup is the exact state of one revision, with all its history. The service may run: it then makes the backup. If it
-does not run, the files are read. Certificates, keys and settings are not part of the backup.
+	return `Examples:
 
-  eventsvc backup /backup/events.tar
-  eventsvc backup - | gzip > events.tar.gz
-  docker compose exec -T eventsvc eventsvc backup - > events.tar` + exitCodes
+    eventsvc backup /backup/events.tar
+    eventsvc backup - | gzip > events.tar.gz
+    docker compose exec -T eventsvc eventsvc backup - > events.tar
+
+The backup is the exact state of one revision, with all old versions. The service may run: it then makes the backup. If it
+does not run, the command reads the files. Certificates, keys and settings are not part of the backup.` + exitCodes
 }
 
 // Run writes the backup.
@@ -99,12 +101,14 @@ type restore struct {
 
 // Help is the rest of the command's help.
 func (*restore) Help() string {
-	return `The whole backup is checked before the data directory is changed, so it gets everything or nothing. Then start the service.
-It continues with revisions (resourceVersion) beyond all that were given out since the backup; the result says after which.
-Clients that watch from, or read at, an older revision get 410 Expired and list again.
+	return `Examples:
 
-  eventsvc restore /backup/events.tar --data-dir /var/lib/eventsvc
-  gunzip < events.tar.gz | eventsvc restore -` + exitCodes
+    eventsvc restore /backup/events.tar --data-dir /var/lib/eventsvc
+    gunzip < events.tar.gz | eventsvc restore -
+
+The whole backup is checked before the data directory is changed, so it gets everything or nothing. Then start the service.
+It continues with revisions (resourceVersion) beyond all that were given out since the backup; the result says after which.
+Clients that watch from, or read at, an older revision get 410 Expired and list again.` + exitCodes
 }
 
 // Run creates the data directory.

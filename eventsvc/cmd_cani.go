@@ -20,12 +20,12 @@ type canI struct {
 	Verb          string            `arg:"" help:"get, list, watch, create, update, patch, delete, deletecollection or *."`
 	Namespace     string            `short:"n" default:"default" help:"The namespace of the events."`
 	AllNamespaces bool              `short:"A" help:"Across all namespaces."`
-	Cluster       *string           `placeholder:"NAME" help:"Events of this cluster; empty: events without one. Default: those of any."`
+	Cluster       *string           `placeholder:"NAME" help:"Events of this cluster; empty: events without one. Default: events of any cluster."`
 	PolicyFile    string            `placeholder:"FILE" help:"The policy file; without it every authenticated client may do everything."`
 	ClientID      string            `name:"client-id" help:"The client id of the token."`
 	Scope         string            `help:"The scope claim of the token."`
 	Claim         map[string]string `placeholder:"NAME=VALUE;..." help:"Other claims of the token."`
-	TokenIssuer   string            `placeholder:"ISSUER" help:"The issuer of the token. Default: that of --issuer."`
+	TokenIssuer   string            `placeholder:"ISSUER" help:"The issuer of the token. Default: --issuer."`
 
 	Issuer      string   `default:"default" help:"The --issuer of the service; empty if it has only an issuers file."`
 	IssuersFile string   `placeholder:"FILE" help:"The other issuers that the service accepts."`

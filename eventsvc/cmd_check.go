@@ -23,12 +23,14 @@ type check struct {
 
 // Help is the rest of the command's help.
 func (*check) Help() string {
-	return `Reads the pages of all files and verifies the checksum of every record. It compares the index with the log, and with an
-index that is rebuilt from the log. Writes may go on meanwhile.
+	return `Examples:
 
-  eventsvc check
-  eventsvc check --json | jq .problems
-  eventsvc check --drop-damaged` + exitCodes
+    eventsvc check
+    eventsvc check --json | jq .problems
+    eventsvc check --drop-damaged
+
+Reads the pages of all files and verifies the checksum of every record. It compares the index with the log, and with an
+index that is rebuilt from the log. Writes may go on meanwhile.` + exitCodes
 }
 
 // Run prints the problems that were found.

@@ -15,13 +15,15 @@ type compact struct {
 
 // Help is the rest of the command's help.
 func (*compact) Help() string {
-	return `A running service first removes events whose retention has passed. If no service runs, only what was removed before is
-freed. It needs free space for the largest segment (64 MiB) and for another copy of the index. Events that are compressed take
-about a ninth of the room. A running service compresses by itself: see --compress-after.
+	return `Examples:
 
-  eventsvc compact
-  eventsvc compact --compress
-  eventsvc compact --json | jq .bytesAfter` + exitCodes
+    eventsvc compact
+    eventsvc compact --compress
+    eventsvc compact --json | jq .bytesAfter
+
+A running service first removes events whose retention has passed. If no service runs, only what was removed before is
+freed. It needs free space for the largest segment (64 MiB) and for another copy of the index. Events that are compressed take
+about a ninth of the room. A running service compresses by itself: see --compress-after.` + exitCodes
 }
 
 // Run compacts the store.

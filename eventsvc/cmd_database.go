@@ -38,11 +38,13 @@ type databaseMigrate struct {
 
 // Help is the rest of the command's help.
 func (*databaseMigrate) Help() string {
-	return `The tables are in the schema eventsvc. The role of this command owns them. It needs the right to create the schema, unless
-it owns the schema already. Everything happens in one transaction, and services may run meanwhile. A second call changes
-nothing.
+	return `Examples:
 
-  eventsvc database migrate --store-dsn-file owner-dsn --service-role eventsvc` + exitCodes
+    eventsvc database migrate --store-dsn-file owner-dsn --service-role eventsvc
+
+The tables are in the schema eventsvc. The role of this command owns them. It needs the right to create the schema, unless
+it owns the schema already. Everything happens in one transaction, and services may run meanwhile. A second call changes
+nothing.` + exitCodes
 }
 
 // Run brings the schema to the version of this program.
@@ -80,11 +82,13 @@ type databaseCheck struct{ databasePlace }
 
 // Help is the rest of the command's help.
 func (*databaseCheck) Help() string {
-	return `Compares the log of changes with the list of events, in one snapshot. Writes may go on meanwhile. It also says what of the
-server's settings lessens a promise, such as a missing synchronous standby. The copy of a replica is checked with "eventsvc
-check".
+	return `Examples:
 
-  eventsvc database check --store-dsn-file dsn --json | jq .problems` + exitCodes
+    eventsvc database check --store-dsn-file dsn --json | jq .problems
+
+Compares the log of changes with the list of events, in one snapshot. Writes may go on meanwhile. It also names settings of the
+server that lessen a promise, such as a missing synchronous standby. The copy of a replica is checked with "eventsvc
+check".` + exitCodes
 }
 
 // Run prints what is wrong.

@@ -23,10 +23,12 @@ type digestC struct {
 
 // Help is the rest of the command's help.
 func (*digestC) Help() string {
-	return `Prints the number of events and a checksum of all of them without their resourceVersion, which is each store's own. Two
-stores with the same line hold the same events, whatever their engine.
+	return `Examples:
 
-  eventsvc digest --data-dir /srv/copy` + exitCodes
+    eventsvc digest --data-dir /srv/copy
+
+Prints the number of events and a checksum of all of them without their resourceVersion, which is each store's own. Two
+stores with the same line hold the same events, whatever their engine.` + exitCodes
 }
 
 // Run reads all events.

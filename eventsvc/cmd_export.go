@@ -23,13 +23,15 @@ type export struct {
 
 // Help is the rest of the command's help.
 func (*export) Help() string {
-	return `Writes the frames of a watch: a line {"type":"ADDED","object":{...}} for each event, and at the end a BOOKMARK with the
-revision. With --after and that revision, the next export has only the changes since, including MODIFIED and DELETED.
+	return `Examples:
 
-  eventsvc export events.ndjson
-  eventsvc export - --after 5000 | eventsvc import - --apply-deletions --data-dir /srv/copy
-  eventsvc export before.ndjson --at 48210 --namespace shop
-  eventsvc export - | jq -r 'select(.type == "ADDED") | .object.note'` + exitCodes
+    eventsvc export events.ndjson
+    eventsvc export - --after 5000 | eventsvc import - --apply-deletions --data-dir /srv/copy
+    eventsvc export before.ndjson --at 48210 --namespace shop
+    eventsvc export - | jq -r 'select(.type == "ADDED") | .object.note'
+
+Writes the frames of a watch: a line {"type":"ADDED","object":{...}} for each event, and at the end a BOOKMARK with the
+revision. With --after and that revision, the next export has only the changes since, including MODIFIED and DELETED.` + exitCodes
 }
 
 // Run writes the events.

@@ -45,22 +45,24 @@ type reading struct {
 
 // Help is the rest of the command's help.
 func (*importC) Help() string {
-	return `Takes what is an event in the files, whatever they are: exports of this service; lists, arrays, single events and lines of
+	return `Examples:
+
+    eventsvc import events.json
+    eventsvc import must-gather.tar.gz --cluster north
+    kubectl get events -A -o json | eventsvc import - --cluster north
+    eventsvc import later.ndjson --apply-deletions
+
+Takes the events out of files of any of these kinds: exports of this service; lists, arrays, single events and lines of
 kubectl in JSON or YAML, of core/v1, events.k8s.io/v1 and v1beta1; watches; lines of exporters, and records of log stores that
 have an event anywhere within; all of these compressed by gzip, or within folders, tar and zip archives, such as support bundles.
-What is no event is counted. Of an event that cannot be stored, the file, the line and the reason are printed.
+It counts what is no event. For an event that cannot be stored, it prints the file, the line and the reason.
 
 Events keep their uid, times, counts and everything else, except for the resourceVersion, which is this store's own. Their
 retention begins now. Of two versions of an event the newer one stays, so that files can be imported in any order, and again.
 An event whose name another event has is stored beside it, under a longer name.
 
-If the store is empty, it continues beyond all revisions that the other store may have given out; clients of that one then
-list again.
-
-  eventsvc import events.json
-  eventsvc import must-gather.tar.gz --cluster north
-  kubectl get events -A -o json | eventsvc import - --cluster north
-  eventsvc import later.ndjson --apply-deletions` + exitCodes
+If the store is empty, it continues beyond all revisions that the other store may have given out; clients of the other store
+then list again.` + exitCodes
 }
 
 // clusterLabel is the label that people select by. Queries use [event.ClusterLabel]. A mirror sets both.

@@ -50,13 +50,15 @@ type openC struct {
 
 // Help is the rest of the command's help.
 func (*openC) Help() string {
-	return `Reads the files as import does, into a store that is removed at the end, and shows it on this machine: the console, both APIs,
-Loki's API and kubectl, all of them only for reading. It prints the addresses, and ends with Ctrl-C. Nothing expires.
+	return `Examples:
 
-  eventsvc open events.json --browser
-  eventsvc open must-gather.tar.gz
-  kubectl get events -A -o json | eventsvc open -
-  docker run --rm -i -p 127.0.0.1:8080:8080 tidings/eventsvc open - --listen-https= < events.json
+    eventsvc open events.json --browser
+    eventsvc open must-gather.tar.gz
+    kubectl get events -A -o json | eventsvc open -
+    docker run --rm -i -p 127.0.0.1:8080:8080 tidings/eventsvc open - --listen-https= < events.json
+
+Reads the files as import does, into a store that is removed at the end, and shows it on this machine: the console, both APIs,
+Loki's API and kubectl, all of them only for reading. It prints the addresses, and ends with Ctrl-C. Nothing expires.
 
 Exit codes: 0 after a signal, 1 failed, 2 wrong settings, 3 there are no events in the files, or --strict refuses one.`
 }

@@ -35,11 +35,13 @@ type tokenCheck struct {
 
 // Help is the rest of the command's help.
 func (*tokenCheck) Help() string {
-	return `Applies every rule of the service to a token and says which ones refuse it. Give the flags and variables that the service was
-started with, or --running to ask the service itself. The first needs the issuer, the second the data directory.
+	return `Examples:
 
-  eventsvc token check --issuer http://127.0.0.1:9000 --token-file token.txt
-  eventsvc token check --running --verb create --namespace shop - < token.txt
+    eventsvc token check --issuer http://127.0.0.1:9000 --token-file token.txt
+    eventsvc token check --running --verb create --namespace shop - < token.txt
+
+Applies every rule of the service to a token and says which ones refuse it. Give the flags and variables that the service was
+started with, or --running to ask the service itself. The first needs the issuer, the second the data directory.
 
 Exit codes: 0 accepted, 1 refused, 2 wrong settings.`
 }

@@ -19,7 +19,7 @@ import (
 // usageC says who takes the room of the store.
 type usageC struct {
 	storeSettings
-	MaxBytes  size   `placeholder:"SIZE" help:"Project the age for this limit. Default: that of the running service, or none."`
+	MaxBytes  size   `placeholder:"SIZE" help:"Project the age for this limit. Default: the limit of the running service, or none."`
 	RulesFile string `env:"-" placeholder:"FILE" help:"Say what each rule of this file would save."`
 	Top       int    `env:"-" default:"10" help:"Namespaces and reporters that are shown in text; 0: all."`
 	Output    string `env:"-" short:"o" default:"text" enum:"text,json" help:"text or json."`
@@ -27,15 +27,17 @@ type usageC struct {
 
 // Help is the rest of the command's help.
 func (*usageC) Help() string {
-	return `Shows how many events there are, what they take, and how many a second were last written within the past hour: by namespace, by
-type and by reporter, the one that writes most first. It says how old the oldest event is, and how old events get before
---max-bytes removes them: if they go on to arrive as they have, and as in the past hour. It reads all events. What a rule would save are the events that it would drop, or
-those that are older than it keeps them.
+	return `Examples:
 
-  eventsvc usage
-  eventsvc usage --max-bytes 20GiB
-  eventsvc usage --rules-file rules.yaml
-  eventsvc usage -o json | jq '.reporters[0]'` + exitCodes
+    eventsvc usage
+    eventsvc usage --max-bytes 20GiB
+    eventsvc usage --rules-file rules.yaml
+    eventsvc usage -o json | jq '.reporters[0]'
+
+Shows how many events there are, how many bytes they take, and how many were written a second within the past hour: by
+namespace, by type and by reporter, the busiest first. It also says how old the oldest event is, and how old events can get
+before --max-bytes removes them: at the mean rate so far, and at the rate of the past hour. With --rules-file it says what each
+rule would save: the events that it would drop, or remove earlier. It reads all events.` + exitCodes
 }
 
 // Run prints the figures.
@@ -67,7 +69,7 @@ func (u *usageC) Run(ctx context.Context, std stdio) error {
 
 func (u *usageC) print(out io.Writer, b *usage.Breakdown) error {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(w, "%d events of %s and history of %s in files of %s, %.2f events/s\n",
+	fmt.Fprintf(w, "%d events of %s and old versions of %s in files of %s, %.2f events/s\n",
 		b.Events, mebibytes(b.LiveBytes), mebibytes(b.HistoryBytes), mebibytes(b.FileBytes), b.PerSecond)
 	if b.Events > 0 {
 		fmt.Fprintf(w, "the oldest event is %s old\n", days(time.Duration(b.OldestAge*float64(time.Second))))
@@ -84,9 +86,9 @@ func (u *usageC) print(out io.Writer, b *usage.Breakdown) error {
 		}
 		atRate := ""
 		if b.PerSecond > 0 {
-			atRate = "; at the rate of the past hour, those of " + days(b.FitsFor())
+			atRate = "; at the rate of the past hour, of " + days(b.FitsFor())
 		}
-		fmt.Fprintf(w, "at the limit of %s: about %d events fit, those of %s%s%s\n", mebibytes(b.Stats.MaxBytes), b.Stats.Fits(), days(age), atRate, uncompressed)
+		fmt.Fprintf(w, "at the limit of %s: about %d events fit, of %s%s%s\n", mebibytes(b.Stats.MaxBytes), b.Stats.Fits(), days(age), atRate, uncompressed)
 	}
 	for _, table := range []struct {
 		name  string

@@ -60,9 +60,9 @@ type serve struct {
 	DataDir   string        `group:"storage" default:"var/eventsvc" placeholder:"DIR" help:"Where events are kept."`
 	Retention time.Duration `group:"retention" default:"168h" help:"How long an event lives after its last change, such as 36h or 30d; 0: for ever."`
 
-	RulesFile     string        `group:"retention" placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are those of the mirror."`
-	History       time.Duration `group:"retention" default:"0s" help:"How long superseded versions and deletions are kept to be read and watched; 0: as long as the retention."`
-	MaxBytes      size          `group:"storage" placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. Of it, 86% or more are for events, and the oldest are removed when they need more. History takes what events leave. 0: 8GiB, or 80% of the free space if that is less."`
+	RulesFile     string        `group:"retention" placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are for the mirror."`
+	History       time.Duration `group:"retention" default:"0s" help:"How long old versions, superseded or deleted ones, are kept to be read and watched; 0: as long as the retention."`
+	MaxBytes      size          `group:"storage" placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. Of it, 86% or more are for events, and the oldest are removed when they need more. Old versions take what events leave. 0: 8GiB, or 80% of the free space if that is less."`
 	CompressAfter age           `group:"storage" default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 
 	GroupDomain string   `group:"api" default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
@@ -88,9 +88,9 @@ type serve struct {
 	Claims           []string      `group:"rights" placeholder:"NAME" help:"Claims of the issuer's tokens that the policy may ask for."`
 	WatchAfterExpiry time.Duration `group:"rights" default:"30m" help:"How long a watch may run on after its token has expired; 0: it ends with the token."`
 
-	MaxWatches int `group:"limits" default:"20000" help:"Open watches in all; those of one client may be a quarter."`
+	MaxWatches int `group:"limits" default:"20000" help:"Open watches of all clients; one client may have a quarter of them."`
 
-	MaxRequests int `group:"limits" default:"1024" help:"Other requests in flight in all; beyond that, only a client without one is served. Those of one client may be a quarter."`
+	MaxRequests int `group:"limits" default:"1024" help:"Other requests in flight in all; beyond that, only a client without one is served. One client may have a quarter of them."`
 
 	CreateRate          rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second in all, and how many at once (default: as many). Default: no limit."`
 	ClientCreateRate    rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second of one client. Default: no limit."`

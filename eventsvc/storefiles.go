@@ -22,10 +22,10 @@ import (
 
 // storeCommands are the commands for the whole store.
 type storeCommands struct {
-	Backup  backup  `cmd:"" help:"Write a backup of all events and their history, whether the service runs or not."`
+	Backup  backup  `cmd:"" help:"Write a backup of all events and their old versions, of a running service or of its files."`
 	Restore restore `cmd:"" help:"Create a data directory from a backup."`
 	Check   check   `cmd:"" help:"Read everything that is stored and report damage."`
-	Compact compact `cmd:"" help:"Free disk space now; the service does so by itself over time."`
+	Compact compact `cmd:"" help:"Free disk space now; the service frees it by itself over time."`
 	Usage   usageC  `cmd:"" help:"Show what takes the room, who writes most, and how old events get."`
 	Export  export  `cmd:"" help:"Write events as JSON, one a line: all of them, or the changes since a revision."`
 	Import  importC `cmd:"" help:"Store the events of any file: exports, lists of kubectl, watches, logs, support bundles."`

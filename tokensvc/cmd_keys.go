@@ -18,10 +18,12 @@ type keys struct {
 
 // Help is shown below the commands.
 func (*keys) Help() string {
-	return `Keys are PEM files in a directory that all replicas see. The name of a file is the time from which its key signs
-(20261121T090000Z.pem). The service sees a new file within a second, without a restart or a signal. Rotate from cron:
+	return `Rotate from cron:
 
-    tokensvc keys rotate --signing-key /etc/tokensvc/keys`
+    tokensvc keys rotate --signing-key /etc/tokensvc/keys
+
+Keys are PEM files in a directory that all replicas see. The name of a file is the time from which its key signs
+(20261121T090000Z.pem). The service sees a new file within a second, without a restart or a signal.`
 }
 
 // keyFolder has the settings that the key commands share with serve. Their values must be the same there.

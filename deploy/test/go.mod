@@ -45,7 +45,7 @@ require (
 	golang.org/x/sync v0.25.0
 	// bench: sockets, timers and disk, from the kernel
 	golang.org/x/sys v0.50.0
-	// e2e, conformance: the Event types, and those of the manifests
+	// e2e, conformance: the Event types, and the types of the manifests
 	k8s.io/api v0.37.2
 	// e2e, conformance: options, errors and selectors as clients have them
 	k8s.io/apimachinery v0.37.2

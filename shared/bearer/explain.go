@@ -111,7 +111,7 @@ func (e *Explanation) addSignature(ctx context.Context, v *Verifier, p parts) {
 	if !key.Verify(h.alg, []byte(p.signed), p.signature) {
 		refusal = invalidToken("signature wrong")
 	}
-	e.add("signature", fmt.Sprintf("%d bytes", len(p.signature)), "that of the key", refusal)
+	e.add("signature", fmt.Sprintf("%d bytes", len(p.signature)), "made with the key", refusal)
 }
 
 // addClaims applies the rules of the payload, without the rule of the issuer. Rules that compare times are left out if

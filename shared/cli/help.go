@@ -51,7 +51,7 @@ func (h *helpTopics) print(options kong.HelpOptions, ctx *kong.Context) error {
 	if err := kong.DefaultHelpPrinter(options, ctx); err != nil || h.topic != "" {
 		return err
 	}
-	_, err := fmt.Fprintf(ctx.Stdout, "\nSettings, in groups. \"%s --help GROUP\" explains those of a group, \"--help all\" all of them:\n\n%s",
+	_, err := fmt.Fprintf(ctx.Stdout, "\nSettings, in groups. \"%s --help GROUP\" explains the settings of a group, \"--help all\" all settings:\n\n%s",
 		command.FullPath(), overview(command, groups))
 	return err
 }

@@ -23,7 +23,7 @@ func newRequestMetrics(reg prometheus.Registerer) *requestMetrics {
 		}, []string{"verb", "code", "client"}),
 		seconds: factory.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "http_response_start_seconds",
-			Help:    "Time from a request's header to the first byte of its answer; of use for watches too, which have no end.",
+			Help:    "Time from a request's header to the first byte of its answer; also of watches, which have no end.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"verb"}),
 		inFlight: factory.NewGauge(prometheus.GaugeOpts{

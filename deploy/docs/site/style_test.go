@@ -1,10 +1,14 @@
 package site_test
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // longest is how many words nine of ten sentences of a page have at most.
@@ -21,7 +25,10 @@ var wording = []struct {
 	{regexp.MustCompile(`(?i)\b(?:who|he that) reads\b`), "readers"},
 	{regexp.MustCompile(`(?i)\bof which nobody\b`), "a sentence with its own subject"},
 	{regexp.MustCompile(`(?i)\bwhat of\b`), "which part of"},
-	{regexp.MustCompile(`(?i)\bthat of (?:a|an|the)\b`), "the noun itself"},
+	{regexp.MustCompile(`(?i)\b(?:that|those|the ones?) of\b`), "the noun itself"},
+	{regexp.MustCompile(`(?i)\b(?:do|does|did|says?) so\b`), "the verb and its object"},
+	{regexp.MustCompile(`(?:^|[.:;] )That (?:is|was|has|does|can|may|must|means|takes|needs|turns|lets|works|says|holds)\b`), "what that is"},
+	{regexp.MustCompile(`(?i)\b(?:be had|of use|shall)\b`), "that it is there, useful, must"},
 	{regexp.MustCompile(`(?i)\b(?:is|are) to be [a-z]+ed\b`), "an imperative"},
 	{regexp.MustCompile(`(?i)\b(?:simply|easily|obviously|of course)\b`), "nothing"},
 	{regexp.MustCompile(`(?i)\b(?:utili[sz]e|leverage)\b`), "use"},
@@ -31,6 +38,9 @@ var wording = []struct {
 	{regexp.MustCompile(`\{\{`), "what the template stands for"},
 }
 
+// widest is how many columns a line of a paragraph has at most. Tables and code may have more.
+const widest = 140
+
 // TestStyle: the words and sentences of every page can be read once, and its headings are in order.
 func TestStyle(t *testing.T) {
 	t.Parallel()
@@ -38,15 +48,63 @@ func TestStyle(t *testing.T) {
 		t.Run(p.Source, func(t *testing.T) {
 			t.Parallel()
 			for _, paragraph := range p.Prose() {
-				for _, w := range wording {
-					if found := w.banned.FindString(paragraph); found != "" {
-						t.Errorf("%q: say %s instead\n\t%s", found, w.say, paragraph)
-					}
-				}
+				checkWords(t, p.Source, paragraph)
 			}
 			checkSentences(t, p.Prose())
 			checkHeadings(t, p.Levels())
+			checkLines(t, p.Source)
 		})
+	}
+}
+
+// helpText is what a program says about a flag, a metric or a command.
+var (
+	helpText    = regexp.MustCompile(`(?:help:|Help: +)"([^"]*)"`)
+	commandHelp = regexp.MustCompile("(?s)Help\\(\\) string \\{\n\treturn `(.*?)`")
+)
+
+// TestHelpTexts: the help of flags, metrics and commands has the words of the pages, and a command's help begins with examples.
+func TestHelpTexts(t *testing.T) {
+	t.Parallel()
+	texts, commands := 0, 0
+	for _, module := range []string{"eventsvc", "tokensvc", "shared"} {
+		err := filepath.WalkDir(filepath.Join("../../..", module), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			code, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, help := range helpText.FindAllStringSubmatch(string(code), -1) {
+				texts++
+				checkWords(t, path, help[1])
+			}
+			for _, help := range commandHelp.FindAllStringSubmatch(string(code), -1) {
+				commands++
+				checkWords(t, path, help[1])
+				if parts := strings.SplitN(help[1], "\n\n", 3); len(parts) < 2 || !strings.HasPrefix(parts[1], "    ") {
+					t.Errorf("%s: a help does not begin with examples:\n%s", path, help[1])
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if texts < 150 || commands < 20 {
+		t.Errorf("%d texts of flags and metrics and %d of commands were found", texts, commands)
+	}
+}
+
+// checkWords reports words that a text should not have.
+func checkWords(t *testing.T, where, text string) {
+	t.Helper()
+	for _, w := range wording {
+		if found := w.banned.FindString(text); found != "" {
+			t.Errorf("%s: %q: say %s instead\n\t%s", where, found, w.say, text)
+		}
 	}
 }
 
@@ -89,6 +147,25 @@ func checkHeadings(t *testing.T, levels []int) {
 			t.Errorf("heading %d is of level %d after level %d", n+1, level, before)
 		}
 		before = level
+	}
+}
+
+// checkLines reports lines of paragraphs and lists that are too wide to be compared by a reader of a change.
+func checkLines(t *testing.T, source string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../..", source))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := false
+	for line := range strings.Lines(string(text)) {
+		begin := strings.TrimLeft(line, " ")
+		if strings.HasPrefix(begin, "```") {
+			code = !code
+		}
+		if n := utf8.RuneCountInString(line) - 1; n > widest && !code && !strings.HasPrefix(begin, "|") && !strings.HasPrefix(line, "    ") {
+			t.Errorf("a line has %d columns, more than %d: %s", n, widest, line)
+		}
 	}
 }
 

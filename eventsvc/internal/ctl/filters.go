@@ -18,7 +18,7 @@ import (
 // unless it answers queries.
 type filters struct {
 	access              `embed:""`
-	Namespace           string        `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
+	Namespace           string        `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: the namespace of the kubeconfig's context, or default."`
 	AllNamespaces       bool          `env:"-" short:"A" help:"All namespaces."`
 	Type                string        `env:"-" placeholder:"TYPE" help:"Only events of this type, such as Warning."`
 	Reason              string        `env:"-" placeholder:"REASON" help:"Only events with this reason."`

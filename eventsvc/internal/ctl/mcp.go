@@ -24,11 +24,13 @@ type mcpCmd struct {
 
 // Help is shown below the settings.
 func (*mcpCmd) Help() string {
-	return `A program such as an assistant starts this command and speaks to it over its standard input and output: one message of the
-Model Context Protocol in each line. The command sends each message to /mcp of the server, with a token that it renews by
-itself, and prints the answer. It keeps nothing. An example of the program's settings:
+	return `Example:
 
     {"mcpServers": {"tidings": {"command": "eventsvc", "args": ["mcp", "--kubeconfig", "/home/me/.kube/config"]}}}
+
+A program such as an assistant starts this command and speaks to it over its standard input and output: one message of the
+Model Context Protocol in each line. The command sends each message to /mcp of the server, with a token that it renews by
+itself, and prints the answer. It keeps nothing. The example is the settings of such a program.
 
 Standard error says why there is no answer. The command ends with its input.
 

@@ -47,8 +47,8 @@ func (*mirrorCmd) Help() string {
     eventsvc get -A -l cluster=production --since 24h
     eventsvc mirror --kubeconfig ~/.kube/config --cluster production --rules-file rules.yaml --dry-run-rules
 
-It needs the rights to get, list and watch events, pods and namespaces of the cluster and to get its other objects (without
-that of pods, namespaces and others, copies lack labels), and to get, create and update events of the server.
+It needs these rights: in the cluster, get, list and watch of events, pods and namespaces, and get of other objects; on the
+server, get, create and update of events. Without the rights on pods, namespaces and others, copies lack labels.
 It can be killed at any time and then resumes. Two mirrors of one cluster do no harm. Events that the cluster deletes stay on
 the server.
 
@@ -58,7 +58,7 @@ Exit codes: 0 after a signal, 1 failure, 2 usage. It waits for a cluster or serv
 func (m *mirrorCmd) check() error {
 	switch {
 	case m.Cluster == "":
-		return cli.Usagef("--cluster is not set: give the cluster a name, which tells its events from those of others")
+		return cli.Usagef("--cluster is not set: give the cluster a name, which tells its events from the events of other clusters")
 	case len(validation.IsDNS1123Subdomain(m.Cluster)) > 0 || len(validation.IsValidLabelValue(m.Cluster)) > 0:
 		return cli.Usagef("--cluster %q cannot be a label and a part of a name: use lower case letters, digits, - and .", m.Cluster)
 	case m.ClusterLabel != "" && len(validation.IsQualifiedName(m.ClusterLabel)) > 0:

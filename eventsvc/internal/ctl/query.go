@@ -62,7 +62,7 @@ field=value ask for a field: type, reason, kind, name, namespace (ns), reporter,
 field selectors; label:key=value asks for a label. A value may be several, field:a,b, and * stands for any text: name:web-*. All terms
 have to match; -term and NOT leave out, OR and parentheses choose: type:warning (reason:Failed* OR "no space") -ns:dev.
 
-Times are those at which something was observed. Counts are of occurrences: a series counts as often as it says. The newest
+A time is when something was observed. Counts are of occurrences: a series counts as often as it says. The newest
 events come first. Standard error says if the answer is not complete, and when the mirror of a cluster was away.
 
 Exit codes: 0 also if nothing was found, 1 failure, 2 usage.`

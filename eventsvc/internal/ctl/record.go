@@ -34,7 +34,7 @@ import (
 // record creates events.
 type record struct {
 	access              `embed:""`
-	Namespace           string            `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: that of the kubeconfig's context, or default."`
+	Namespace           string            `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: the namespace of the kubeconfig's context, or default."`
 	Regarding           string            `env:"-" placeholder:"KIND/NAME" help:"The object that the event is about."`
 	RegardingAPIVersion string            `env:"-" name:"regarding-api-version" placeholder:"VERSION" help:"API version of that object, such as apps/v1."`
 	Type                string            `env:"-" default:"Normal" placeholder:"TYPE" help:"Normal or Warning."`

@@ -57,7 +57,7 @@ func NewReviewer(api *client.Client, log *slog.Logger, registry prometheus.Regis
 		api: api, kept: lru.New(keptMost), side: side{log: log, name: "the cluster's reviews of access"}, now: time.Now,
 		reviews: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "eventsvc_aggregate_reviews_total",
-			Help: "Decisions about requests: allowed, denied or failed reviews of the cluster, kept ones, and those of system:masters, who need none.",
+			Help: "Decisions about requests: allowed, denied or failed reviews of the cluster, kept ones, and requests of system:masters, who need no review.",
 		}, []string{"result"}),
 	}
 	for _, result := range []string{reviewAllowed, reviewDenied, reviewFailed, reviewKept, reviewMasters} {

@@ -53,7 +53,7 @@ func (r *request) continued() (*cursor, error) {
 	if text == "" {
 		return nil, nil
 	}
-	const use = "use the one of the page before, with the same other parameters"
+	const use = "take it from the page before, with the same other parameters"
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	c := &cursor{}
 	if err != nil || json.Unmarshal(raw, c) != nil || c.Version != cursorVersion || c.Revision == 0 ||

@@ -119,7 +119,7 @@ func (r *request) revision() (uint64, error) {
 	}
 	revision, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, badRequest("revision", "%q is no revision: use the one of an answer, or leave it out for the newest state", text)
+		return 0, badRequest("revision", "%q is no revision: take it from an answer, or leave it out for the newest state", text)
 	}
 	return revision, nil
 }
