@@ -24,6 +24,13 @@ func OpenTest(o Options) (*DB, error) {
 	return Open(o)
 }
 
+// SetRoundTime sets how long a page reads the files at once, until reset is called. No other test may run meanwhile.
+func SetRoundTime(d time.Duration) (reset func()) {
+	before := roundTime
+	roundTime = d
+	return func() { roundTime = before }
+}
+
 // Sealed returns the number of sealed log files, and of those that are compressed.
 func (db *DB) Sealed() (files, compressed int) {
 	ss := db.log.Segments()

@@ -123,6 +123,45 @@ func searchEnds(t *testing.T, db *bolt.DB) {
 	}
 }
 
+// asking is a context that counts how often it is asked whether it has ended.
+type asking struct {
+	context.Context
+	times int
+}
+
+func (a *asking) Err() error {
+	a.times++
+	return a.Context.Err()
+}
+
+// TestSearchInRounds: a search and what it finds are read in rounds, between which other requests go first. Whatever a round
+// ends behind, nothing is lost and nothing comes twice. It runs beside no other test, as it changes how long all rounds are.
+func TestSearchInRounds(t *testing.T) { //nolint:paralleltest // see there
+	defer bolt.SetRoundTime(0)()
+	db := open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
+	rnd := rand.New(rand.NewPCG(1, 0))
+	fillNotes(t, db, rnd)
+	turns := func(pieces ...[]byte) int {
+		ctx := &asking{Context: t.Context()}
+		q := store.TimeQuery{Range: store.Range{From: goldenTime(), To: goldenTime().Add(time.Hour)}, Pieces: pieces, Match: func([]byte) (bool, error) { return false, nil }}
+		if _, err := db.Timeline().Observed(ctx, q, func(*store.View, store.Moment) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+		return ctx.times
+	}
+	searchAll(t, db, rnd, 4)
+	if n := turns([]byte("NOWHERE")); n < 700 {
+		t.Errorf("a search over 2800 records in files that are not compressed has %d rounds", n)
+	}
+	if n := turns(); n < 700 {
+		t.Errorf("a look at 2800 notes has %d rounds", n)
+	}
+	if err := db.Compact(t.Context(), true, nil); err != nil {
+		t.Fatal(err)
+	}
+	searchAll(t, db, rnd, 4)
+}
+
 // TestSearch: open, compressed and rewritten, with damaged words and without, a store
 // finds by parts of a text what is found when all notes are looked at. Damage is reported, and goes when the
 // files are written again. A search ends when nobody waits for it.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -26,9 +27,13 @@ const (
 	mostBatch  = 512 << 10
 )
 
+// roundTime is about how long a page reads the files at once. Only tests change it.
+var roundTime = 500 * time.Microsecond
+
 // A timePager reads one page of a timeline, in rounds: it reads some versions and copies
 // them, and gives the copies to the functions of the query when the files are let go. These
-// may take long, and the files could not be closed meanwhile.
+// may take long, and the files could not be closed meanwhile. Between two rounds other
+// requests go first ([flow.Turns]), and the page ends if nobody waits for it any more.
 type timePager struct {
 	reader *reader
 	query  *store.TimeQuery
@@ -37,6 +42,7 @@ type timePager struct {
 	log    *seglog.Reader
 	index  index.View
 
+	search     *seglog.Search  // by words, until it is done; nil: none
 	moments    *seglog.Moments // goes over the index by time
 	byPostings bool            // left has all versions with one of the terms, instead
 	left       []seglog.Moment // records that are to be looked at
@@ -54,9 +60,10 @@ type timePager struct {
 	batch   int            // how many bytes of copies a round makes
 	enough  int            // how many bytes of values are found before they are shown: little at first, too
 
-	looked  int // at records
-	entries int // of runs
-	bytes   int // of the values that were shown
+	began   time.Time // of the round
+	looked  int       // at records
+	entries int       // of runs
+	bytes   int       // of the values that were shown
 }
 
 // copied is a version in memory of the page.
@@ -74,7 +81,12 @@ type asked struct {
 // run reads the page.
 func (p *timePager) run(ctx context.Context) error {
 	p.batch, p.enough = firstBatch, firstBatch
+	turns := flow.NewTurns(ctx)
 	for more := true; more; {
+		if !turns.Next() {
+			return turns.Err()
+		}
+		p.began = time.Now()
 		err := p.reader.View(func(v index.View, log *seglog.Reader) error { return p.round(ctx, log, v) })
 		if err != nil {
 			return err
@@ -90,15 +102,20 @@ func (p *timePager) run(ctx context.Context) error {
 // a file was replaced meanwhile, it is called again with new views, and goes on where it was.
 func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View) error {
 	p.log, p.index = log, v
-	if err := p.begin(ctx); err != nil {
+	if begun, err := p.begin(); err != nil || !begun {
 		return err
 	}
-	for ; len(p.matched) > 0; p.matched = p.matched[1:] {
+	late := false // not before something was done
+	for ; len(p.matched) > 0 && !late; late = p.late() {
 		if err := p.find(p.matched[0]); err != nil {
 			return err
 		}
+		p.matched = p.matched[1:]
 	}
-	for !p.showing && len(p.memory) < p.batch {
+	if len(p.matched) > 0 {
+		return nil
+	}
+	for ; !p.showing && len(p.memory) < p.batch && !late; late = p.late() {
 		if len(p.left) == 0 {
 			if err := p.next(ctx); err != nil {
 				return err
@@ -119,27 +136,37 @@ func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View)
 	return p.lend()
 }
 
-// begin decides how the page is read.
-func (p *timePager) begin(ctx context.Context) error {
+// late reports that the round has taken long enough.
+func (p *timePager) late() bool { return time.Since(p.began) >= roundTime }
+
+// begin decides how the page is read. It reports false if a search by words goes on in the next round.
+func (p *timePager) begin() (begun bool, err error) {
 	if p.moments != nil || p.byPostings {
-		return nil
-	}
-	if p.query.Selector != nil {
-		events, _ := p.reader.Events("", p.page.Revision)
-		if rarest, versions, ok := p.index.Rarest(p.query.Selector); ok && versions < min(pageLooked, int(events)/selectShare+1) {
-			return p.takePostings(rarest)
-		}
+		return true, nil
 	}
 	from, to := p.seconds()
+	if p.search == nil {
+		if p.query.Selector != nil {
+			events, _ := p.reader.Events("", p.page.Revision)
+			if rarest, versions, ok := p.index.Rarest(p.query.Selector); ok && versions < min(pageLooked, int(events)/selectShare+1) {
+				return true, p.takePostings(rarest)
+			}
+		}
+		p.search = &seglog.Search{From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces, Late: p.late}
+	}
 	if len(p.query.Pieces) > 0 {
-		found, ok, err := p.log.Search(ctx, &seglog.Search{From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces})
-		if err != nil || ok {
+		found, ok, more, err := p.log.Search(p.search)
+		switch {
+		case err != nil || more:
+			return false, err
+		case ok:
 			p.take(found)
-			return err
+			return true, nil
 		}
 	}
+	p.search = nil
 	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Nodes: p.query.Nodes, Wanted: p.wanted()}
-	return nil
+	return true, nil
 }
 
 // takePostings has the page look at all versions that have one of the terms.
@@ -156,7 +183,7 @@ func (p *timePager) takePostings(terms []index.Term) error {
 func (p *timePager) take(revisions []uint64) {
 	p.byPostings = true
 	slices.Sort(revisions)
-	for _, revision := range revisions {
+	for _, revision := range slices.Compact(revisions) {
 		if revision <= p.page.Revision {
 			p.left = append(p.left, seglog.Moment{Revision: revision})
 		}
@@ -305,8 +332,9 @@ func (p *timePager) lend() error {
 	if p.shown == 0 {
 		slices.SortFunc(p.found, func(a, b store.Moment) int { return a.Compare(b, p.query.OldestFirst) })
 	}
-	for ; p.shown < len(p.found) && len(p.memory) < p.batch; p.shown++ {
+	for late := false; p.shown < len(p.found) && len(p.memory) < p.batch && !late; late = p.late() {
 		at := p.found[p.shown]
+		p.shown++
 		e, err := p.log.Get(at.Revision)
 		if skipped(p.log, at.Revision, err) {
 			continue // between two rounds, with the state that the page shows

@@ -2,7 +2,7 @@ package seglog
 
 import (
 	"bytes"
-	"context"
+	"slices"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -20,7 +20,6 @@ const (
 	// searchUnsealed is the most segments without words that a search reads, 50 ms each. With more, the search goes in
 	// order of time, which ends with what it has found when its time is over.
 	searchUnsealed = 16
-	checkEvery     = 1024 // records of a scan are between two looks at whether it is still wanted
 )
 
 // A Search is for the records of a range of seconds up to a revision, whose notes have all pieces. These are
@@ -29,11 +28,20 @@ type Search struct {
 	From, To int64
 	Last     uint64
 	Pieces   [][]byte
+	Late     func() bool // whether [Reader.Search] has taken long enough; asked after each piece of work
 
+	begun    bool
 	pieces   []piece
+	segments Segments // as they were at first
+	sealed   []int    // those with words that are to be looked up
+	covered  uint64   // the last revision of the first of them whose words are looked up
+	words    wordEntry
+	groups   []groupPlace
+	frame    notesFrame
+	unsealed []int  // segments that have no words
+	next     uint64 // revision at which to go on in the first of them
 	found    []uint64
 	room     []byte
-	unsealed []int // segments that have no words
 }
 
 // groupPlace is where a group of blocks with common words is.
@@ -42,96 +50,101 @@ type groupPlace struct {
 	first, last uint64
 }
 
-// Search returns the revisions of the records that match, and perhaps of some that do not, in no
-// order. It reports false if they are too many to be looked up one by one, or if something that
-// shortens the search is damaged.
-func (r *Reader) Search(ctx context.Context, s *Search) (revisions []uint64, ok bool, err error) {
+// Search goes on with a search, until it is late or done. When it is done, it returns the revisions of the records that match,
+// and perhaps of some that do not, in no order and perhaps twice. It reports false if they are too many to be looked up one by
+// one, if something that shortens the search is damaged, or if a segment was replaced meanwhile.
+func (r *Reader) Search(s *Search) (revisions []uint64, ok, more bool, err error) {
+	if !s.begun {
+		ok, err = r.beginSearch(s)
+	} else {
+		n := len(s.segments) // others may have been begun
+		ok = n <= len(r.segments) && slices.Equal(s.segments, r.segments[:n])
+	}
+	for late := false; ok && err == nil && len(s.sealed)+len(s.groups)+len(s.unsealed) > 0; late = s.Late() {
+		if late {
+			return nil, true, true, nil
+		}
+		switch {
+		case len(s.sealed) > 0:
+			ok, err = r.searchWords(s)
+		case len(s.groups) > 0:
+			ok, err = r.searchGroup(s)
+		default:
+			ok, err = r.searchRecords(s)
+		}
+	}
+	return s.found, ok && len(s.found) <= searchMost, false, err
+}
+
+// beginSearch finds the segments that are searched, and searches the records that they may not have yet. It reports false if
+// the segments are too many.
+func (r *Reader) beginSearch(s *Search) (ok bool, err error) {
+	s.begun, s.segments = true, r.segments
 	for _, text := range s.Pieces {
 		s.pieces = append(s.pieces, pieceOf(text))
 	}
-	groups, ok, err := r.searchWords(s)
-	if err != nil || !ok {
-		return nil, false, err
-	}
-	var frame notesFrame
-	for _, at := range groups {
-		if ctx.Err() != nil {
-			return nil, false, ctx.Err()
-		}
-		if ok, err := r.searchGroup(s, at, &frame); err != nil || !ok {
-			return nil, false, err
-		}
-	}
-	for _, i := range s.unsealed {
-		if ok, err := r.searchRecords(ctx, s, i); err != nil || !ok {
-			return nil, false, err
-		}
-	}
-	for _, p := range r.pending {
-		if more, _ := s.look(p.Revision, p.Data); !more {
-			return nil, false, nil
-		}
-	}
-	return s.found, len(s.found) <= searchMost, nil
-}
-
-// searchWords returns the groups of blocks in which words of the pieces are.
-func (r *Reader) searchWords(s *Search) (groups []groupPlace, ok bool, err error) {
 	parts, err := r.parts(s.Last, s.From, s.To)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	for _, p := range parts {
 		stored, ok := p.(*stored)
 		switch {
-		case !ok:
-			continue // pending records are searched in any case
-		case !r.segments[stored.segment].Compressed:
-			if s.unsealed = append(s.unsealed, stored.segment); len(s.unsealed) > searchUnsealed {
-				return nil, false, nil
-			}
-			continue
-		}
-		if groups, ok, err = r.searchSegment(s, stored.segment, groups); err != nil || !ok {
-			return nil, false, err
+		case !ok: // it has pending records
+		case r.segments[stored.segment].Compressed:
+			s.sealed = append(s.sealed, stored.segment)
+		default:
+			s.unsealed = append(s.unsealed, stored.segment)
 		}
 	}
-	return groups, true, nil
+	for _, p := range r.pending {
+		if !s.look(p.Revision, p.Data) {
+			return false, nil
+		}
+	}
+	return len(s.unsealed) <= searchUnsealed, nil
 }
 
-// searchSegment adds the groups of a segment. It reports false if they are too many, or if words are damaged.
-func (r *Reader) searchSegment(s *Search, i int, groups []groupPlace) (_ []groupPlace, ok bool, err error) {
+// searchWords adds the groups of blocks that an entry of words leads to. It reports false if the groups are too many, or if words
+// are damaged.
+func (r *Reader) searchWords(s *Search) (ok bool, err error) {
+	i := s.sealed[0]
 	v, err := r.segment(i)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	words := v.tx.Bucket([]byte(bucketWords))
 	if words == nil {
-		return nil, false, nil
+		return false, nil
 	}
-	var w wordEntry
-	covered := r.segments[i].Base - 1
-	c := words.Cursor()
-	for key, value := c.First(); key != nil; key, value = c.Next() {
-		if w.parse(key, value) != nil || w.from != covered {
-			return nil, false, nil
-		}
-		in, err := w.groups(s.pieces)
-		if err != nil || len(groups)+count(in) > searchGroups {
-			return nil, false, nil
-		}
-		for at, end := range w.ends {
-			if in&(1<<at) != 0 {
-				groups = append(groups, groupPlace{i, covered + 1, end})
-			}
-			covered = end
-		}
+	s.covered = max(s.covered, r.segments[i].Base-1)
+	key, value := words.Cursor().Seek(recordKey(s.covered + 1))
+	if key == nil {
+		ok = recordsIn(r.segments[i], v.tx).Last(0) <= s.covered
+		s.sealed, s.covered = s.sealed[1:], 0
+		return ok, nil
 	}
-	return groups, recordsIn(r.segments[i], v.tx).Last(0) <= covered, nil
+	w := &s.words
+	if w.parse(key, value) != nil || w.from != s.covered {
+		return false, nil
+	}
+	in, err := w.groups(s.pieces)
+	if err != nil || len(s.groups)+count(in) > searchGroups {
+		return false, nil //nolint:nilerr // whoever checks the store is told
+	}
+	for at, end := range w.ends {
+		if in&(1<<at) != 0 {
+			s.groups = append(s.groups, groupPlace{i, s.covered + 1, end})
+		}
+		s.covered = end
+	}
+	return true, nil
 }
 
 // searchGroup adds the records of a group of blocks. It reports false if they are too many, or if a block is damaged.
-func (r *Reader) searchGroup(s *Search, at groupPlace, f *notesFrame) (ok bool, err error) {
+func (r *Reader) searchGroup(s *Search) (ok bool, err error) {
+	at := s.groups[0]
+	s.groups = s.groups[1:]
 	v, err := r.segment(at.segment)
 	if err != nil {
 		return false, err
@@ -139,7 +152,7 @@ func (r *Reader) searchGroup(s *Search, at groupPlace, f *notesFrame) (ok bool, 
 	if at.first > s.Last {
 		return true, nil
 	}
-	damage := recordsIn(r.segments[at.segment], v.tx).eachNotes(at.first, at.last, f, func(f *notesFrame) bool {
+	damage := recordsIn(r.segments[at.segment], v.tx).eachNotes(at.first, at.last, &s.frame, func(f *notesFrame) bool {
 		for i, revision := range f.revisions {
 			if f.known[i] == noteUnread || f.known[i] == noteLength && s.has(f.note(i)) {
 				s.found = append(s.found, revision)
@@ -150,38 +163,42 @@ func (r *Reader) searchGroup(s *Search, at groupPlace, f *notesFrame) (ok bool, 
 	return damage == nil && len(s.found) <= searchMost, nil
 }
 
-// searchRecords adds the records of a segment that is not compressed. It reports false if they are too many.
-func (r *Reader) searchRecords(ctx context.Context, s *Search, i int) (ok bool, err error) {
+// searchRecords adds records of a segment without words, until it is late. It reports false if they are too many.
+func (r *Reader) searchRecords(s *Search) (ok bool, err error) {
+	i := s.unsealed[0]
 	v, err := r.segment(i)
 	if err != nil {
 		return false, err
 	}
-	n := 0
-	return recordsIn(r.segments[i], v.tx).Each(0, func(revision uint64, record []byte) (bool, error) {
-		if n++; n%checkEvery == 0 && ctx.Err() != nil {
-			return false, ctx.Err()
-		}
-		return s.look(revision, record)
+	ok = true
+	all, err := recordsIn(r.segments[i], v.tx).Each(s.next, func(revision uint64, record []byte) (bool, error) {
+		s.next = revision + 1
+		ok = s.look(revision, record)
+		return ok && !s.Late(), nil
 	}, passLost)
+	if all {
+		s.unsealed, s.next = s.unsealed[1:], 0
+	}
+	return ok, err
 }
 
 // look adds a record if it matches. It reports false if there are too many, or if the record is damaged.
-func (s *Search) look(revision uint64, record []byte) (more bool, err error) {
+func (s *Search) look(revision uint64, record []byte) (ok bool) {
 	if revision > s.Last {
-		return true, nil
+		return true
 	}
 	e, err := parseEntry(revision, record)
 	if err != nil {
-		return false, nil //nolint:nilerr // whoever looks it up is told
+		return false // whoever looks it up is told
 	}
 	if e.Kind == Deleted {
-		return true, nil
+		return true
 	}
 	text, unread := e.AppendText(nil)
 	if unread != nil || s.has(text) {
 		s.found = append(s.found, revision)
 	}
-	return len(s.found) <= searchMost, nil
+	return len(s.found) <= searchMost
 }
 
 // has reports whether a note has all pieces.
