@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -14,6 +15,8 @@ import (
 	permissions "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/deploy/test/internal/testenv"
 )
 
 const ctrl = chromedp.ModifierCtrl
@@ -218,7 +221,7 @@ func TestSameElsewhere(t *testing.T) {
 	b.signIn(admin)
 	b.waitText(".count", "3 events")
 	want := b.rows()
-	b.click(`.tools .menu button`)
+	b.click(`[aria-label="Link to this, and the same elsewhere"]`)
 	b.waitText(".same h3", "LogQL")
 	b.shot("links")
 	commands := map[string]string{}
@@ -245,7 +248,7 @@ func TestSameElsewhere(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("curl finds %v, the page %v", got, want)
 	}
-	query := s.events + "/loki/api/v1/query_range?since=1h&query=" + strings.ReplaceAll(url.QueryEscape(commands["LogQL"]), "+", "%20")
+	query := s.events + "/loki/api/v1/query_range?since=1h&query=" + queryEscape(commands["LogQL"])
 	logs := string(s.send(t, "GET", query, "", token, nil, 200))
 	if n := strings.Count(logs, "has happened"); n != 3 {
 		t.Errorf("%s finds %d: %s", commands["LogQL"], n, logs)
@@ -254,6 +257,20 @@ func TestSameElsewhere(t *testing.T) {
 	if !strings.Contains(kubectl, "--field-selector") || !strings.Contains(kubectl, "regarding.name=web-5") {
 		t.Errorf("kubectl is %s", kubectl)
 	}
+}
+
+// queryEscape is a value within a query, with %20 for a blank.
+func queryEscape(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
+
+// eventually waits until a condition holds.
+func eventually(b *tab, what string, holds func() bool) {
+	b.t.Helper()
+	testenv.Eventually(b.t, what, deadline, func() error {
+		if !holds() {
+			return errors.New("it does not hold")
+		}
+		return nil
+	})
 }
 
 // allowClipboard lets the page read and write the clipboard, as a person would.
@@ -351,25 +368,6 @@ func TestKeysOnRows(t *testing.T) {
 	b.settled()
 	if b.count(".drawer") != 0 {
 		t.Error("a key opened a row of an empty list")
-	}
-}
-
-// TestTakeAway: what is seen is saved as CSV, all pages of it.
-func TestTakeAway(t *testing.T) {
-	t.Parallel()
-	s := startServices(t)
-	s.some(t, 30)
-	b := openTab(t, s)
-	b.open("/console/#/events?from=-1h&q=type%3Awarning")
-	b.signIn(admin)
-	b.waitText(".count", "6 events")
-	evaluate[bool](b, `(URL.createObjectURL = (blob) => { blob.text().then((t) => (window.saved = t)); return "#"; }, true)`)
-	b.click(`.tools .menu button`)
-	b.clickText(".take button", "CSV")
-	b.waitText(".said", "events.csv has all of them")
-	b.wait(`window.saved?.split("\r\n").length > 6 || window.saved?.split("\n").length > 6`)
-	if text := evaluate[string](b, `window.saved`); strings.Count(text, "has happened") != 6 || !strings.HasPrefix(text, "observed,type,reason") {
-		t.Errorf("saved: %s", text)
 	}
 }
 

@@ -27,7 +27,7 @@ func TestPictures(t *testing.T) {
 	for name, address := range all {
 		for _, dark := range []bool{false, true} {
 			b.dark(dark)
-			for size, width := range map[string]int64{"wide": 1440, "middle": 820, "narrow": 360} {
+			for size, width := range map[string]int64{"wide": 1440, "middle": 1024, "narrow": 390} {
 				b.size(width, 900)
 				visit(b, name, address)
 				picture := name + "-" + size

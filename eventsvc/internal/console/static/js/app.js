@@ -3,6 +3,7 @@
 import * as address from "./lib/address.js";
 import { Api, Failure } from "./lib/api.js";
 import * as grammar from "./lib/grammar.js";
+import { forgetRecent, remember } from "./lib/searches.js";
 import { Session } from "./lib/session.js";
 import { clock, isRelative, parseInstant, rfc3339, second } from "./lib/time.js";
 
@@ -32,6 +33,17 @@ export class App {
   configured = Date.now();
   /** Counts up when the person wants everything anew. */
   turn = 0;
+  /** The row of changes whose place is explained, -1 for none. */
+  explained = -1;
+  /**
+   * The kinds of failure that were said while the page is drawn: each is said once.
+   * @type {Set<string>}
+   */
+  told = new Set();
+  /** Whether the facets are open where they have no room of their own. */
+  facets = false;
+  /** The revision behind which everything is new, "" if nothing is: what was there before the question was asked again. */
+  since = "";
   /** What the page says for a moment, and reads to who cannot see it. */
   said = "";
   /**
@@ -65,6 +77,7 @@ export class App {
     this.api = new Api(this.session, config.eventsPath);
     addEventListener("hashchange", () => {
       this.state = address.read(location.hash);
+      this.since = "";
       this.redraw();
     });
   }
@@ -101,6 +114,11 @@ export class App {
     const next = { ...this.state, ...change };
     const to = address.write(next);
     if (to === address.write(this.state)) return;
+    if (next.q !== this.state.q) remember(next.q);
+    if (address.write({ ...next, event: "" }) !== address.write({ ...this.state, event: "" })) {
+      this.since = "";
+      this.explained = -1;
+    }
     this.state = next;
     if (replace) history.replaceState(null, "", to);
     else history.pushState(null, "", to);
@@ -126,7 +144,16 @@ export class App {
   /** Asks everything again. */
   refresh() {
     this.turn++;
+    this.since = this.head?.revision ?? "";
     this.redraw();
+  }
+
+  /**
+   * Whether a row has come since the same was asked before.
+   * @param {string} revision
+   */
+  isNew(revision) {
+    return this.since !== "" && revision !== "" && BigInt(revision) > BigInt(this.since);
   }
 
   /**

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import * as address from "../../static/js/lib/address.js";
 import { roundUp, stepFor, timeTicks } from "../../static/js/lib/axis.js";
-import { counted, human, rate, row } from "../../static/js/lib/event.js";
+import { clear, counted, human, rate, row } from "../../static/js/lib/event.js";
 import { nodeOf, owners } from "../../static/js/lib/owners.js";
 import { matcher } from "../../static/js/lib/tail.js";
 import * as time from "../../static/js/lib/time.js";
 import { document } from "../../static/js/lib/yaml.js";
+import { sorted } from "../../static/js/parts/tablehead.js";
 
 time.reading.zone = "utc";
 
@@ -119,4 +120,17 @@ test("what arrives is compared with the search", () => {
 test("YAML quotes what would be read as something else", () => {
   assert.equal(document({ a: "x", b: "yes", c: "1", d: "", e: [1, { f: true }], g: {}, h: [], i: null, "k: l": "m: n", o: "two\nlines" }),
     'a: x\nb: "yes"\nc: "1"\nd: ""\ne:\n  - 1\n  - f: true\ng: {}\nh: []\ni: null\n"k: l": "m: n"\no: |-\n  two\n  lines\n');
+});
+
+test("what cannot be seen in a text is shown as a mark", () => {
+  assert.equal(clear("invoice\u202egnp.exe\u202c"), "invoice[U+202E]gnp.exe[U+202C]");
+  assert.equal(clear("a\u200bb\u0000c"), "a[U+200B]b[U+0000]c");
+  assert.equal(clear("two\nlines\tand ä 日本 עברית"), "two\nlines\tand ä 日本 עברית");
+});
+
+test("rows are sorted by a column, names with numbers as people count", () => {
+  const rows = ["web-10", "web-2", "api"].map((name, i) => ({ kind: "Pod", name, count: i }));
+  assert.deepEqual(sorted(rows, "object").map((r) => r.name), ["api", "web-2", "web-10"]);
+  assert.deepEqual(sorted(rows, "-count").map((r) => r.name), ["api", "web-2", "web-10"]);
+  assert.equal(sorted(rows, "constructor"), rows);
 });

@@ -1,6 +1,6 @@
 // Requests to eventsvc: /query/v1 and the ordinary API, with the session's token.
 
-import { clock } from "./time.js";
+import { clock, minute } from "./time.js";
 
 /**
  * Why a request was not answered:
@@ -69,7 +69,17 @@ export class Api {
    * @param {AbortSignal} [signal] @returns {Promise<any>}
    */
   async get(path, params = {}, signal) {
-    return (await this.fetch(url(path, params), signal)).json();
+    const control = new AbortController();
+    const end = () => control.abort(signal?.reason);
+    if (signal?.aborted) end();
+    signal?.addEventListener("abort", end, { once: true });
+    const timer = setTimeout(() => control.abort(new Failure("busy", "there was no answer for a minute")), minute);
+    try {
+      return await (await this.fetch(url(path, params), control.signal)).json();
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+    }
   }
 
   /**
@@ -129,7 +139,7 @@ export class Api {
       try {
         response = await fetch(address, { headers: { Accept: accept, Authorization: "Bearer " + token }, signal, cache: "no-store", credentials: "omit" });
       } catch (err) {
-        if (aborted(err)) throw err;
+        if (aborted(err) || err instanceof Failure) throw err;
         throw new Failure("unreachable", "the server cannot be reached");
       }
       clock.observe(response.headers.get("Date"), sent);

@@ -2,7 +2,7 @@
 
 import { absolute, day, hour, minute, parseDuration, reading, second } from "./time.js";
 
-const steps = [second, 5 * second, 15 * second, 30 * second, minute, 5 * minute, 15 * minute, 30 * minute, hour, 3 * hour, 6 * hour, 12 * hour,
+const steps = [second, 5 * second, 15 * second, 30 * second, minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour,
   day, 2 * day, 7 * day, 14 * day, 28 * day, 91 * day, 364 * day];
 
 /**

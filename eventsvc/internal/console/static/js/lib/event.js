@@ -105,3 +105,10 @@ export function rate(count, first, last) {
   if (per * 60 >= 1) return `${(per * 60).toFixed(1).replace(/\.0$/, "")} an hour`;
   return `${(per * 1440).toFixed(1).replace(/\.0$/, "")} a day`;
 }
+
+/**
+ * A text with what turns its direction, or cannot be seen, as a mark: so that it reads as it is stored.
+ * @param {string} text
+ */
+export const clear = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
+  (c) => `[U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);

@@ -123,6 +123,15 @@ export function zoneName() {
 }
 
 /**
+ * The zone with its distance from UTC, as of now.
+ */
+export function zoneTitle() {
+  const minutes = -new Date().getTimezoneOffset();
+  if (reading.zone === "utc" || minutes === 0) return zoneName();
+  return `${zoneName()} ${minutes < 0 ? "−" : "+"}${Math.floor(Math.abs(minutes) / 60)}${minutes % 60 ? ":" + two(Math.abs(minutes) % 60) : ""}`;
+}
+
+/**
  * As 2026-03-04 12:00:05.
  * @param {number} at
  */

@@ -1,26 +1,29 @@
 // The columns of a table of events.
 
 import { h } from "../lib/dom.js";
-import { human, rate, typeClass } from "../lib/event.js";
+import { clear, human, rate, typeClass } from "../lib/event.js";
 import { prefer, prefs } from "../lib/prefs.js";
 import { absolute, duration, relative } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { Menu } from "./menu.js";
 
 /** @typedef {import("../lib/event.js").Row} Row */
-/** @typedef {{title: string, width: string, cell: (r: Row) => import("../lib/dom.js").Child}} Column */
+/**
+ * A column: what a cell shows, by what it is sorted, and the term that finds its value.
+ * @typedef {{title: string, width: string, cell: (r: Row) => import("../lib/dom.js").Child, by: (r: Row) => string|number, term?: (r: Row) => import("../lib/grammar.js").Term}} Column
+ */
 
 /**
  * A mark for a type: shape and word, so that colour is not all.
  * @param {string} type
  */
-export const typeMark = (type) => h("span", { class: "type " + typeClass(type) }, type || "–");
+export const typeMark = (type) => h("span", { class: "type " + typeClass(type) }, clear(type) || "–");
 
 /**
  * The object of an event, as kind/name.
  * @param {{kind: string, name: string}} o
  */
-export const objectName = (o) => (o.kind || o.name ? `${o.kind || "?"}/${o.name || "?"}` : "–");
+export const objectName = (o) => (o.kind || o.name ? clear(`${o.kind || "?"}/${o.name || "?"}`) : "–");
 
 /**
  * How often: once, or a series with its length and rate.
@@ -33,23 +36,32 @@ export function series(r) {
     `${human(r.count)}×`, over > 0 && h("span", { class: "over" }, ` over ${duration(over)}`));
 }
 
+/**
+ * A column whose value is one of a field of the search.
+ * @param {string} field @param {string} title @param {string} width @param {(r: Row) => string} value @param {(r: Row) => import("../lib/dom.js").Child} [cell] @returns {Column}
+ */
+const valued = (field, title, width, value, cell = (r) => clear(value(r))) => ({ title, width, cell, by: value, term: (r) => ({ field, value: value(r), not: false }) });
+
 /** @type {Record<string, Column>} */
 export const columns = {
-  time: { title: "Time", width: "11.5rem", cell: (r) => h("time", { title: relative(r.time) }, absolute(r.time)) },
-  ago: { title: "Ago", width: "6.5rem", cell: (r) => h("time", { title: absolute(r.time) }, relative(r.time)) },
-  type: { title: "Type", width: "6rem", cell: (r) => typeMark(r.type) },
-  reason: { title: "Reason", width: "11rem", cell: (r) => r.reason },
-  object: { title: "Object", width: "minmax(10rem, 1fr)", cell: (r) => [h("span", { class: "object-kind" }, r.kind && r.kind + "/"), r.name || "–"] },
-  namespace: { title: "Namespace", width: "9rem", cell: (r) => r.namespace },
-  note: { title: "Note", width: "minmax(12rem, 2fr)", cell: (r) => r.note },
-  count: { title: "Count", width: "9rem", cell: series },
-  first: { title: "First", width: "11.5rem", cell: (r) => absolute(r.first) },
-  reporter: { title: "Reporter", width: "10rem", cell: (r) => r.reporter },
-  host: { title: "Host", width: "9rem", cell: (r) => r.host },
-  action: { title: "Action", width: "8rem", cell: (r) => r.action },
-  cluster: { title: "Cluster", width: "7rem", cell: (r) => r.cluster },
-  node: { title: "Node", width: "9rem", cell: (r) => r.node },
-  owner: { title: "Owner", width: "11rem", cell: (r) => r.owner },
+  time: { title: "Time", width: "11.5rem", cell: (r) => h("time", { title: relative(r.time) }, absolute(r.time)), by: (r) => r.time },
+  ago: { title: "Ago", width: "6.5rem", cell: (r) => h("time", { title: absolute(r.time) }, relative(r.time)), by: (r) => r.time },
+  type: valued("type", "Type", "6rem", (r) => r.type, (r) => typeMark(r.type)),
+  reason: valued("reason", "Reason", "11rem", (r) => r.reason),
+  object: {
+    ...valued("name", "Object", "minmax(10rem, 1fr)", (r) => r.name, (r) => [h("span", { class: "object-kind" }, r.kind && r.kind + "/"), clear(r.name) || "–"]), by: (r) => `${r.kind}/${r.name}`,
+  },
+  namespace: valued("namespace", "Namespace", "9rem", (r) => r.namespace),
+  note: { title: "Note", width: "minmax(12rem, 2fr)", cell: (r) => clear(r.note), by: (r) => r.note },
+  count: { title: "Count", width: "9rem", cell: series, by: (r) => r.count },
+  first: { title: "First", width: "11.5rem", cell: (r) => absolute(r.first), by: (r) => r.first },
+  kind: valued("kind", "Kind", "9rem", (r) => r.kind),
+  reporter: valued("reporter", "Reporter", "10rem", (r) => r.reporter),
+  host: { title: "Host", width: "9rem", cell: (r) => clear(r.host), by: (r) => r.host },
+  action: { title: "Action", width: "8rem", cell: (r) => clear(r.action), by: (r) => r.action },
+  cluster: valued("cluster", "Cluster", "7rem", (r) => r.cluster),
+  node: valued("node", "Node", "9rem", (r) => r.node),
+  owner: valued("owner", "Owner", "11rem", (r) => r.owner),
 };
 
 /** The columns that are shown, in their order. */

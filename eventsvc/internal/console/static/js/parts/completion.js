@@ -2,7 +2,7 @@
 // in the range that is looked at.
 
 import { human } from "../lib/event.js";
-import { dimensions, fields, parameters, parse, write, writeAll } from "../lib/grammar.js";
+import { add, dimensions, fields, parameters, parse, write, writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 
 /**
@@ -19,6 +19,7 @@ export class Completion {
     /** @type {Resource<{value: string, count: number}[]>} */
     this.values = new Resource(app.redraw);
     this.field = "";
+    this.cut = false;
   }
 
   /** @param {string} draft @returns {Offer[]} */
@@ -33,7 +34,7 @@ export class Completion {
     }
     if (!(field in fields)) return [];
     const part = word.replace(/^"/, "").toLowerCase();
-    return this.#valuesOf(field)
+    return this.#valuesOf(field, part)
       .filter((v) => v.value.toLowerCase().includes(part))
       .sort((a, b) => Number(b.value.toLowerCase().startsWith(part)) - Number(a.value.toLowerCase().startsWith(part)))
       .slice(0, 12)
@@ -41,19 +42,27 @@ export class Completion {
   }
 
   /**
-   * The values of a field in the range, with what else is asked for.
-   * @param {string} field
+   * The values of a field in the range, with what else is asked for. Of more than fit into one answer, those that have a part.
+   * @param {string} field @param {string} part
    */
-  #valuesOf(field) {
+  #valuesOf(field, part) {
     const { app } = this;
     const object = field === "name" || field === "uid";
     if (!counted.has(field) && !object || !app.session.open) return [];
     const rest = writeAll(parse(app.state.q).filter((t) => t.field !== field && (t.field || !object)));
-    const question = { ...app.question(), search: undefined, ...parameters(rest) };
-    if (this.field !== field) this.values.data = undefined;
+    if (this.field !== field) {
+      this.values.data = undefined;
+      this.cut = false;
+    }
     this.field = field;
+    const some = this.cut && part && !object ? add(rest, { field, value: `*${part}*`, not: false }) : rest;
+    const question = { ...app.question(), search: undefined, ...parameters(some) };
     this.values.want(JSON.stringify([field, question]), async (signal) => {
-      if (!object) return (await app.api.query("facets", { ...question, by: field, limit: "200" }, signal)).facets[field] ?? [];
+      if (!object) {
+        const answer = await app.api.query("facets", { ...question, by: field, limit: "200" }, signal);
+        this.cut ||= answer.other?.[field] > 0;
+        return answer.facets[field] ?? [];
+      }
       const answer = await app.api.query("groups", { ...question, by: "object", limit: "200" }, signal);
       return answer.groups.map((/** @type {any} */ g) => ({ value: g.by.object[field], count: g.count }));
     });

@@ -2,14 +2,17 @@
 
 import { Failure } from "../lib/api.js";
 import { h } from "../lib/dom.js";
-import { countOf, human, rate, row } from "../lib/event.js";
+import { clear, countOf, human, rate, row } from "../lib/event.js";
 import { writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { absolute, duration, relative, rfc3339 } from "../lib/time.js";
+import { subject } from "../lib/takeaway.js";
 import { document as yamlOf } from "../lib/yaml.js";
+import { choose } from "./choose.js";
 import { objectName, typeMark } from "./columns.js";
 import { icon } from "./icons.js";
-import { copyButton } from "./links.js";
+import { copyButton, line } from "./links.js";
+import { ofEvent } from "./commands.js";
 import { loading } from "./message.js";
 import { lifeOf } from "./table.js";
 
@@ -56,7 +59,7 @@ export class Drawer {
       class: "drawer", key: "drawer", "aria-label": `Event ${name}`, tabindex: "-1",
       ref: (/** @type {HTMLElement} */ el) => { this.#before = /** @type {HTMLElement} */ (document.activeElement); el.focus({ preventScroll: true }); },
     },
-      h("header", null, current && typeMark(current.type), h("h2", null, title), h("button", { type: "button", class: "plain icon", title: "Close (Esc)", "aria-label": "Close", onclick: () => app.go({ event: "" }) }, icon("close"))),
+      h("header", null, current && typeMark(current.type), h("h2", null, clear(title)), h("button", { type: "button", class: "plain icon", title: "Close (Esc)", "aria-label": "Close", onclick: () => app.go({ event: "" }) }, icon("close"))),
       this.event.failure && !this.event.loading ? this.#failed(this.event.failure, name ?? "") : !found || !current ? loading("the event") : this.#body(found));
   }
 
@@ -79,7 +82,7 @@ export class Drawer {
       h("div", { class: "choice", role: "group", "aria-label": "Form" }, tabs.map((t) => h("button", { type: "button", key: t, "aria-pressed": this.tab === t, onclick: () => { this.tab = t; this.app.redraw(); } }, t === "details" ? "Details" : t.toUpperCase()))),
       this.tab === "details" ? this.#details(e) : h("div", { class: "source" },
         h("p", { class: "actions" }, copyButton(this.app, text, this.tab.toUpperCase()), e.metadata?.managedFields && h("label", { class: "check" }, h("input", { type: "checkbox", checked: this.managed, onchange: () => { this.managed = !this.managed; this.app.redraw(); } }), "Managed fields")),
-        h("pre", { tabindex: "0", "aria-label": this.tab.toUpperCase() }, text)),
+        h("pre", { tabindex: "0", "aria-label": this.tab.toUpperCase() }, clear(text))),
     ];
   }
 
@@ -91,10 +94,7 @@ export class Drawer {
     const field = title.startsWith("Label ") ? `label.${title.slice(6)}` : searchable[title];
     if (!field || !value) return null;
     const term = { field, value: title === "Object" ? value.slice(value.indexOf("/") + 1) : title.startsWith("Label ") ? value.slice(value.indexOf("=") + 1) : value, not: false };
-    return [false, true].map((not) => h("button", {
-      type: "button", class: "plain icon", key: String(not), title: not ? "Leave these out" : "Only these", "aria-label": `${not ? "Leave out" : "Only"} ${title} ${term.value}`,
-      onclick: () => this.app.add({ ...term, not }),
-    }, icon(not ? "minus" : "plus")));
+    return choose(this.app, [term], `${title} ${term.value}`);
   }
 
   /** @param {any} e */
@@ -105,7 +105,7 @@ export class Drawer {
     const written = Date.parse(e.metadata?.creationTimestamp ?? "");
     /** @type {[string, import("../lib/dom.js").Child, string][]} */
     const list = [
-      ["Reason", r.reason, r.reason], ["Object", objectName(r), objectName(r)], ["Namespace", r.namespace, r.namespace], ["Observed", moment(r.time), rfc3339(r.time || 0)],
+      ["Type", r.type, r.type], ["Reason", r.reason, r.reason], ["Kind", r.kind, r.kind], ["Object", objectName(r), objectName(r)], ["Namespace", r.namespace, r.namespace], ["Observed", moment(r.time), rfc3339(r.time || 0)],
       ...(count > 1 ? /** @type {[string, import("../lib/dom.js").Child, string][]} */ ([
         ["First", moment(r.first), rfc3339(r.first || 0)], ["Count", `${count.toLocaleString("en")}${rate(count, r.first, r.time) && ` (${rate(count, r.first, r.time)}, over ${duration(r.time - r.first)})`}`, String(count)]]) : []),
       ["Action", r.action, r.action], ["Part", e.regarding?.fieldPath, e.regarding?.fieldPath], ["Related", e.related && objectName({ kind: e.related.kind, name: e.related.name }), e.related?.name],
@@ -117,7 +117,7 @@ export class Drawer {
     const ask = (/** @type {string} */ text, /** @type {Partial<import("../app.js").State>} */ to) => h("a", { class: "button", href: app.href({ event: "", ...to }) }, text);
     const around = { from: rfc3339(r.time - 300000), to: rfc3339(r.time + 300000), view: "events", q: "", revision: "" };
     return [
-      h("p", { class: "full-note" }, e.note || h("em", null, "It has no note."), e.note && copyButton(app, e.note, "Note")),
+      h("p", { class: "full-note" }, e.note ? clear(e.note) : h("em", null, "It has no note."), e.note && copyButton(app, e.note, "Note")),
       h("nav", { class: "asks", "aria-label": "From here" },
         ask("What changed before this", { view: "changes", q: "", at: rfc3339(r.time + 1000), window: "15m", ns: r.ns, other: "" }),
         ask("Life of the object", lifeOf({ ...r, namespace: r.ns })),
@@ -125,7 +125,8 @@ export class Drawer {
         ask("Same reason", { view: "events", q: queryOf([["reason", r.reason]]), revision: "" }),
         ask("Five minutes around it", around)),
       h("dl", { class: "details" }, list.filter(([, v]) => v !== "" && v !== undefined && v !== null && v !== false).map(([title, value, text]) =>
-        h("div", { key: title }, h("dt", null, title), h("dd", null, h("span", null, value), copyButton(app, text ?? "", title), this.#choose(title, text ?? ""))))),
+        h("div", { key: title }, h("dt", null, title), h("dd", null, h("span", null, typeof value === "string" ? clear(value) : value), copyButton(app, text ?? "", title), this.#choose(title, text ?? ""))))),
+      h("details", { class: "elsewhere", open: true }, h("summary", null, "The same event elsewhere"), ofEvent(app, e).map((c) => h("div", { class: "same", key: c.name }, h("h3", null, c.name), line(app, c.text, c.name)))),
       r.count > 1 && h("p", { class: "hint" }, `One event stands for ${human(count)} occurrences: a series.`),
     ];
   }
@@ -136,7 +137,7 @@ export class Drawer {
  * @type {Record<string, string>}
  */
 const searchable = {
-  Reason: "reason", Object: "name", Namespace: "namespace", Reporter: "reporter", Node: "node", Cluster: "cluster", Owner: "owner", "Object’s UID": "uid", Part: "path", Event: "event",
+  Type: "type", Reason: "reason", Kind: "kind", Object: "name", Namespace: "namespace", Reporter: "reporter", Node: "node", Cluster: "cluster", Owner: "owner", "Object’s UID": "uid", Part: "path", Event: "event",
 };
 
 /** @param {number} at */
@@ -177,9 +178,3 @@ async function find(app, namespace, name, signal) {
     throw err;
   }
 }
-
-/**
- * The parameters that name the object which is followed.
- * @param {{kind: string, name: string, ns: string, uid: string}} state @returns {Record<string, string>}
- */
-export const subject = (state) => (state.uid ? { uid: state.uid } : { kind: state.kind, name: state.name, namespace: state.ns });

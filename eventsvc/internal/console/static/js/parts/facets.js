@@ -1,11 +1,35 @@
 // Facets: how often each value of each dimension occurs, beside what is found.
 
 import { h } from "../lib/dom.js";
-import { human } from "../lib/event.js";
+import { clear, human } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
+import { prefer, prefs } from "../lib/prefs.js";
+import { choose } from "./choose.js";
 import { icon } from "./icons.js";
 import { answered } from "./message.js";
+
+/** Where the facets have no room beside the rest, they are shown when they are asked for. */
+const narrow = matchMedia("(max-width: 46rem)");
+
+/** @param {import("../app.js").App} app */
+export const facetsShown = (app) => (narrow.matches ? app.facets : prefs.facets);
+
+/**
+ * The button that shows the facets or hides them.
+ * @param {import("../app.js").App} app
+ */
+export function facetsButton(app) {
+  const title = facetsShown(app) ? "Hide facets" : "Show facets";
+  return h("button", {
+    type: "button", class: "icon", title, "aria-label": "Facets", "aria-pressed": facetsShown(app),
+    onclick: () => {
+      if (narrow.matches) app.facets = !app.facets;
+      else prefer("facets", !prefs.facets);
+      app.redraw();
+    },
+  }, icon("filter"));
+}
 
 export class Facets {
   /**
@@ -29,6 +53,7 @@ export class Facets {
     const { app } = this;
     const limit = this.#long.size ? "100" : "8";
     this.answer.want(app.key("facets", limit), (signal) => app.query("facets", { ...app.question(), by: grammar.dimensions.join(","), limit }, signal));
+    if (this.answer.failure && !this.answer.loading && !this.answer.data) return null; // the histogram says why
     return h("aside", { class: "facets", "aria-label": "Facets" }, answered(app, this.answer, "facets", (data) => grammar.dimensions.map((d) => this.#facet(d, data))));
   }
 
@@ -38,7 +63,7 @@ export class Facets {
    */
   #answerFor(dimension, data) {
     const { app } = this;
-    const { text } = this.#find;
+    const text = this.#find.text.trim();
     if (this.#find.dimension !== dimension || !text) return data;
     const q = grammar.add(app.state.q, { field: dimension, value: `*${text}*`, not: false });
     this.found.want(app.key("find", q), (signal) => app.query("facets", { ...app.question(), ...grammar.parameters(q), by: dimension, limit: "50" }, signal));
@@ -47,31 +72,35 @@ export class Facets {
 
   /** @param {string} dimension @param {any} all */
   #facet(dimension, all) {
+    const finding = this.#find.dimension === dimension && this.#find.text.trim() !== "";
     const data = this.#answerFor(dimension, all);
     /** @type {{value: string, count: number}[]} */
     const values = data.facets?.[dimension] ?? [];
     const rest = data.other?.[dimension] ?? 0;
     const distinct = all.distinct?.[dimension] ?? values.length;
     if (data === all && !values.length || (data === all && values.length === 1 && values[0].value === "" && rest === 0)) return null;
+    const rows = finding && data !== all;
     const most = Math.max(...values.map((v) => v.count), 1);
     const long = this.#long.has(dimension);
-    const shown = long ? values : values.slice(0, 8);
+    const shown = long || rows ? values : values.slice(0, 8);
     const hidden = rest + values.slice(shown.length).reduce((n, v) => n + v.count, 0);
+    const left = (rows ? data.distinct?.[dimension] ?? shown.length : distinct) - shown.length;
     return h("section", { class: "facet", key: dimension },
-      h("h3", { id: "facet-" + dimension }, dimension, distinct > 8 && h("span", { class: "hint" }, ` ${human(distinct)}`)),
-      long && distinct > 8 && h("input", {
-        type: "search", class: "find", "aria-label": `Find a ${dimension}`, placeholder: `Find a ${dimension}`, autocomplete: "off", spellcheck: "false",
-        oninput: (/** @type {Event} */ e) => { this.#find = { dimension, text: /** @type {HTMLInputElement} */ (e.target).value.trim() }; this.app.redraw(); },
+      h("h3", { id: "facet-" + dimension }, dimension, distinct > 8 && h("span", { class: "hint" }, finding && data !== all ? ` ${human(data.distinct?.[dimension] ?? values.length)} of ${human(distinct)}` : ` ${human(distinct)}`)),
+      distinct > 8 && h("input", {
+        type: "search", class: "find", value: this.#find.dimension === dimension ? this.#find.text : "", "aria-label": `Find a ${dimension}`, placeholder: `Find a ${dimension}`, autocomplete: "off", spellcheck: "false",
+        oninput: (/** @type {Event} */ e) => { this.#find = { dimension, text: /** @type {HTMLInputElement} */ (e.target).value }; this.app.redraw(); },
       }),
       h("ul", { "aria-labelledby": "facet-" + dimension }, shown.map((v) => this.#value(dimension, v, most))),
-      (hidden > 0 || long) && h("button", {
+      rows && !values.length && h("p", { class: "quiet" }, "None has that in its name."),
+      rows ? left > 0 && h("p", { class: "hint" }, `${human(left)} more: write more of the name.`) : (hidden > 0 || long) && h("button", {
         type: "button", class: "plain more", onclick: () => {
           this.#find = { dimension: "", text: "" };
           if (long) this.#long.delete(dimension);
           else this.#long.add(dimension);
           this.app.redraw();
         },
-      }, long ? "Show fewer" : `${human(distinct - shown.length)} more values`));
+      }, long ? "Show fewer" : `${human(left)} more values`));
   }
 
   /** @param {string} dimension @param {{value: string, count: number}} v @param {number} most */
@@ -79,7 +108,7 @@ export class Facets {
     const { app } = this;
     const asked = grammar.asks(app.state.q, dimension, v.value);
     const term = { field: dimension, value: v.value, not: false };
-    const name = v.value || "none";
+    const name = clear(v.value) || "none";
     return h("li", { key: v.value, class: asked ? "asked" : "" },
       h("button", {
         type: "button", class: "plain value", "aria-pressed": asked === "with", title: v.value, disabled: v.value === "", "data-facet": `${dimension}:${v.value}`,
@@ -87,6 +116,6 @@ export class Facets {
       },
         h("span", { class: "share" + (v.value === "Warning" && dimension === "type" ? " warning" : ""), css: { width: `${(v.count / most) * 100}%` } }),
         h("span", { class: "name" }, name), h("span", { class: "n", title: v.count.toLocaleString("en") }, human(v.count))),
-      v.value !== "" && h("button", { type: "button", class: "plain icon exclude", title: `Leave out ${name}`, "aria-label": `Leave out ${dimension} ${name}`, onclick: () => app.add({ ...term, not: true }) }, icon("minus")));
+      v.value !== "" && choose(app, [term], `${dimension} ${name}`));
   }
 }

@@ -4,21 +4,20 @@ import { h } from "../lib/dom.js";
 import { clock, duration, isRelative, parameter, parseInstant } from "../lib/time.js";
 import { AutoRefresh } from "./autorefresh.js";
 import { Drawer } from "./drawer.js";
+import { facetsButton } from "./facets.js";
 import { icon } from "./icons.js";
 import { KeyHelp } from "./keys.js";
 import { permalinkMenu } from "./links.js";
 import { RangePicker } from "./rangepicker.js";
 import { SearchBox } from "./searchbox.js";
-import { Settings } from "./settings.js";
+import { Searches } from "./searches.js";
+import { Settings, zoneButton } from "./settings.js";
 import { SignIn } from "./signin.js";
 
 /** @typedef {import("../app.js").App} App @typedef {import("../app.js").View} View */
 
 /** The views that have a tab. */
 const tabs = [["overview", "Overview"], ["events", "Events"], ["live", "Live"], ["groups", "Groups"], ["changes", "Changes"]];
-
-/** The views that have a search; changes have a window instead of a range. */
-const searches = new Set(["overview", "events", "live", "groups", "changes"]);
 
 export class Frame {
   /** @type {View|null} */
@@ -30,6 +29,7 @@ export class Frame {
     this.app = app;
     this.views = views;
     this.search = new SearchBox(app);
+    this.searches = new Searches(app);
     this.range = new RangePicker(app);
     this.auto = new AutoRefresh(app);
     this.settings = new Settings(app);
@@ -41,6 +41,7 @@ export class Frame {
 
   draw() {
     const { app } = this;
+    app.told.clear();
     if (!Object.hasOwn(this.views, app.state.view)) app.state.view = "overview";
     if (this.#name !== app.state.view) {
       this.view?.leave?.();
@@ -48,13 +49,15 @@ export class Frame {
       this.view = this.views[this.#name]();
     }
     const view = /** @type {View} */ (this.view);
+    const searched = this.#name !== "object"; // changes have a window instead of a range
     const title = tabs.find(([name]) => name === this.#name)?.[1] ?? app.state.name;
     document.title = `${title} – Tidings`;
     return [
-      h("a", { class: "skip", href: "#main", onclick: (/** @type {Event} */ e) => { e.preventDefault(); document.getElementById("main")?.focus(); } }, "Skip to the events"),
+      skipTo("#main", "Skip to the events"),
+      skipTo(".plot", "Skip to the histogram"),
       this.#header(),
       this.signin.bar(),
-      searches.has(this.#name) && h("div", { class: "question", key: "question" }, this.search.draw(), this.#name !== "changes" && this.range.draw(), this.#tools()),
+      h("div", { class: "question", key: "question" }, searched && this.search.draw(), searched && this.#name !== "changes" && this.range.draw(), this.#tools()),
       clock.disagrees && h("p", { class: "note", role: "note", key: "clocks" }, icon("clock"),
         `The clock of this machine differs from the server's by ${duration(clock.offset)}. Times are shown by the server's clock.`),
       h("main", { id: "main", tabindex: "-1", key: "main " + this.#name, class: "view-" + this.#name, "aria-label": title },
@@ -79,11 +82,22 @@ export class Frame {
 
   #tools() {
     const { app } = this;
-    return h("div", { class: "tools" }, this.auto.draw(),
+    return h("div", { class: "tools" }, zoneButton(app), this.auto.draw(), ["overview", "events"].includes(app.state.view) && facetsButton(app), this.searches.draw(),
       h("button", { type: "button", class: "icon", title: "Ask again (r)", "aria-label": "Ask again", onclick: () => app.refresh() }, icon("reload")),
       this.links.draw());
   }
 }
+
+/**
+ * A link that leads the keyboard past what stands before. It is seen when it has the focus.
+ * @param {string} selector @param {string} text
+ */
+const skipTo = (selector, text) => h("a", {
+  class: "skip", href: "#main", onclick: (/** @type {Event} */ e) => {
+    e.preventDefault();
+    (/** @type {HTMLElement|null} */ (document.querySelector(selector)) ?? document.getElementById("main"))?.focus();
+  },
+}, text);
 
 /**
  * The window of changes that explains the range, if that was chosen with both its ends.

@@ -90,9 +90,9 @@ export class Histogram {
           })),
           h("line", { class: "base", x1: 0, x2: width, y1: this.height + 0.5, y2: this.height + 0.5 }),
           this.#brush && h("rect", { class: "brush", x: x(Math.min(...this.#brush)), width: Math.max(1, x(Math.max(...this.#brush)) - x(Math.min(...this.#brush))), y: 0, height: this.height }),
-          h("g", { class: "ticks" }, timeTicks(from, to, Math.max(2, Math.floor(width / 90))).map((t) =>
+          h("g", { class: "ticks" }, timeTicks(from, to, Math.max(4, Math.floor(width / 90))).map((t) =>
             h("g", { key: t.at }, h("line", { x1: x(t.at), x2: x(t.at), y1: this.height, y2: this.height + 4 }),
-              x(t.at) < width - 20 && x(t.at) > 14 && h("text", { x: x(t.at), y: this.height + 17, "text-anchor": "middle" }, t.label)))))),
+              h("text", { x: x(t.at), y: this.height + 17, "text-anchor": x(t.at) < 18 ? "start" : x(t.at) > width - 4 ? "end" : "middle" }, t.label)))))),
     ];
   }
 
@@ -117,7 +117,7 @@ export class Histogram {
   /** @param {Answer} data @param {Bar|null} looked @param {Bar[]} bars @param {number} step */
   #readout(data, looked, bars, step) {
     return [h("span", null, h("strong", null, human(data.total)), data.total === 1 ? " occurrence" : " occurrences"),
-      this.#pointed(data, looked, bars, step) || h("span", { class: "legend" }, h("i", { class: "swatch warning" }), "Warning", h("i", { class: "swatch normal" }), "Normal and others")];
+      h("span", { class: "pointed" }, this.#pointed(data, looked, bars, step)), h("span", { class: "legend" }, h("i", { class: "swatch warning" }), "Warning", h("i", { class: "swatch normal" }), "Normal and others")];
   }
 
   /**
@@ -128,11 +128,11 @@ export class Histogram {
     if (this.#brush) {
       const [a, b] = [Math.min(...this.#brush), Math.max(...this.#brush)];
       const inside = bars.filter((bar) => bar.start + step > a && bar.start < b);
-      return h("span", { class: "pointed" }, `${absolute(a)} – ${absolute(b)} (${duration(b - a)}), about ${counted(inside.reduce((n, bar) => n + bar.warning + bar.rest, 0), "occurrence")}`);
+      return `${absolute(a)} – ${absolute(b)} (${duration(b - a)}), about ${counted(inside.reduce((n, bar) => n + bar.warning + bar.rest, 0), "occurrence")}`;
     }
     if (!looked) return "";
     const gap = (data.gaps ?? []).find((/** @type {any} */ g) => Date.parse(g.from) < looked.start + step && Date.parse(g.to) > looked.start);
-    return h("span", { class: "pointed" }, say(looked, step) + (gap ? `. A mirror${gap.cluster ? " of " + gap.cluster : ""} was away from ${short(Date.parse(gap.from))} to ${short(Date.parse(gap.to))}` : ""));
+    return say(looked, step) + (gap ? `. A mirror${gap.cluster ? " of " + gap.cluster : ""} was away from ${short(Date.parse(gap.from))} to ${short(Date.parse(gap.to))}` : "");
   }
 
   /** @param {HTMLElement} e */

@@ -2,7 +2,7 @@
 
 import { timeTicks } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
-import { counted, typeClass } from "../lib/event.js";
+import { clear, counted, typeClass } from "../lib/event.js";
 import { absolute, relative } from "../lib/time.js";
 
 /**
@@ -50,7 +50,7 @@ function mark(app, c, place, zoom) {
   const [m] = c;
   const warnings = c.filter((x) => x.type === "Warning").length;
   const reasons = [...new Set(c.map((x) => (x.deleted ? `${x.reason} (event deleted)` : x.reason)))];
-  const text = c.length === 1 ? `${reasons[0]}${m.count > 1 ? `, ${m.count} times` : ""}, ${absolute(m.time)}, ${relative(m.time)}: ${m.note}`
+  const text = c.length === 1 ? `${reasons[0]}${m.count > 1 ? `, ${m.count} times` : ""}, ${absolute(m.time)}, ${relative(m.time)}: ${clear(m.note)}`
     : `${counted(c.length, "observation")}, ${counted(warnings, "warning")}, from ${absolute(m.time)}: ${reasons.slice(0, 5).join(", ")}`;
   const same = new Set(c.map((x) => x.id)).size === 1;
   return h("button", {

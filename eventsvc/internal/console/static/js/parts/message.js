@@ -27,6 +27,9 @@ const advice = {
  * @param {App} app @param {Failure} failure
  */
 export function failed(app, failure) {
+  if (app.told.has(failure.kind)) return null; // above
+  app.told.add(failure.kind);
+  if (failure.kind === "expired" && !app.session.open) return h("p", { class: "quiet" }, "Sign in to see events.");
   if (/range ends before history begins/.test(failure.message)) return beforeHistory(app, failure);
   const again = () => (failure.kind === "gone" ? app.go({ revision: "" }) : app.refresh());
   return h("div", { class: "message", role: failure.kind === "expired" ? "note" : "alert", "data-kind": failure.kind },
@@ -51,6 +54,8 @@ function beforeHistory(app, failure) {
  * @param {App} app @param {Failure} failure
  */
 export function outdated(app, failure) {
+  if (app.told.has(failure.kind)) return null;
+  app.told.add(failure.kind);
   return h("p", { class: "note warn", role: "alert", "data-kind": failure.kind }, icon("alert"),
     h("span", null, `${titles[failure.kind]}: ${failure.message}. What you see is the last answer.`),
     failure.kind !== "expired" && h("button", { type: "button", class: "plain", onclick: () => app.refresh() }, "Ask again"));

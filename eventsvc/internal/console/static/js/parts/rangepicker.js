@@ -1,8 +1,7 @@
 // The range of time: presets, and both ends as text.
 
 import { h } from "../lib/dom.js";
-import { prefer } from "../lib/prefs.js";
-import { duration, isRelative, parseInstant, parseRange, reading, rfc3339, short, absolute, zoneName } from "../lib/time.js";
+import { duration, isRelative, parseInstant, parseRange, rfc3339, short, absolute, zoneName } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { shift, widen } from "./keys.js";
 import { Menu } from "./menu.js";
@@ -27,15 +26,8 @@ export class RangePicker {
       step("left", "Earlier", () => shift(app, -1)),
       this.menu.draw({ class: "range-text", title: "Range of time (t)" }, [icon("clock"), h("span", null, this.title())], "Range of time", () => this.#panel()),
       step("right", "Later", () => shift(app, 1)), step("out", "Twice the range", () => widen(app)),
-      h("button", { type: "button", class: "plain zone", title: `Times are ${zoneName() === "UTC" ? "in UTC: show those of this machine" : "those of this machine: show UTC"}`, onclick: () => this.#turnZone() }, zoneName()),
       app.state.revision && h("button", { type: "button", class: "pinned", title: "A link has named this state. Show the newest one.", onclick: () => app.go({ revision: "" }) },
         `State ${app.state.revision}`, icon("close")));
-  }
-
-  #turnZone() {
-    reading.zone = reading.zone === "utc" ? "local" : "utc";
-    prefer("zone", reading.zone);
-    this.app.redraw();
   }
 
   /** How the range is named. */

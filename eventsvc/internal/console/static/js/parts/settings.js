@@ -2,7 +2,8 @@
 
 import { h } from "../lib/dom.js";
 import { prefer, prefs } from "../lib/prefs.js";
-import { absolute, reading, relative } from "../lib/time.js";
+import { forgetRecent } from "../lib/searches.js";
+import { absolute, reading, relative, zoneTitle } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { Menu } from "./menu.js";
 
@@ -11,6 +12,15 @@ export function dress() {
   document.documentElement.dataset.theme = prefs.theme;
   reading.zone = prefs.zone;
 }
+
+/**
+ * The zone of all times, and what changes it.
+ * @param {import("../app.js").App} app
+ */
+export const zoneButton = (app) => h("button", {
+  type: "button", class: "plain zone", title: `Times are ${prefs.zone === "utc" ? "in UTC: show those of this machine" : "those of this machine: show UTC"}`,
+  onclick: () => { prefer("zone", prefs.zone === "utc" ? "local" : "utc"); dress(); app.redraw(); },
+}, zoneTitle());
 
 export class Settings {
   /** @param {import("../app.js").App} app */
@@ -32,7 +42,7 @@ export class Settings {
       session.open && h("div", { class: "who" },
         h("p", null, "Signed in", session.subject && [" as ", h("strong", null, session.subject)]),
         session.expires > 0 && h("p", { class: "hint", title: absolute(session.expires) }, session.renews ? "The token is renewed by itself." : `The token expires ${relative(session.expires)}.`),
-        h("button", { type: "button", onclick: () => { this.menu.set(false); session.end(); } }, "Sign out")),
+        h("button", { type: "button", onclick: () => { this.menu.set(false); forgetRecent(); session.end(); } }, "Sign out")),
       h("p", { class: "hint" }, `eventsvc ${this.app.config.version}`),
     ];
   }

@@ -1,7 +1,10 @@
 // A table of events of any length: only the rows that can be seen are in the document.
 
 import { h } from "../lib/dom.js";
+import { choose } from "./choose.js";
 import { columns, objectName, series, shown, typeMark } from "./columns.js";
+import { tableHead, widthOf } from "./tablehead.js";
+import { clear } from "../lib/event.js";
 import { absolute, relative, timeOfDay } from "../lib/time.js";
 
 /** @typedef {import("../lib/event.js").Row} Row */
@@ -18,6 +21,8 @@ export class Table {
   /** @type {Row[]} */
   #rows = [];
   #focus = false;
+  /** The row below the pointer: its values have buttons. */
+  #hovered = "";
 
   /**
    * @param {import("../app.js").App} app @param {string} label
@@ -51,8 +56,9 @@ export class Table {
   /**
    * @param {Row[]} rows @param {number} total of all rows, -1 if it is not known
    * @param {import("../lib/dom.js").Child} [foot] what stands below the last row
+   * @param {import("./tablehead.js").Sorting} [sorting]
    */
-  draw(rows, total, foot) {
+  draw(rows, total, foot, sorting) {
     this.#rows = rows;
     const height = this.rowHeight;
     if (this.cursor >= rows.length) this.cursor = rows.length - 1;
@@ -60,7 +66,7 @@ export class Table {
     const last = Math.min(rows.length, Math.ceil((this.#top + this.#height) / height) + 8);
     if (last >= rows.length - 40) this.hooks.end?.();
     const names = shown();
-    const template = narrow.matches ? "1fr" : names.map((n) => columns[n].width).join(" ");
+    const template = narrow.matches ? "1fr" : names.map(widthOf).join(" ");
     return h("div", {
       class: narrow.matches ? "table cards" : "table", role: "table", "aria-label": this.label, "aria-rowcount": total < 0 ? -1 : total + 1, tabindex: rows.length ? undefined : "0",
       css: { "--columns": template, "--row": `${height}px` },
@@ -74,7 +80,7 @@ export class Table {
       },
     },
       h("div", { role: "rowgroup", class: "thead" }, h("div", { role: "row", class: "tr head", "aria-rowindex": 1 },
-        narrow.matches ? h("span", { role: "columnheader" }, "Events") : names.map((n) => h("span", { role: "columnheader", key: n, class: "c-" + n }, columns[n].title)))),
+        narrow.matches ? h("span", { role: "columnheader" }, "Events") : tableHead(this.app, names, sorting))),
       h("div", { role: "rowgroup", class: "tbody", css: { height: `${rows.length * height}px` } },
         rows.slice(first, last).map((r, i) => this.#row(r, first + i, names))),
       foot && h("div", { class: "tfoot" }, foot));
@@ -84,20 +90,30 @@ export class Table {
   #row(r, i, names) {
     const { app } = this;
     const current = i === this.cursor || (this.cursor < 0 && i === 0);
+    const href = app.href({ event: r.id });
+    const fresh = app.isNew(r.revision) && h("span", { class: "unseen" }, "New. ");
+    const linked = names.includes("reason") ? "reason" : names[0];
     return h("div", {
-      role: "row", key: `${r.id} ${r.revision}`, class: `tr${r.type === "Warning" ? " warning" : ""}${app.state.event === r.id ? " open" : ""}`,
+      role: "row", key: `${r.id} ${r.revision}`, class: `tr${r.type === "Warning" ? " warning" : ""}${app.state.event === r.id ? " open" : ""}${app.isNew(r.revision) ? " new" : ""}`,
       "aria-rowindex": i + 2, tabindex: current ? "0" : "-1", css: { transform: `translateY(${i * this.rowHeight}px)` }, "data-row": r.id,
       "aria-label": narrow.matches ? `${r.type} ${r.reason} ${objectName(r)}: ${r.note}` : undefined,
       onclick: (/** @type {MouseEvent} */ e) => {
-        if (!getSelection()?.isCollapsed) return; // a text was selected by dragging
-        if (e.ctrlKey || e.metaKey) return apart(app.href({ event: r.id }));
+        if (!getSelection()?.isCollapsed) return e.preventDefault(); // a text was selected by dragging
+        const link = e.target instanceof Element && e.target.closest("a");
+        if (e.ctrlKey || e.metaKey || e.shiftKey) return link || apart(href); // a browser opens its links so itself
+        e.preventDefault();
         this.cursor = i;
         app.go({ event: r.id });
       },
-      onauxclick: (/** @type {MouseEvent} */ e) => { if (e.button === 1) apart(app.href({ event: r.id })); },
+      onauxclick: (/** @type {MouseEvent} */ e) => { if (e.button === 1 && !(e.target instanceof Element && e.target.closest("a"))) apart(href); },
       onfocus: () => { if (this.cursor !== i) { this.cursor = i; app.redraw(); } },
+      onpointerenter: (/** @type {PointerEvent} */ e) => { if (e.pointerType === "mouse") { this.#hovered = r.id; app.redraw(); } },
       ref: i === this.cursor && this.#focus ? (/** @type {HTMLElement} */ e) => { this.#focus = false; e.focus({ preventScroll: true }); } : undefined,
-    }, narrow.matches ? card(r) : names.map((n) => h("span", { role: "cell", key: n, class: "c-" + n }, columns[n].cell(r))));
+    }, narrow.matches ? card(r, href) : names.map((n) => {
+      const cell = columns[n].cell(r);
+      const term = this.#hovered === r.id && columns[n].term?.(r);
+      return h("span", { role: "cell", key: n, class: "c-" + n }, n === linked ? h("a", { href, tabindex: "-1", draggable: "false" }, fresh, cell) : cell, term && term.value && choose(app, [term], `${columns[n].title} ${term.value}`, "-1"));
+    }));
   }
 
   /**
@@ -167,10 +183,10 @@ export const lifeOf = (r) => ({ view: "object", kind: r.kind, name: r.name, ns: 
 
 /**
  * A row where there is no room for columns.
- * @param {Row} r
+ * @param {Row} r @param {string} href
  */
-function card(r) {
+function card(r, href) {
   return h("span", { role: "cell", class: "card" },
-    h("span", { class: "card-line" }, typeMark(r.type), h("strong", null, r.reason), h("span", { class: "card-object" }, r.name), h("time", { title: `${absolute(r.time)}, ${relative(r.time)}` }, timeOfDay(r.time))),
-    h("span", { class: "card-note" }, series(r), r.count > 1 && " ", r.note));
+    h("span", { class: "card-line" }, typeMark(r.type), h("a", { href, tabindex: "-1", draggable: "false" }, h("strong", null, clear(r.reason))), h("span", { class: "card-object" }, clear(r.name)), h("time", { title: `${absolute(r.time)}, ${relative(r.time)}` }, timeOfDay(r.time))),
+    h("span", { class: "card-note" }, r.namespace && h("span", { class: "card-namespace" }, r.namespace), series(r), r.count > 1 && " ", clear(r.note)));
 }

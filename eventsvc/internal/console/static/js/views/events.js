@@ -3,13 +3,12 @@
 import { h } from "../lib/dom.js";
 import { counted, human, row } from "../lib/event.js";
 import { Pager } from "../lib/pager.js";
-import { prefs, prefer } from "../lib/prefs.js";
 import { columnMenu } from "../parts/columns.js";
-import { Facets } from "../parts/facets.js";
+import { Facets, facetsShown } from "../parts/facets.js";
 import { Histogram } from "../parts/histogram.js";
-import { icon } from "../parts/icons.js";
 import { failed, loading, nothing, outdated, partial } from "../parts/message.js";
 import { Table } from "../parts/table.js";
+import { sorted } from "../parts/tablehead.js";
 
 /** @typedef {import("../lib/event.js").Row} Row */
 
@@ -33,7 +32,7 @@ export class Events {
     const { app, pager } = this;
     const order = app.state.order === "oldest" ? "oldest" : "newest";
     const key = app.key("events", order);
-    const question = JSON.stringify([app.question(), order]); // the same when it is asked again
+    const question = JSON.stringify([app.question(), app.state.order]); // the same when it is asked again
     if (question !== this.#question) {
       this.#question = question;
       this.table.scrollTo(0);
@@ -41,7 +40,7 @@ export class Events {
     }
     pager.want(key, (next, signal) => app.query("events", { ...app.question(), order, limit: next ? "500" : "100", continue: next }, signal));
     return h("div", { class: "with-facets full" },
-      h("div", { class: "side" }, prefs.facets && this.facets.draw()),
+      h("div", { class: "side" }, facetsShown(app) && this.facets.draw()),
       h("div", { class: "wide" }, this.histogram.draw(), this.#bar(order), this.#rows()));
   }
 
@@ -50,11 +49,16 @@ export class Events {
     const { app, pager } = this;
     const total = pager.more ? -1 : pager.rows.length;
     return h("div", { class: "bar-line" },
-      h("button", { type: "button", class: "icon", title: prefs.facets ? "Hide facets" : "Show facets", "aria-label": "Facets", "aria-pressed": prefs.facets, onclick: () => { prefer("facets", !prefs.facets); app.redraw(); } }, icon("filter")),
-      h("p", { class: "count", role: "status" }, !pager.fresh ? "Loading …" : total >= 0 ? counted(total, "event") : `${human(pager.rows.length)} loaded, more as you scroll`),
+      h("p", { class: "count", role: "status" }, !pager.fresh ? (pager.failure ? "" : "Loading …") : total >= 0 ? counted(total, "event") : this.#many()),
       h("div", { class: "choice", role: "group", "aria-label": "Order" }, ["newest", "oldest"].map((o) =>
         h("button", { type: "button", key: o, "aria-pressed": order === o, onclick: () => app.go({ order: o === "newest" ? "" : o }) }, o === "newest" ? "Newest first" : "Oldest first"))),
       this.columns.draw());
+  }
+
+  /** How many rows there are, and how many more. */
+  #many() {
+    const { data, stale } = this.histogram.answer;
+    return [`${human(this.pager.rows.length)} loaded, more as you scroll`, data && !stale && ` · ${human(data.total)} occurrences match`];
   }
 
   #rows() {
@@ -69,7 +73,33 @@ export class Events {
       : pager.more ? h("p", { class: "quiet" }, "Loading more …") : null;
     return h("div", { class: pager.fresh ? "answer" : "answer stale", "aria-busy": pager.loading },
       pager.failure && !pager.fresh && !pager.loading && outdated(app, pager.failure), partial(pager.head),
-      this.table.draw(pager.rows, pager.more ? -1 : pager.rows.length, foot));
+      this.table.draw(this.#sorted(), pager.more ? -1 : pager.rows.length, foot, this.#sorting()));
+  }
+
+  /**
+   * The rows as they were last sorted.
+   * @type {{of: Row[], length: number, by: string, rows: Row[]}}
+   */
+  #last = { of: [], length: 0, by: "", rows: [] };
+
+  /** The rows in the order of a column, once all of them are here; the server orders them by time. */
+  #sorted() {
+    const { rows, more } = this.pager;
+    const by = this.app.state.order;
+    if (more || !by || by === "oldest" || by.endsWith("time")) return rows;
+    if (this.#last.of !== rows || this.#last.length !== rows.length || this.#last.by !== by) this.#last = { of: rows, length: rows.length, by, rows: sorted(rows, by) };
+    return this.#last.rows;
+  }
+
+  /** @returns {import("../parts/tablehead.js").Sorting} */
+  #sorting() {
+    const { app, pager } = this;
+    const { order } = app.state;
+    return {
+      by: order === "" ? "-time" : order === "oldest" ? "time" : order,
+      can: (name) => name === "time" || !pager.more,
+      set: (by) => app.go({ order: by === "-time" ? "" : by === "time" ? "oldest" : by }),
+    };
   }
 
   /** @param {string} key */

@@ -2,13 +2,13 @@
 
 import { spread, stepFor } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
-import { counted, human } from "../lib/event.js";
+import { clear, counted, human } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { Pager } from "../lib/pager.js";
 import { absolute, relative } from "../lib/time.js";
+import { choose } from "../parts/choose.js";
 import { objectName } from "../parts/columns.js";
-import { icon } from "../parts/icons.js";
 import { failed, loading, nothing, partial } from "../parts/message.js";
 import { sparkline } from "../parts/sparkline.js";
 import { lifeOf } from "../parts/table.js";
@@ -89,7 +89,7 @@ export class Groups {
   #group(g, by, step) {
     const { app } = this;
     const object = by === "object" ? g.by.object : null;
-    const name = object ? objectName(object) : g.by[by] || "none";
+    const name = object ? objectName(object) : clear(g.by[by] ?? "") || "none";
     const values = object ? this.#courseOf(g.by, step) : this.#courseIn(g.by[by], by);
     const first = Date.parse(g.first);
     const last = Date.parse(g.last);
@@ -97,15 +97,12 @@ export class Groups {
     const q = terms.reduce(grammar.add, app.state.q);
     return h("tr", { key: object ? JSON.stringify(g.by) : name, "data-group": name },
       h("th", { scope: "row" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, name), (object?.namespace || g.by.namespace) && object && h("span", { class: "hint" }, ` ${object.namespace || g.by.namespace}`),
-        name !== "none" && [false, true].map((not) => h("button", {
-          type: "button", class: "plain icon", key: String(not), title: not ? "Leave these out" : "Only these", "aria-label": `${not ? "Leave out" : "Only"} ${name}`,
-          onclick: () => app.add({ ...terms[object && !object.uid ? 1 : 0], not }),
-        }, icon(not ? "minus" : "plus"))),
+        name !== "none" && choose(app, terms, name),
         object && h("a", { class: "life", href: app.href(lifeOf({ ...object, namespace: object.namespace || g.by.namespace })) }, "life")),
       h("td", { class: "number", title: g.count.toLocaleString("en") }, human(g.count)),
-      h("td", null, values && sparkline(values, `${counted(g.count, "occurrence")}, most of them ${relative(this.#peak(values))}`, g.sample?.type === "Warning" ? "warning" : "normal")),
-      h("td", null, h("time", { title: relative(first) }, absolute(first))), h("td", null, h("time", { title: relative(last) }, absolute(last))),
-      h("td", { class: "group-note" }, g.sample ? h("a", { href: app.href({ event: `${g.sample.metadata.namespace}/${g.sample.metadata.name}` }) }, g.sample.note || g.sample.reason) : ""));
+      h("td", { class: "group-course" }, values && sparkline(values, `${counted(g.count, "occurrence")}, most of them ${relative(this.#peak(values))}`, g.sample?.type === "Warning" ? "warning" : "normal")),
+      h("td", { class: "group-first" }, h("time", { title: relative(first) }, absolute(first))), h("td", { class: "group-last" }, h("time", { title: relative(last) }, absolute(last))),
+      h("td", { class: "group-note" }, g.sample ? h("a", { href: app.href({ event: `${g.sample.metadata.namespace}/${g.sample.metadata.name}` }) }, clear(g.sample.note || g.sample.reason)) : ""));
   }
 
   /**

@@ -107,7 +107,7 @@ export class Live {
 
   #bar() {
     const { tail } = this;
-    const phase = this.#failure || tail?.failure ? "stopped" : tail?.phase ?? "starting";
+    const phase = this.#failure || tail?.failure || this.older.failure && !this.older.loading && !tail ? "stopped" : tail?.phase ?? "starting";
     const words = { starting: "Connecting …", live: this.#still ? "Paused" : "Live", waiting: "Disconnected, trying again", stopped: "Stopped" };
     return h("div", { class: "bar-line" },
       h("p", { class: `phase ${phase}${this.#still ? " still" : ""}`, role: "status" }, h("i", { class: "dot" }), words[phase]),

@@ -1,14 +1,13 @@
 // The overview: what happened in the range, of what, and what is new.
 
 import { h } from "../lib/dom.js";
-import { row } from "../lib/event.js";
+import { clear, row } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
-import { prefs } from "../lib/prefs.js";
 import { absolute, day, duration, hour, minute, parameter, relative, rfc3339, short } from "../lib/time.js";
 import { changeList } from "../parts/changelist.js";
 import { objectName, series } from "../parts/columns.js";
-import { Facets } from "../parts/facets.js";
+import { Facets, facetsShown } from "../parts/facets.js";
 import { Histogram } from "../parts/histogram.js";
 import { answered, nothing } from "../parts/message.js";
 
@@ -31,10 +30,10 @@ export class Overview {
     this.#ask();
     const counted = this.histogram.answer.data;
     return h("div", { class: "with-facets" },
-      h("div", { class: "side" }, prefs.facets && this.facets.draw()),
+      h("div", { class: "side" }, facetsShown(app) && this.facets.draw()),
       h("div", { class: "wide" },
         this.histogram.draw(),
-        counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
+        this.histogram.answer.failure && !counted ? null : counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
           h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
             data.changes.length ? changeList(app, data) : !data.partial && h("p", { class: "quiet" }, "Nothing differs from what came before."))),
           h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
@@ -80,9 +79,9 @@ export class Overview {
       else kinds.set(`${r.reason} ${r.namespace} ${r.kind}`, { r, more: 0 });
     }
     return h("ul", { class: "brief" }, [...kinds.values()].slice(0, 12).map(({ r, more }) =>
-      h("li", { key: r.id }, h("a", { href: this.app.href({ event: r.id }), "data-row": r.id, class: this.app.state.event === r.id ? "open" : "" },
-        h("span", { class: "brief-head" }, h("strong", null, r.reason), h("span", { class: "brief-object" }, objectName(r)), series(r), h("time", { title: absolute(r.time) }, relative(r.time))),
-        h("span", { class: "brief-note" }, r.note)),
+      h("li", { key: r.id }, h("a", { href: this.app.href({ event: r.id }), "data-row": r.id, class: `${this.app.state.event === r.id ? "open" : ""}${this.app.isNew(r.revision) ? " new" : ""}` },
+        h("span", { class: "brief-head" }, h("strong", null, clear(r.reason)), h("span", { class: "brief-object" }, objectName(r), r.namespace && h("span", { class: "hint" }, ` in ${r.namespace}`)), series(r), h("time", { title: absolute(r.time) }, relative(r.time))),
+        h("span", { class: "brief-note" }, clear(r.note))),
         more > 0 && h("a", { class: "brief-more", href: this.app.href({ view: "events", q: this.#alike(r) }) }, `${more} more ${more === 1 ? "event" : "events"} of ${r.reason} in ${r.namespace}`))));
   }
 

@@ -1,0 +1,115 @@
+// The question of a view, or one event, as lines for other programs.
+
+import { url } from "../lib/api.js";
+import * as grammar from "../lib/grammar.js";
+import { asked } from "../lib/takeaway.js";
+import { rfc3339 } from "../lib/time.js";
+
+/** @typedef {{name: string, text: string, lacks: string}} Command what one of them cannot ask is said in `lacks` */
+
+/**
+ * A value within single quotes for a shell.
+ * @param {string} s
+ */
+const quote = (s) => (/^[\w./:=@%+-]+$/.test(s) ? s : `'${s.replaceAll("'", `'\\''`)}'`);
+
+/**
+ * A value within double quotes for LogQL.
+ * @param {string} s
+ */
+const logql = (s) => JSON.stringify(s);
+
+/**
+ * The LogQL label or structured metadata of a field.
+ * @type {Record<string, string>}
+ */
+const labels = Object.fromEntries(grammar.dimensions.map((d) => [d, d]));
+
+/** @type {Record<string, string>} */
+const metadata = { name: "name", uid: "uid" };
+
+/** @param {import("../app.js").App} app */
+const resource = (app) => "events.events.k8s.io".replace("events.k8s.io", app.config.eventsPath.split("/")[2]);
+
+/** @param {string} path */
+const curl = (path) => `curl -H "Authorization: Bearer $TOKEN" ${quote(location.origin + path)}`;
+
+/**
+ * The search behind a view: of an object, what finds its events.
+ * @param {import("../app.js").App} app
+ */
+function searchOf(app) {
+  const { view, q, kind, name, ns, uid } = app.state;
+  if (view === "changes") return [q, ns && grammar.write({ field: "namespace", value: ns, not: false })].filter(Boolean).join(" ");
+  if (view !== "object") return q;
+  return grammar.writeAll(Object.entries(uid ? { uid } : { kind, name, namespace: ns }).filter(([, value]) => value).map(([field, value]) => ({ field, value, not: false })));
+}
+
+/**
+ * The question of the view.
+ * @param {import("../app.js").App} app @returns {Command[]}
+ */
+export function commands(app) {
+  const { state } = app;
+  const terms = grammar.parse(searchOf(app));
+  const { endpoint, params } = asked(app);
+  const path = url("/query/v1/" + endpoint, params);
+  const namespace = grammar.namespaceOf(terms)?.value;
+  const selectLabels = grammar.labelSelector(terms);
+  const selector = grammar.listSelector(terms.filter((t) => t.field !== "namespace" || t.not));
+  const kubectl = [`kubectl get ${resource(app)}`, namespace ? `-n ${quote(namespace)}` : "-A",
+    selector && `--field-selector ${quote(selector)}`, selectLabels && `-l ${quote(selectLabels)}`].filter(Boolean).join(" ");
+  const streams = terms.filter((t) => labels[t.field]).map((t) => labels[t.field] + (isPattern(t) ? `${t.not ? "!~" : "=~"}${logql("(?i)" + grammar.pattern(t))}` : `${t.not ? "!=" : "="}${logql(t.value)}`));
+  const filters = terms.filter((t) => !t.field).map((t) => `${t.not ? "!~" : "|~"} ${logql("(?i)" + t.value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))}`)
+    .concat(terms.filter((t) => metadata[t.field]).map((t) => `| ${metadata[t.field]}${t.not ? "!=" : "="}${logql(t.value)}`));
+  const unasked = terms.filter((t) => t.field && !labels[t.field] && !metadata[t.field]).map((t) => (t.field === "()" ? "OR, NOT and parentheses" : t.field));
+  const derived = endpoint === "groups" ? "the counts" : endpoint === "changes" ? "the comparison" : endpoint === "object" ? "older versions" : "";
+  return [
+    { name: "curl", text: curl(path), lacks: "" },
+    { name: "eventsvc", text: ["eventsvc query", ...flags(app), ...(endpoint === "object" ? [] : grammar.parse(state.q).map((t) => quote(grammar.write(t))))].join(" "), lacks: "" },
+    { name: "kubectl", text: kubectl, lacks: lacking([derived, "the range, as lists have none", terms.some((t) => !t.field || t.field === "()" || t.field === "note") && "texts", ...["cluster", "owner", "node", "reporter"].map((f) => terms.some((t) => t.field === f) && `the ${f}`)]) },
+    { name: "kubectl, raw", text: `kubectl get --raw ${quote(path)}`, lacks: "" },
+    { name: "LogQL", text: [`{${streams.some((s) => !s.includes("!=")) ? streams.join(", ") : ['type=~".+"', ...streams].join(", ")}}`, ...filters].join(" "), lacks: lacking([derived, unasked.length && unasked.join(", ")]) },
+  ];
+}
+
+/**
+ * What `eventsvc query` is told besides the search.
+ * @param {import("../app.js").App} app
+ */
+function flags(app) {
+  const { state } = app;
+  const { from, to, ns } = state;
+  const range = [`--from=${quote(from)}`, to !== "now" && `--to=${quote(to)}`];
+  const of = ns && `-n ${quote(ns)}`;
+  const all = state.view === "changes" ? ["--changes", state.at !== "now" && `--at=${quote(state.at)}`, `--window=${quote(state.window)}`, of]
+    : state.view === "object" ? [`--object=${quote(state.uid || `${state.kind}/${state.name}`)}`, !state.uid && of]
+      : state.view === "groups" ? [...range, `--group-by=${quote(state.by)}`, state.order && `--order=${quote(state.order)}`] : range;
+  return all.filter(Boolean);
+}
+
+/**
+ * One event.
+ * @param {import("../app.js").App} app @param {any} e @returns {Command[]}
+ */
+export function ofEvent(app, e) {
+  const { namespace, name } = e.metadata;
+  const at = Date.parse(e.series?.lastObservedTime ?? e.deprecatedLastTimestamp ?? e.eventTime ?? e.metadata.creationTimestamp);
+  const around = Number.isNaN(at) ? [] : [`--from=${rfc3339(at - 1000)}`, `--to=${rfc3339(at + 2000)}`];
+  return [
+    { name: "kubectl", text: `kubectl get ${resource(app)} -n ${quote(namespace)} ${quote(name)} -o yaml`, lacks: "" },
+    { name: "curl", text: curl(app.api.events(namespace, name)), lacks: "" },
+    { name: "eventsvc", text: ["eventsvc query", ...around, "-n", quote(namespace), quote(grammar.write({ field: "event", value: name, not: false }))].join(" "), lacks: "" },
+    { name: "LogQL", text: `{namespace=${logql(namespace)}, reason=${logql(e.reason ?? "")}} | json | metadata_name=${logql(name)}`, lacks: "" },
+  ];
+}
+
+/**
+ * Whether a term may fit other texts than its value.
+ * @param {grammar.Term} t
+ */
+const isPattern = (t) => Boolean(t.list) || t.value.includes("*") || /^[a-z]/.test(t.value) && ["type", "reason", "kind"].includes(t.field);
+
+/** @param {(string|false|0|undefined)[]} parts */
+const lacking = (parts) => parts.filter(Boolean).join("; ");
+

@@ -1,0 +1,88 @@
+// The head of a table: a column is sorted by its title, made wider at its edge, and hidden.
+
+import { h } from "../lib/dom.js";
+import { prefer, prefs } from "../lib/prefs.js";
+import { columns } from "./columns.js";
+
+/**
+ * How rows are sorted: by a column, "-" before it turns it round; "" is as they come.
+ * @typedef {{by: string, can: (name: string) => boolean, set: (by: string) => void}} Sorting
+ */
+
+const least = 48; // pixels of a column
+const step = 16;
+
+/**
+ * The width of a column, as a grid takes it.
+ * @param {string} name
+ */
+export const widthOf = (name) => (prefs.widths[name] ? `${prefs.widths[name]}px` : columns[name].width);
+
+/** @param {string} name @param {number} width @param {boolean} [keep] */
+function widen(name, width, keep = true) {
+  const widths = { ...prefs.widths, [name]: Math.max(least, Math.round(width)) };
+  if (keep) prefer("widths", widths);
+  else prefs.widths = widths;
+}
+
+/**
+ * @param {import("../app.js").App} app @param {string[]} names of the columns @param {Sorting} [sorting]
+ */
+export function tableHead(app, names, sorting) {
+  return names.map((name) => {
+    const way = sorting?.by === name ? "ascending" : sorting?.by === "-" + name ? "descending" : "none";
+    const can = sorting?.can(name) ?? false;
+    const sort = () => can && sorting?.set(sorting.by === "-" + name ? name : "-" + name);
+    return h("span", { role: "columnheader", key: name, class: "c-" + name, "aria-sort": can ? way : undefined },
+      h("button", {
+        type: "button", class: "plain title", "aria-disabled": !can, onclick: sort,
+        title: `${can ? "Sort by this" : sorting ? "Can be sorted once all rows are loaded: narrow the search or the range" : "The newest stand first"}. ← and → change the width, Delete hides it.`,
+        onkeydown: (/** @type {KeyboardEvent} */ e) => {
+          const cell = /** @type {HTMLElement} */ (e.currentTarget).parentElement;
+          if (e.key === "Delete" && names.length > 1) prefer("columns", names.filter((n) => n !== name));
+          else if ((e.key === "ArrowLeft" || e.key === "ArrowRight") && cell) widen(name, cell.offsetWidth + (e.key === "ArrowLeft" ? -step : step));
+          else return;
+          e.preventDefault();
+          e.stopPropagation();
+          app.redraw();
+        },
+      }, columns[name].title, way !== "none" && h("span", { class: "way", "aria-hidden": "true" }, way === "ascending" ? "▲" : "▼")),
+      h("span", {
+        class: "edge", title: "Drag to change the width; twice for the usual one", "aria-hidden": "true",
+        ondblclick: () => { const { [name]: _, ...rest } = prefs.widths; prefer("widths", rest); app.redraw(); },
+        onpointerdown: (/** @type {PointerEvent} */ e) => drag(app, name, e),
+      }));
+  });
+}
+
+/**
+ * Follows the pointer with the edge of a column.
+ * @param {import("../app.js").App} app @param {string} name @param {PointerEvent} e
+ */
+function drag(app, name, e) {
+  const edge = /** @type {HTMLElement} */ (e.currentTarget);
+  const begin = edge.parentElement?.offsetWidth ?? 0;
+  if (e.button !== 0) return;
+  e.preventDefault();
+  edge.setPointerCapture(e.pointerId);
+  const width = (/** @type {PointerEvent} */ m) => begin + m.clientX - e.clientX;
+  edge.onpointermove = (m) => { widen(name, width(m), false); app.redraw(); };
+  edge.onpointerup = edge.onpointercancel = (m) => {
+    edge.onpointermove = edge.onpointerup = edge.onpointercancel = null;
+    if (Math.abs(m.clientX - e.clientX) > 1) widen(name, width(m));
+    app.redraw();
+  };
+}
+
+/**
+ * Rows in the order of a column. The rows themselves stay as they are.
+ * @param {import("../lib/event.js").Row[]} rows @param {string} by
+ */
+export function sorted(rows, by) {
+  const name = by.replace("-", "");
+  if (!Object.hasOwn(columns, name)) return rows;
+  const column = columns[name];
+  const turn = by.startsWith("-") ? -1 : 1;
+  const compare = (/** @type {string|number} */ a, /** @type {string|number} */ b) => (typeof a === "number" ? a - Number(b) : a.localeCompare(String(b), "en", { numeric: true }));
+  return [...rows].sort((a, b) => turn * compare(column.by(a), column.by(b)));
+}
