@@ -239,19 +239,9 @@ func TestMirrorChanges(t *testing.T) {
 		}
 	}
 	arrived("the list", n)
-	change := func(events int, labels map[string]string) {
-		source.mu.Lock()
-		defer source.mu.Unlock()
-		for at := range events {
-			ev := &source.events[at]
-			ev.Count++
-			ev.Labels = labels
-			source.change("MODIFIED", ev)
-		}
-	}
 	before := bulk.Load()
 	for range 3 {
-		change(n, nil)
+		source.repeat(n, "")
 	}
 	arrived("the changes", 4*n)
 	if puts.Load() > 0 || bulk.Load()-before > 3*n/50 {
@@ -261,7 +251,7 @@ func TestMirrorChanges(t *testing.T) {
 		label string
 		puts  int64
 	}{{"x", 2}, {"x", 2}, {"y", 4}, {"y", 4}} {
-		change(2, map[string]string{"app": c.label})
+		source.repeat(2, c.label)
 		arrived("labels", int64(4*n+2*(step+1)))
 		if puts.Load() != c.puts {
 			t.Errorf("step %d: %d single requests, want %d", step, puts.Load(), c.puts)

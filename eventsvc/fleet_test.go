@@ -34,95 +34,160 @@ type simulated struct {
 	watches atomic.Int32 // that are open
 
 	mu      sync.Mutex
-	changes []frame        // the version of a change is its place, from 1
-	events  []corev1.Event // as they are now
-	more    chan struct{}  // is closed when there are more changes
+	changes []change // the version of a change is its place, from 1
+	events  []observed
+	arrived int           // of the events: before this one all have arrived
+	more    chan struct{} // is closed when there are more changes
 }
 
-// frame is a frame of a watch.
-type frame struct {
-	namespace string
-	text      []byte
+// observed is an event as it is now. The long form has millions of them.
+type observed struct {
+	namespace, reason string
+	created           time.Time
+	version           int
+	count             int32
+}
+
+// change is a version of an event.
+type change struct {
+	at    time.Time
+	app   string // the event's label, if it has one
+	event int32
+	count int32
 }
 
 // record makes a new event.
 func (s *simulated) record(namespace, reason string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.change("ADDED", s.new(namespace, reason))
+	s.new(namespace, reason)
 }
 
-// new returns a new event. The caller holds mu.
-func (s *simulated) new(namespace, reason string) *corev1.Event {
-	name, now := fmt.Sprintf("web.%d", len(s.events)), metav1.Now()
-	s.events = append(s.events, corev1.Event{
-		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID(s.name + "/" + name), CreationTimestamp: now},
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "web-7d9c", UID: "u"}, Reason: reason, Type: "Warning",
-		Message: "Back-off restarting failed container", Count: 1, FirstTimestamp: now, LastTimestamp: now,
-		Source: corev1.EventSource{Component: "kubelet", Host: "node-1"},
-	})
-	return &s.events[len(s.events)-1]
+// new makes a new event. The caller holds mu.
+func (s *simulated) new(namespace, reason string) {
+	s.events = append(s.events, observed{namespace: namespace, reason: reason, created: time.Now()})
+	s.observe(len(s.events)-1, "")
 }
 
-// change gives an event its next version. The caller holds mu.
-func (s *simulated) change(kind string, ev *corev1.Event) {
-	ev.ResourceVersion = strconv.Itoa(len(s.changes) + 1)
-	text, _ := json.Marshal(map[string]any{"type": kind, "object": ev}) // texts, numbers and times
-	s.changes = append(s.changes, frame{ev.Namespace, append(text, '\n')})
+// observe gives an event its next version. The caller holds mu.
+func (s *simulated) observe(at int, app string) {
+	ev := &s.events[at]
+	ev.count++
+	s.changes = append(s.changes, change{time.Now(), app, int32(at), ev.count})
+	ev.version = len(s.changes)
+	s.arrived = min(s.arrived, at)
 	if s.more != nil {
 		close(s.more)
 	}
 	s.more = make(chan struct{})
 }
 
+// repeat observes each of the first n events again.
+func (s *simulated) repeat(n int, app string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for at := range n {
+		s.observe(at, app)
+	}
+}
+
+func (s *simulated) uid(at int) string { return fmt.Sprintf("%s/web.%d", s.name, at) }
+
+// show returns an event as a change has left it. The caller holds mu.
+func (s *simulated) show(c change, version int) *corev1.Event {
+	ev := &s.events[c.event]
+	shown := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: ev.namespace, Name: fmt.Sprint("web.", c.event), UID: types.UID(s.uid(int(c.event))),
+			CreationTimestamp: metav1.NewTime(ev.created), ResourceVersion: strconv.Itoa(version),
+		},
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Namespace: ev.namespace, Name: "web-7d9c", UID: "u"}, Reason: ev.reason, Type: "Warning",
+		Message: "Back-off restarting failed container", Count: c.count, FirstTimestamp: metav1.NewTime(ev.created), LastTimestamp: metav1.NewTime(c.at),
+		Source: corev1.EventSource{Component: "kubelet", Host: "node-1"},
+	}
+	if c.app != "" {
+		shown.Labels = map[string]string{"app": c.app}
+	}
+	return shown
+}
+
 // startOver makes it another cluster, with one event for each reason.
 func (s *simulated) startOver(name, namespace string, reasons ...string) {
 	s.mu.Lock()
-	s.name, s.changes, s.events = name, nil, nil
+	s.name, s.changes, s.events, s.arrived = name, nil, nil, 0
 	s.mu.Unlock()
 	for _, reason := range reasons {
 		s.record(namespace, reason)
 	}
 }
 
+// recent is how many of the newest events may change yet.
+const recent = 20
+
 // publish makes n changes: most are new events, the others further versions of recent ones.
 func (s *simulated) publish(random *rand.Rand, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for range n {
-		if recent := min(20, len(s.events)); recent > 0 && random.IntN(4) == 0 {
-			ev := &s.events[len(s.events)-1-random.IntN(recent)]
-			ev.Count++
-			ev.LastTimestamp = metav1.Now()
-			s.change("MODIFIED", ev)
+		if some := min(recent, len(s.events)); some > 0 && random.IntN(4) == 0 {
+			s.observe(len(s.events)-1-random.IntN(some), "")
 			continue
 		}
-		s.change("ADDED", s.new("shop", "BackOff"))
+		s.new("shop", "BackOff")
 	}
 }
 
-// after returns the changes after a version, and what is closed when there are more.
-func (s *simulated) after(version int) ([]frame, <-chan struct{}) {
+// after returns some frames of changes after a version, how many changes these are, and what is closed when there are more.
+func (s *simulated) after(version int, only string) (frames []byte, n int, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changes[min(version, len(s.changes)):], s.more
+	for ; n < 100 && version+n < len(s.changes); n++ {
+		c := s.changes[version+n]
+		if only != "" && s.events[c.event].namespace != only {
+			continue
+		}
+		kind := "MODIFIED"
+		if c.count == 1 {
+			kind = "ADDED"
+		}
+		frame, _ := json.Marshal(map[string]any{"type": kind, "object": s.show(c, version+n+1)}) // texts, numbers and times
+		frames = append(append(frames, frame...), '\n')
+	}
+	if version+n < len(s.changes) {
+		return frames, n, closed
+	}
+	return frames, n, s.more
+}
+
+// closed is a channel that is closed.
+var closed = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
+
+// list returns the events of a namespace, or all if it is empty.
+func (s *simulated) list(namespace string) *corev1.EventList {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := &corev1.EventList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(len(s.changes))}}
+	for _, ev := range s.events {
+		if namespace == "" || ev.namespace == namespace {
+			list.Items = append(list.Items, *s.show(s.changes[ev.version-1], ev.version))
+		}
+	}
+	return list
 }
 
 // ServeHTTP implements [http.Handler].
 func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	namespace, one := strings.CutPrefix(strings.TrimSuffix(r.URL.Path, "/events"), "/api/v1/namespaces/")
+	if !one {
+		namespace = ""
+	}
 	switch {
 	case !one && r.URL.Path != "/api/v1/events":
 		w.WriteHeader(http.StatusNotFound)
+	case r.URL.Query().Get("watch") == "" && r.URL.Query().Get("limit") == "1": // only the version is wanted
+		_ = json.NewEncoder(w).Encode(corev1.EventList{ListMeta: metav1.ListMeta{ResourceVersion: s.version()}}) // the mirror may be gone
 	case r.URL.Query().Get("watch") == "":
-		s.mu.Lock()
-		list := corev1.EventList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(len(s.changes))}, Items: slices.Clone(s.events)}
-		s.mu.Unlock()
-		list.Items = slices.DeleteFunc(list.Items, func(ev corev1.Event) bool { return one && ev.Namespace != namespace })
-		if r.URL.Query().Get("limit") == "1" { // only the version is wanted
-			list.Items = nil
-		}
-		_ = json.NewEncoder(w).Encode(list) // the mirror may be gone
+		_ = json.NewEncoder(w).Encode(s.list(namespace)) // likewise
 	case s.gone.Add(-1) >= 0:
 		_, _ = io.WriteString(w, `{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","message":"too old","code":410}}`)
 	default:
@@ -130,16 +195,11 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer s.watches.Add(-1)
 		version, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 		for {
-			changes, more := s.after(version)
-			for _, f := range changes {
-				if one && f.namespace != namespace {
-					continue
-				}
-				if _, err := w.Write(f.text); err != nil {
-					return
-				}
+			frames, n, more := s.after(version, namespace)
+			if _, err := w.Write(frames); err != nil {
+				return
 			}
-			version += len(changes)
+			version += n
 			_ = http.NewResponseController(w).Flush() // likewise
 			select {
 			case <-more:
@@ -148,6 +208,12 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
+}
+
+func (s *simulated) version() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strconv.Itoa(len(s.changes))
 }
 
 // arrivals are the copies that a watch of the hub has shown.
@@ -193,10 +259,13 @@ func (a *arrivals) missing(s *simulated) string {
 	defer s.mu.Unlock()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := range s.events {
-		uid, want := string(s.events[i].UID), s.events[i].ResourceVersion
-		if got := a.versions[uid]; strconv.Itoa(got) != want {
-			return fmt.Sprintf("%s has version %d of %s", uid, got, want)
+	for at := s.arrived; at < len(s.events); at++ {
+		uid, want := s.uid(at), s.events[at].version
+		if got := a.versions[uid]; got != want {
+			return fmt.Sprintf("%s has version %d of %d", uid, got, want)
+		}
+		if at == s.arrived && at < len(s.events)-recent {
+			s.arrived++
 		}
 	}
 	return ""
@@ -204,7 +273,7 @@ func (a *arrivals) missing(s *simulated) string {
 
 // TestFleet copies a hundred clusters into one hub, which is killed and away for a while. Nothing is lost or doubled, and the
 // order of each cluster is kept. With TIDINGS_FLEET=RATE,AWAY (such as 5500,10m) the clusters publish so many changes a second,
-// the hub is away for so long, and the log says how fast it catches up.
+// the hub is away for so long, and the log says how fast it catches up and how much memory it takes.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	const clusters = 100
@@ -259,7 +328,7 @@ func TestFleet(t *testing.T) {
 	}
 	arrived("the first lists")
 	if form := os.Getenv("TIDINGS_FLEET"); form != "" {
-		longFleet(t, form, all, hub, arrived)
+		longFleet(t, form, all, hub, to, seen, arrived)
 	} else {
 		publish := func() {
 			for _, s := range all {
@@ -286,7 +355,7 @@ func TestFleet(t *testing.T) {
 }
 
 // longFleet publishes at a rate for a minute, while the hub is away, and for another minute.
-func longFleet(t *testing.T, form string, all []*simulated, hub *child, arrived func(string)) {
+func longFleet(t *testing.T, form string, all []*simulated, hub *child, to *client.Client, seen *arrivals, arrived func(string)) {
 	t.Helper()
 	rateText, awayText, _ := strings.Cut(form, ",")
 	rate, err := strconv.Atoi(rateText)
@@ -310,15 +379,61 @@ func longFleet(t *testing.T, form string, all []*simulated, hub *child, arrived 
 			}
 		}
 	}
-	publish(min(away, time.Minute))
 	began := time.Now()
+	say := func(step string) {
+		t.Logf("%s after %s: %d changes published, %d arrived, the latest cluster is %s behind, the hub has %d MiB of anonymous memory", step,
+			time.Since(began).Round(time.Second), published(all), seen.n.Load(), latest(t, to), hub.anonymous()>>20)
+	}
+	watched, stop := context.WithCancel(t.Context())
+	var saying sync.WaitGroup
+	saying.Go(func() {
+		for client.Sleep(watched, 15*time.Second) == nil {
+			say("so far")
+		}
+	})
+	t.Cleanup(func() { stop(); saying.Wait() })
+	publish(min(away, time.Minute))
 	arrived("what came before")
-	t.Logf("behind by %s after a minute at %d/s", time.Since(began).Round(time.Millisecond), rate)
+	say("the first minute has arrived")
 	hub.kill()
 	publish(away)
 	hub.start()
-	began = time.Now()
+	back := time.Now()
 	publish(min(away, time.Minute))
 	arrived("what came meanwhile")
-	t.Logf("away for %s, it has caught up %s after its start, the first minute of which more came", away, time.Since(began).Round(time.Millisecond))
+	say("everything has arrived")
+	t.Logf("away for %s, it has caught up %s after its start, the first minute of which more came", away, time.Since(back).Round(time.Second))
+}
+
+// published is how many changes the clusters have made.
+func published(all []*simulated) (n int) {
+	for _, s := range all {
+		s.mu.Lock()
+		n += len(s.changes)
+		s.mu.Unlock()
+	}
+	return n
+}
+
+// latest is how far the cluster that is behind most is behind, as the hub says.
+func latest(t *testing.T, hub *client.Client) string {
+	t.Helper()
+	var answer struct{ Items []struct{ Lag int } }
+	if err := hub.Do(t.Context(), client.Request{Path: "/query/v1/clusters"}, &answer); err != nil {
+		return "unknown time"
+	}
+	most := 0
+	for _, row := range answer.Items {
+		most = max(most, row.Lag)
+	}
+	return (time.Duration(most) * time.Second).String()
+}
+
+// anonymous is the anonymous memory of a process in bytes, where the system tells; 0 if it is gone.
+func (c *child) anonymous() int64 {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
+	_, text, _ := strings.Cut(string(status), "RssAnon:")
+	kib := int64(0)
+	_, _ = fmt.Sscan(text, &kib)
+	return kib << 10
 }

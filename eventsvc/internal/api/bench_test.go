@@ -117,6 +117,46 @@ func BenchmarkCreate(b *testing.B) {
 	})
 }
 
+// BenchmarkBulk stores requests of 500 events: new ones, and later versions of them. An operation is an event.
+func BenchmarkBulk(b *testing.B) {
+	const lines = 500
+	for name, later := range map[string]bool{"new": false, "later": true} {
+		b.Run(name, func(b *testing.B) {
+			s := benchServer(b, 0)
+			b.SetParallelism(4)
+			var n atomic.Int64
+			send := func(at int64, version int) {
+				var body strings.Builder
+				for i := range lines {
+					line := copyEvent("shop", fmt.Sprintf("e%d", at*lines+int64(i)), fmt.Sprint("u", at*lines+int64(i)), fmt.Sprint(version))
+					body.WriteString(strings.Replace(line, `"reason"`, fmt.Sprintf(`"count":%d,"reason"`, version), 1) + "\n")
+				}
+				if code, _ := request(b, s, "POST", bulkPath, body.String(), "Content-Type", "application/x-ndjson"); code != 200 {
+					b.Error(code)
+				}
+			}
+			if later {
+				for at := range int64(20) {
+					send(at, 1)
+				}
+				b.ResetTimer()
+			}
+			b.RunParallel(func(pb *testing.PB) {
+				for i := 0; pb.Next(); i++ {
+					if i%lines > 0 {
+						continue
+					}
+					if at := n.Add(1); later {
+						send(at%20, 1+int(at/20+1))
+					} else {
+						send(at, 1)
+					}
+				}
+			})
+		})
+	}
+}
+
 func BenchmarkGet(b *testing.B) {
 	s := benchServer(b, 100)
 	b.RunParallel(func(pb *testing.PB) {

@@ -31,7 +31,7 @@ type mirrorCmd struct {
 	NamespaceLabels []string      `placeholder:"KEY" help:"Labels of namespaces that copies get, as namespace.tidings.example/KEY."`
 	RulesFile       string        `placeholder:"FILE" help:"What is not copied: rules with drop; followed while running. A YAML list of name, where, namespaces, and drop or keep; the first rule that fits an event counts."`
 	DryRunRules     bool          `env:"-" help:"Print what --rules-file would drop of the events of the last hour that the cluster still has, and end. No server is needed."`
-	Parallel        int           `default:"8" help:"Changes of events that are written at the same time; new events are written in batches."`
+	Parallel        int           `default:"8" help:"Changes of events that are written at the same time where they are not written in batches."`
 	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
 	Hosts           service.Hosts `embed:""`
 	LogFormat       string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
