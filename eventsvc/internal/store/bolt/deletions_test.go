@@ -280,7 +280,7 @@ func TestKilledBehindACompaction(t *testing.T) {
 	if len(want) != 10 || ts.first() == first {
 		t.Fatalf("there is %s, in a segment that was not compacted", want)
 	}
-	if err := ts.db.usage.SetSegment(ts.first().Base, usage.Segment{Dead: dead}); err != nil {
+	if err := ts.db.usage.SetSegment(ts.first().Base, usage.SegmentAccount{Dead: dead}); err != nil {
 		t.Fatal(err)
 	}
 	ts.reopen(func() error { return nil })

@@ -43,7 +43,7 @@ func TestReadersBesideRewrites(t *testing.T) {
 	}
 	for range rounds {
 		// Something dead in it has it rewritten.
-		err := db.usage.SetSegment(db.log.Segments()[0].Base, usage.Segment{Dead: 1, Counted: true})
+		err := db.usage.SetSegment(db.log.Segments()[0].Base, usage.SegmentAccount{Dead: 1, Counted: true})
 		if err = errors.Join(err, db.Compact(t.Context(), false, nil)); err != nil {
 			t.Error(err)
 			break

@@ -141,12 +141,12 @@ func (c *compaction) countDead(ctx context.Context, ss seglog.Segments, again bo
 		if saved.Counted && !again {
 			continue
 		}
-		k := c.keeper(false)
+		k := c.filter(false)
 		kept, damaged, err := s.CountKept(ctx, k.view)
 		if err != nil {
 			return false, err
 		}
-		account := usage.Segment{Dead: s.Bytes() - kept + k.retained, Retained: k.retained, Counted: true, Damaged: damaged}
+		account := usage.SegmentAccount{Dead: s.Bytes() - kept + k.retained, Retained: k.retained, Counted: true, Damaged: damaged}
 		corrected = corrected || account.Dead != saved.Dead || damaged
 		if err := c.Usage.SetSegment(s.Base, account); err != nil {
 			return false, err
@@ -183,7 +183,7 @@ func (c *compaction) unlink(ctx context.Context, s *seglog.Segment) error {
 	if err := s.Close(); err != nil {
 		return err
 	}
-	return c.Usage.SetSegment(s.Base, usage.Segment{})
+	return c.Usage.SetSegment(s.Base, usage.SegmentAccount{})
 }
 
 // carry has the head keep what was observed according to a segment that is to be unlinked.
@@ -213,8 +213,8 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 	}
 	defer done()
 	tmp := s.Path + ".tmp"
-	k := c.keeper(clean)
-	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Keeper: k.view, Since: c.Kept(), Compress: compress, Drop: c.drop})
+	k := c.filter(clean)
+	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Filter: k.view, Since: c.Kept(), Compress: compress, Drop: c.drop})
 	if err != nil {
 		return errors.Join(err, os.Remove(tmp))
 	}
@@ -232,7 +232,7 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 	if err := s.Close(); err != nil {
 		return err
 	}
-	return c.Usage.SetSegment(s.Base, usage.Segment{Dead: k.retained, Retained: k.retained, Counted: true, Damaged: damaged})
+	return c.Usage.SetSegment(s.Base, usage.SegmentAccount{Dead: k.retained, Retained: k.retained, Counted: true, Damaged: damaged})
 }
 
 // rewriteIndex writes the index to a new file.
@@ -263,20 +263,20 @@ func (c *compaction) held(ctx context.Context) func(last uint64) (index.Revision
 	}
 }
 
-// A keeper decides which records of a segment are needed.
-type keeper struct {
+// A filter decides which records of a segment are needed.
+type filter struct {
 	records         seglog.IndexedLog
 	dropDeletions   bool
 	compactRevision uint64
 	retained        int64 // bytes of the dead deletions that were kept
 }
 
-func (c *compaction) keeper(dropDeletions bool) *keeper {
-	return &keeper{records: c.Records, dropDeletions: dropDeletions, compactRevision: c.Records.Log.CompactRevision()}
+func (c *compaction) filter(dropDeletions bool) *filter {
+	return &filter{records: c.Records, dropDeletions: dropDeletions, compactRevision: c.Records.Log.CompactRevision()}
 }
 
-// view implements [seglog.Keeper].
-func (k *keeper) view(f func(needed func(*seglog.Entry) (bool, error)) error) error {
+// view implements [seglog.Filter].
+func (k *filter) view(f func(needed func(*seglog.Entry) (bool, error)) error) error {
 	return k.records.View(func(v index.View, r *seglog.Reader) error {
 		return f(func(e *seglog.Entry) (bool, error) { return k.needed(r, v, e) })
 	})
@@ -285,7 +285,7 @@ func (k *keeper) view(f func(needed func(*seglog.Entry) (bool, error)) error) er
 // needed reports whether a record is an event's newest version, or part of a
 // state that can still be read, or a deletion that keeps an event from coming
 // back.
-func (k *keeper) needed(r *seglog.Reader, v index.View, e *seglog.Entry) (bool, error) {
+func (k *filter) needed(r *seglog.Reader, v index.View, e *seglog.Entry) (bool, error) {
 	if e.Revision > k.compactRevision {
 		return true, nil
 	}

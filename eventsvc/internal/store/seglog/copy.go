@@ -16,13 +16,13 @@ import (
 // copyBytes is about how many bytes of records are copied in one transaction.
 const copyBytes = 4 << 20
 
-// A Keeper calls f with a function that reports whether a record is needed, and that is
+// A Filter calls f with a function that reports whether a record is needed, and that is
 // valid until f returns. It may call f again.
-type Keeper func(f func(needed func(*Entry) (bool, error)) error) error
+type Filter func(f func(needed func(*Entry) (bool, error)) error) error
 
 // A Rewriting says how a sealed segment is written again.
 type Rewriting struct {
-	Keeper   Keeper
+	Filter   Filter
 	Since    time.Time // counts of what dropped records report are kept since this time
 	Compress bool      // records are compressed in the new file
 
@@ -48,8 +48,8 @@ func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting)
 }
 
 // CountKept returns how many bytes of records Rewrite would keep.
-func (s *Segment) CountKept(ctx context.Context, keeper Keeper) (kept int64, damaged bool, err error) {
-	c := copier{Rewriting: Rewriting{Keeper: keeper}, from: s, at: s.Base - 1}
+func (s *Segment) CountKept(ctx context.Context, filter Filter) (kept int64, damaged bool, err error) {
+	c := copier{Rewriting: Rewriting{Filter: filter}, from: s, at: s.Base - 1}
 	err = c.all(ctx, c.some)
 	return c.kept, c.damaged, err
 }
@@ -157,7 +157,7 @@ func (c *copier) putLost(l *lostBlock) error {
 
 // some puts the needed records among the next copyBytes, and reports whether there are more.
 func (c *copier) some() (more bool, err error) {
-	err = c.Keeper(func(needed func(*Entry) (bool, error)) error {
+	err = c.Filter(func(needed func(*Entry) (bool, error)) error {
 		return c.from.view(func(from *bbolt.Tx) error {
 			more, err = c.each(from, needed)
 			return err

@@ -145,7 +145,7 @@ func (l *Log) rewriteAll(t *testing.T, s *Segment, since time.Time) {
 		return f(func(*Entry) (bool, error) { return false, nil })
 	}
 	path := s.Path + ".tmp"
-	_, err := l.Rewrite(context.Background(), s, path, Rewriting{Keeper: none, Since: since})
+	_, err := l.Rewrite(context.Background(), s, path, Rewriting{Filter: none, Since: since})
 	if err == nil {
 		err = os.Rename(path, s.Path)
 	}

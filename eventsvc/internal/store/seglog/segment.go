@@ -32,12 +32,12 @@ type Segment struct {
 	StoreID    string // equal in all files of a store; never changes
 	NeedsWAL   bool   // when it was opened: the write-ahead log may have records that it lacks
 	db         *bbolt.DB
-	bytes      atomic.Int64         // length of all records; of a head, with the pending ones
-	rewritten  bool                 // Rewrite has left records out
-	Compressed bool                 // its records are in blocks; never changes
-	file       uint64               // number of the file among those that were opened
-	scattered  atomic.Bool          // its index by time becomes much smaller when it is rewritten
-	span       atomic.Pointer[span] // once sealed and read: see [Reader.span]
+	bytes      atomic.Int64               // length of all records; of a head, with the pending ones
+	rewritten  bool                       // Rewrite has left records out
+	Compressed bool                       // its records are in blocks; never changes
+	file       uint64                     // number of the file among those that were opened
+	scattered  atomic.Bool                // its index by time becomes much smaller when it is rewritten
+	summary    atomic.Pointer[runSummary] // once sealed and read: see [Reader.summary]
 	known      atomic.Pointer[knownSeries]
 	learned    atomic.Bool // it was tried to know its series
 

@@ -29,26 +29,26 @@ type part interface {
 
 var errSegmentNote = fmt.Errorf("what a segment says of its index by time: %w", boltfile.ErrChecksum)
 
-// A span is what a segment says of its index by time. That of a sealed one never changes.
-type span struct {
+// A runSummary is what a segment says of its index by time. That of a sealed one never changes.
+type runSummary struct {
 	carried     uint64 // what segments up to this base report was carried to this one
 	any         bool   // there are runs
 	first, last int64  // their minutes
 	damaged     bool   // the first or the last run is damaged: its minute is not known
 }
 
-// span returns the span of a segment. A sealed segment remembers it, so that a query of some
+// summary returns the runSummary of a segment. A sealed segment remembers it, so that a query of some
 // minutes does not open the files of all others.
-func (r *Reader) span(i int) (*span, error) {
+func (r *Reader) summary(i int) (*runSummary, error) {
 	s, sealed := r.segments[i], i < len(r.segments)-1
-	if known := s.span.Load(); known != nil && sealed {
+	if known := s.summary.Load(); known != nil && sealed {
 		return known, nil
 	}
 	v, err := r.segment(i)
 	if err != nil {
 		return nil, err
 	}
-	n := &span{carried: noted(v.tx, metaCarried)}
+	n := &runSummary{carried: noted(v.tx, metaCarried)}
 	b := v.tx.Bucket([]byte(bucketRuns))
 	if n.carried == damagedNote || b == nil {
 		return nil, errSegmentNote
@@ -64,19 +64,19 @@ func (r *Reader) span(i int) (*span, error) {
 		n.last = math.MaxInt64
 	}
 	if sealed {
-		s.span.Store(n)
+		s.summary.Store(n)
 	}
 	return n, nil
 }
 
-// A place is where a cursor is.
-type place struct {
+// A cursorRun is the run that a cursor is at.
+type cursorRun struct {
 	run minuteRun
 	ok  bool // there is a run
 }
 
 // runAt verifies the run that a cursor is at.
-func runAt(k, v []byte) (p place, err error) {
+func runAt(k, v []byte) (p cursorRun, err error) {
 	if p.ok = k != nil; p.ok {
 		p.run, err = parseRun(k, v)
 	}
@@ -87,20 +87,20 @@ func runAt(k, v []byte) (p place, err error) {
 // what was observed was carried to a later one, and the pending records up to a revision.
 func (r *Reader) parts(last uint64, from, to int64) ([]part, error) {
 	var carried uint64
-	spans := make([]*span, len(r.segments))
+	summaries := make([]*runSummary, len(r.segments))
 	for i := range r.segments {
 		var err error
-		if spans[i], err = r.span(i); err != nil {
+		if summaries[i], err = r.summary(i); err != nil {
 			return nil, err
 		}
-		carried = max(carried, spans[i].carried)
+		carried = max(carried, summaries[i].carried)
 	}
 	var all []part
 	first, _ := minuteOf(from)
 	end, _ := minuteOf(to - 1)
-	for i, s := range spans {
+	for i, s := range summaries {
 		if r.segments[i].Base > carried && s.any && s.first <= end && s.last >= first {
-			all = append(all, &stored{reader: r, segment: i, span: s})
+			all = append(all, &stored{reader: r, segment: i, summary: s})
 		}
 	}
 	head := len(r.segments) - 1
@@ -114,15 +114,15 @@ func (r *Reader) parts(last uint64, from, to int64) ([]part, error) {
 }
 
 // stored is the part of a segment. It opens the file only when a run is needed: before that it
-// is at the first one or, newest first, at the last one, whose minutes the span has.
+// is at the first one or, newest first, at the last one, whose minutes the summary has.
 type stored struct {
 	reader  *Reader
 	segment int
-	span    *span
+	summary *runSummary
 
 	tx     *bbolt.Tx // nil until the file is open
 	cursor *bbolt.Cursor
-	at     place
+	at     cursorRun
 	err    error
 
 	oldestFirst bool // as seek was called
@@ -148,8 +148,8 @@ func (p *stored) open() error {
 }
 
 func (p *stored) seek(minute int64, oldestFirst bool) {
-	beyond := oldestFirst && minute <= p.span.first || !oldestFirst && minute >= p.span.last
-	p.unread, p.oldestFirst, p.err = beyond && !p.span.damaged, oldestFirst, nil
+	beyond := oldestFirst && minute <= p.summary.first || !oldestFirst && minute >= p.summary.last
+	p.unread, p.oldestFirst, p.err = beyond && !p.summary.damaged, oldestFirst, nil
 	switch {
 	case p.unread:
 	case oldestFirst:
@@ -164,7 +164,7 @@ func (p *stored) seek(minute int64, oldestFirst bool) {
 // around returns the last run before a minute and the first run of that minute or a later one.
 // It leaves the cursor at the former. Both are verified: a corrupt key can sort to the wrong
 // side of the minute.
-func (p *stored) around(minute int64) (before, after place, err error) {
+func (p *stored) around(minute int64) (before, after cursorRun, err error) {
 	if err := p.open(); err != nil {
 		return before, after, err
 	}
@@ -213,9 +213,9 @@ func (p *stored) minute() (minute int64, ok bool, err error) {
 	case !p.unread:
 		return p.at.run.Minute, p.at.ok, p.err
 	case p.oldestFirst:
-		return p.span.first, true, nil
+		return p.summary.first, true, nil
 	}
-	return p.span.last, true, nil
+	return p.summary.last, true, nil
 }
 
 func (p *stored) run() (minuteRun, error) {

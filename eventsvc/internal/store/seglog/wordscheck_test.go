@@ -29,7 +29,7 @@ func TestLackingWords(t *testing.T) {
 	all := func(f func(needed func(*Entry) (bool, error)) error) error {
 		return f(func(*Entry) (bool, error) { return true, nil })
 	}
-	if _, err := l.Rewrite(t.Context(), s, path, Rewriting{Keeper: all, Compress: true}); err != nil {
+	if _, err := l.Rewrite(t.Context(), s, path, Rewriting{Filter: all, Compress: true}); err != nil {
 		t.Fatal(err)
 	}
 	if problems := wordProblems(t, path); len(problems) > 0 {

@@ -8,7 +8,7 @@
 // dead, segment by segment ([Usage.Trim], [Usage.SetSegment]). Both accounts are saved
 // in the index file: the live one with each memtable that is merged, the dead one by the
 // methods that change it. A crash or a new index can leave the saved account of a
-// segment wrong, so [Segment].Counted tells whether it was verified since the start.
+// segment wrong, so [SegmentAccount].Counted tells whether it was verified since the start.
 //
 // Usage.Namespaces has how many events each namespace has, also at the newest revisions
 // before the present one.

@@ -27,8 +27,8 @@ type Stats struct {
 	MaxBytes int64 `json:"maxBytes"` // what the files may take; 0: no limit
 }
 
-// A Segment is the account of one segment of the log.
-type Segment struct {
+// A SegmentAccount says what nothing needs of one segment of the log.
+type SegmentAccount struct {
 	Dead     int64 // bytes of records that nothing needs
 	Retained int64 // bytes of those that the last rewrite has kept: deletions that are still needed to make the index again
 	Counted  bool  // Dead was found by reading the segment since the start
@@ -37,7 +37,7 @@ type Segment struct {
 
 // Clean reports whether the segment holds no version of an event that was superseded or
 // deleted, as far as the account tells.
-func (s Segment) Clean() bool { return s.Dead == 0 && !s.Damaged }
+func (s SegmentAccount) Clean() bool { return s.Dead == 0 && !s.Damaged }
 
 // Usage is the account of an open store.
 type Usage struct {
@@ -57,7 +57,7 @@ type Usage struct {
 
 	mu       sync.Mutex // guards the next two
 	trimmed  uint64     // what is dead is accounted for up to this revision
-	segments map[uint64]Segment
+	segments map[uint64]SegmentAccount
 }
 
 // New returns the account that the index has saved, without segments that are not there:
@@ -67,11 +67,11 @@ func New(dir string, limits Limits, r seglog.IndexedLog) (*Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &Usage{dir: dir, limits: limits, records: r, trimmed: account.Trimmed, segments: map[uint64]Segment{}}
+	u := &Usage{dir: dir, limits: limits, records: r, trimmed: account.Trimmed, segments: map[uint64]SegmentAccount{}}
 	u.AddLive(live.Events, live.Bytes)
 	for _, s := range r.Log.Segments() {
 		if dead := account.Dead[s.Base]; dead != 0 {
-			u.segments[s.Base] = Segment{Dead: dead}
+			u.segments[s.Base] = SegmentAccount{Dead: dead}
 		}
 	}
 	u.Measure()
@@ -99,7 +99,7 @@ func (u *Usage) Trimmed() uint64 {
 }
 
 // Segment returns the account of a segment.
-func (u *Usage) Segment(base uint64) Segment {
+func (u *Usage) Segment(base uint64) SegmentAccount {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.segments[base]
@@ -107,11 +107,11 @@ func (u *Usage) Segment(base uint64) Segment {
 
 // SetSegment replaces the account of a segment, and saves what is dead in it if that has
 // changed. The account of a segment that was unlinked is empty.
-func (u *Usage) SetSegment(base uint64, s Segment) error {
-	var before Segment
+func (u *Usage) SetSegment(base uint64, s SegmentAccount) error {
+	var before SegmentAccount
 	account := u.change(func() {
 		before = u.segments[base]
-		if u.segments[base] = s; s == (Segment{}) {
+		if u.segments[base] = s; s == (SegmentAccount{}) {
 			delete(u.segments, base)
 		}
 	})
