@@ -74,6 +74,7 @@ func TestImportVersions(t *testing.T) {
 		"backwards":                     {[][]string{{third}, {second}, {first}}, nil, []string{"e u 9 "}},
 		"only a label":                  {[][]string{{label}, {third}, {first}}, nil, []string{"e u 9 x"}},
 		"without versions":              {[][]string{{strings.Replace(third, `"109"`, `""`, 1)}, {strings.Replace(first, `"101"`, `""`, 1)}}, nil, []string{"e u 9 "}},
+		"one version, told twice":       {[][]string{{framed("ADDED", first), framed("MODIFIED", dumped("e", "u", 4, 101))}}, nil, []string{"e u 4 "}},
 		"a deletion":                    {[][]string{{framed("ADDED", first), framed("DELETED", second)}}, nil, []string{"e u 4 "}},
 		"a deletion that counts":        {[][]string{{framed("ADDED", first), framed("DELETED", second)}}, []string{"--apply-deletions"}, nil},
 		"another of the name":           {[][]string{{first, dumped("e", "v", 2, 7)}, {dumped("e", "v", 3, 8)}}, nil, []string{"e u 1 ", "e.1f807e6b8d v 3 "}},

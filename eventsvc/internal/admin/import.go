@@ -312,16 +312,19 @@ func (l Local) put(in *arriving) (store.Decision, error) {
 }
 
 // stays reports whether the stored version of an event is the arriving one, or a newer one. If the versions do not
-// tell, the observations do.
+// tell, the observations do. Of one version with other contents, such as labels of an import, the arriving one counts.
 func (l Local) stays(current *store.Record, live *eventsv1.Event, in *arriving) bool {
 	_, mark := in.report()
 	if current.Attributes.Believed() == mark && fields.Same(in.Event, live) {
 		return true
 	}
-	if version := current.Attributes.Version(); version > 0 && in.Version > 0 {
+	version := current.Attributes.Version()
+	told := version > 0 && in.Version > 0
+	if told && version != in.Version {
 		return in.Version < version
 	}
-	return cmp.Or(event.LastSeen(in.Event).Compare(event.LastSeen(live)), cmp.Compare(count(in.Event), count(live)), managed(in.Event).Compare(managed(live))) <= 0
+	order := cmp.Or(event.LastSeen(in.Event).Compare(event.LastSeen(live)), cmp.Compare(count(in.Event), count(live)), managed(in.Event).Compare(managed(live)))
+	return order < 0 || order == 0 && !told
 }
 
 // count is how often an event was observed.
