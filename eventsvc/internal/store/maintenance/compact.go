@@ -37,8 +37,8 @@ type compaction struct {
 	drop func(first, last uint64, damage error) // of a rewrite: see [seglog.Rewriting]
 }
 
-// all is [Maintenance.Compact] without the round.
-func (c *compaction) all(ctx context.Context, compress bool, progress store.Progress) error {
+// compactAll is [Maintenance.Compact] without the round.
+func (c *compaction) compactAll(ctx context.Context, compress bool, progress store.Progress) error {
 	if err := c.sealDeadHead(ctx, compactBytes, 0); err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (c *compaction) run(ctx context.Context) error {
 		return err
 	}
 	for {
-		if s, err := c.one(ctx); err != nil {
+		if s, err := c.compactFirst(ctx); err != nil {
 			return fmt.Errorf("store: compacting %s: %w", s.Path, err)
 		} else if s == nil {
 			return nil
@@ -89,9 +89,9 @@ func (c *compaction) run(ctx context.Context) error {
 	}
 }
 
-// one compacts the first segment that is worth it, or corrects the account of
+// compactFirst compacts the first segment that is worth it, or corrects the account of
 // segments that it relies on. It returns the segment, nil if there is none.
-func (c *compaction) one(ctx context.Context) (*seglog.Segment, error) {
+func (c *compaction) compactFirst(ctx context.Context) (*seglog.Segment, error) {
 	clean := true // nothing dead in the segments before, as far as the account tells
 	ss := c.sealed()
 	for i, s := range ss {

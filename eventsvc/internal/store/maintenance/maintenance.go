@@ -198,7 +198,7 @@ func (m *Maintenance) Compact(ctx context.Context, compress bool, progress store
 		return err
 	}
 	defer m.Pause()()
-	return m.compaction.all(ctx, compress, progress)
+	return m.compaction.compactAll(ctx, compress, progress)
 }
 
 // clearSome deletes some events that are past their time, and then brings back the room
