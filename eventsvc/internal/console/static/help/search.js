@@ -14,8 +14,12 @@ const most = 8, mostOfPage = 3;
 const synonyms = new Map(Object.entries({
   agent: "agents mcp", archive: "export backup dump", auth: "token sign policy", authentication: "token sign", authorization: "policy",
   availability: "replicas", backup: "back", brute: "guessing", bruteforce: "guessing", cert: "certificate", certs: "certificate",
-  changelog: "release notes", compliance: "audit", configuration: "settings config", corrupt: "damaged", corrupted: "damaged", corruption: "damaged",
+  changelog: "release notes", compliance: "audit", configuration: "settings config", corrupt: "damaged", corrupted: "damaged", corruption: "damaged", compare: "changes different",
   crash: "recover killed", crashed: "recover killed", dashboard: "grafana console", database: "store", db: "database store",
+  aks: "managed kubernetes", eks: "managed kubernetes", gke: "managed kubernetes", openshift: "managed kubernetes", elasticsearch: "dump export",
+  env: "environment variables", environment: "variables", shutdown: "stops", graceful: "stops", reload: "restart followed", heatmap: "histogram",
+  disable: "refuse disabled", disabled: "disable", fluent: "exporter logs", javascript: "library", typescript: "library", 
+  outbound: "outgoing", shrink: "compact smaller", vacuum: "compact", storm: "rates noisy", watchers: "watches", who: "audit client",
   delete: "remove", deny: "forbidden 403 policy", denied: "forbidden 403 policy", disaster: "lost recover", dr: "lost recover",
   docker: "compose container", down: "away", downgrade: "roll back", duplicated: "duplicates twice", effective: "running", email: "alerts",
   erase: "delete remove", exporter: "kubernetes dump", firewall: "ports connections", forbidden: "403 policy", forgot: "change",
@@ -28,7 +32,7 @@ const synonyms = new Map(Object.entries({
   pagerduty: "alerts pager", password: "secret", passwd: "secret", perf: "slow figures", performance: "slow figures",
   permission: "policy rights allow", permissions: "policy rights allow", pg: "postgresql", postgres: "postgresql", privilege: "policy rights",
   probe: "healthy", prometheus: "metrics", purge: "delete remove retention", quota: "limits", rbac: "policy rights",
-  readonly: "read only policy", repair: "damaged recover", restore: "recover backup", retention: "history", revoke: "withdraw stolen",
+  readonly: "read only policy", reschedule: "node moves", rescheduled: "node moves", repair: "damaged recover", restore: "recover backup", retention: "history", revoke: "withdraw stolen",
   rollback: "roll back upgrade", rollout: "deployment", rotate: "change", rotation: "change", size: "sizing", server: "machine", sla: "promises", slack: "alerts chat",
   slow: "bottleneck", ssl: "tls certificate", sso: "sign provider", storage: "disk store", systemd: "linux unit", tenancy: "tenants",
   throttle: "limits 429", throttled: "limits 429", throttling: "limits guessing", timezone: "time zones", ttl: "retention", ui: "console",
@@ -37,7 +41,7 @@ const synonyms = new Map(Object.entries({
 }));
 
 /** Words that say nothing. */
-const stop = new Set("a an and are as at be by can do does for from how i if in is it my much many need not of on or our show that the this to was what when where which who why will with".split(" "));
+const stop = new Set("a an and are as at be by can do does for from how i if in is it my much many need not of on or our show that the this to was what when where which why will with".split(" "));
 
 /** @param {string} text */
 function words(text) {
@@ -144,7 +148,7 @@ function score(p, wanted, known, all, average) {
       if (!n) continue;
       const rare = Math.log(1 + (all - (known.get(w) ?? 0) + 0.5) / ((known.get(w) ?? 0) + 0.5));
       const often = n / (n + 1.2 * (0.4 + 0.6 * p.length / average));
-      best = Math.max(best, weight * rare * (often + (p.title.has(w) ? 1.5 : 0) + (p.page.has(w) ? 1 : 0) + (p.about.has(w) ? 1 : 0)));
+      best = Math.max(best, weight * rare * (often + (p.title.has(w) ? 1.5 : 0) + (p.page.has(w) ? 1 : 0) + (p.about.has(w) ? 2 : 0)));
     }
     if (best > 0) has++;
     sum += best;
