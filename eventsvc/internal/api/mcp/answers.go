@@ -40,7 +40,11 @@ func (c *call) overview() (string, error) {
 		return "", err
 	}
 	p := c.page(facets)
-	p.add("observations " + data)
+	counted := "observations "
+	if facets.OverEvents {
+		counted = "events "
+	}
+	p.add(counted + data)
 	for i, d := range by {
 		p.add(string(d) + ": " + counts(facets.Rows, d, most[i]))
 	}
@@ -97,9 +101,6 @@ func (c *call) changes() (string, error) {
 		return "", err
 	}
 	c.about(parameters)
-	if text := c.given["search"]; text != "" {
-		parameters.Set("search", text)
-	}
 	t, err := c.ask("changes", parameters)
 	if err != nil {
 		return "", err
@@ -145,9 +146,6 @@ func (c *call) about(parameters url.Values) {
 // search lists events.
 func (c *call) search() (string, error) {
 	parameters := c.span(c.where(map[string]string{"kind": "regarding.kind", "name": "regarding.name", "reason": "reason", "type": "type"}))
-	if text := c.given["search"]; text != "" {
-		parameters.Set("search", text)
-	}
 	t, err := c.ask("events", parameters)
 	if err != nil {
 		return "", err

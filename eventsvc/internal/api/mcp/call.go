@@ -221,7 +221,7 @@ func (c *call) ask(name string, parameters url.Values) (*queries.Table, error) {
 
 // asked adds the arguments that all questions have to parameters.
 func (c *call) asked(parameters url.Values) url.Values {
-	for argument, parameter := range map[string]string{namespace.name: "namespace", limitName: "limit", cursor.name: "continue"} {
+	for argument, parameter := range map[string]string{namespace.name: "namespace", limitName: "limit", cursor.name: "continue", search.name: "search"} {
 		if value := c.value(argument); value != "" && !parameters.Has(parameter) {
 			parameters.Set(parameter, value)
 		}

@@ -52,6 +52,7 @@ var (
 	uid       = argument{name: "uid", Type: aString, Description: "instead of kind and name"}
 	cursor    = argument{name: "cursor", Type: aString, Description: "of the answer before, with the same arguments"}
 	warnings  = argument{name: "warnings_only", Type: aBoolean}
+	search    = argument{name: "search", Type: aString, Description: "type:warning reason:Failed* -ns:dev"}
 )
 
 // common returns the arguments that all tools have, and those of one.
@@ -68,13 +69,13 @@ func limit(usual, most int) argument {
 // tools are all tools, in the order in which they are listed. They are the same for all callers.
 var tools = []*tool{
 	{
-		name: "events_overview", answer: (*call).overview, arguments: common(from, warnings),
+		name: "events_overview", answer: (*call).overview, arguments: common(from, warnings, search),
 		description: "What is going on: counts by type, reason, kind and namespace, and over time." + untrusted,
 	},
 	{
 		name: "events_changes", answer: (*call).changes,
 		arguments: common(argument{name: "from", Type: aString, Description: "RFC 3339 or -6h; default: 15m before to"},
-			kind, name, uid, argument{name: "search", Type: aString, Description: "type:warning reason:Failed* -ns:dev"}, limit(changesRows, changes.MaxRows)),
+			kind, name, uid, search, limit(changesRows, changes.MaxRows)),
 		description: "What changed before something broke: ask this first. Compares from..to with all history before it, " +
 			"most unexpected first, with the reason why. With kind and name: changes that this object takes part in." + untrusted,
 	},
@@ -83,7 +84,7 @@ var tools = []*tool{
 		arguments: common(from,
 			argument{name: "kind", Type: aString, Description: "as Pod; * stands for any text, here and in name, reason, type"}, name,
 			argument{name: "reason", Type: aString}, argument{name: "type", Type: aString, Description: "Warning or Normal"},
-			argument{name: "search", Type: aString, Description: `words and "phrases" in note, reason, object or node; field:a,b -term OR NOT ( )`},
+			argument{name: search.name, Type: aString, Description: `words and "phrases" in note, reason, object or node; field:a,b -term OR NOT ( )`},
 			limit(20, 100), cursor),
 		description: "Single events, newest first, by object, reason, type or search." + untrusted,
 	},
@@ -91,7 +92,7 @@ var tools = []*tool{
 		name: "events_groups", answer: (*call).groups,
 		arguments: common(from,
 			argument{name: "by", Type: aString, Default: string(query.Reason), Description: "one or more of " + query.Names(append(slices.Clip(query.Indexed), query.Object)) + "; separated by commas"},
-			warnings, limit(15, 100), cursor),
+			warnings, search, limit(15, 100), cursor),
 		description: "What happens most: counts, first and last time by reason, object or other dimensions." + untrusted,
 	},
 	{
