@@ -308,19 +308,23 @@ func TestProviderTwoTabs(t *testing.T) {
 	}
 }
 
-// TestProviderRequest: parameters of the entry, and those that the provider's endpoint has already, are in the request.
+// TestProviderRequest: parameters of the entry, and those that the provider's endpoint has already, are in the request, and PKCE
+// also for a provider that does not say that it knows it.
 func TestProviderRequest(t *testing.T) {
 	t.Parallel()
 	s, p := startWithProvider(t, "", `, parameters: {audience: "https://events.example", prompt: select_account}`)
 	p.set(func(h *behaviour) {
-		h.publish = func(m map[string]any) { m["authorization_endpoint"] = p.URL + "/authorize?tenant=a&state=b" }
+		h.publish = func(m map[string]any) {
+			m["authorization_endpoint"] = p.URL + "/authorize?tenant=a&state=b"
+			delete(m, "code_challenge_methods_supported") // as Entra's metadata, and PKCE is used all the same
+		}
 	})
 	s.restart(t, "eventsvc")
 	b := openTab(t, s)
 	b.open("/console/")
 	b.enter()
 	asked := p.noticed().asked[0]
-	if asked.Get("tenant") != "a" || asked.Get("audience") != "https://events.example" || asked.Get("prompt") != "select_account" || len(asked["state"]) != 1 || asked.Get("scope") != "openid profile" {
+	if asked.Get("code_challenge_method") != "S256" || asked.Get("tenant") != "a" || asked.Get("audience") != "https://events.example" || asked.Get("prompt") != "select_account" || len(asked["state"]) != 1 || asked.Get("scope") != "openid profile" {
 		t.Errorf("%v", asked)
 	}
 	b.reload()
