@@ -62,7 +62,7 @@ type serve struct {
 
 	RulesFile     string        `group:"retention" placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are for the mirror."`
 	History       time.Duration `group:"retention" default:"0s" help:"How long old versions, superseded or deleted ones, are kept to be read and watched; 0: as long as the retention."`
-	MaxBytes      size          `group:"storage" placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. Of it, 86% or more are for events, and the oldest are removed when they need more. Old versions take what events leave. 0: 8GiB, or 80% of the free space if that is less."`
+	MaxBytes      size          `group:"storage" placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. At least 86% of it is for events: the oldest are removed when events need more. Old versions take the rest. 0: 8GiB, or 80% of the free space if that is less."`
 	CompressAfter age           `group:"storage" default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 
 	GroupDomain string   `group:"api" default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`

@@ -44,7 +44,7 @@ func (*get) Help() string {
 
 A table is in the order of time, the newest last. JSON and YAML are in the order of the server, by namespace and name, unless --last,
 --since or a text is given. A server that answers queries looks for --since and text itself, and -A is then all that you may
-list; other servers send everything, and it is compared here. Without --wait, the exit code
+list; from other servers, get reads everything and compares it itself. Without --wait, the exit code
 is 0 even if there are no events.
 
 --since, --from, --to and the column LAST SEEN mean the last occurrence, by the rule of kubectl's tables: the last time of the

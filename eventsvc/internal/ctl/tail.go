@@ -39,8 +39,8 @@ func (*tail) Help() string {
     eventsvc tail -A -o ndjson >> events.ndjson
 
 It shows events from now on and, with --since, earlier ones. After a restart of the server it resumes, without losing or
-repeating an event. --wait-for checks every event that is shown. The text of notes is compared here and not by the server, so
-other events are sent too.
+repeating an event. --wait-for checks every event that is shown. tail compares the text of notes itself, so the server
+sends other events too.
 
 Exit codes: 0 the awaited event was seen, or a signal or --timeout has ended a tail without --wait-for; 1 failure, or a signal
 before the awaited event; 2 usage; 3 --timeout before the awaited event.`
