@@ -154,7 +154,7 @@ func TestLokiLongLines(t *testing.T) {
 		w.do("POST", corePath, fmt.Sprintf(`{"metadata":{"name":"e%d"},"involvedObject":{"namespace":"default"},"message":"%s","reason":"%d%s"}`,
 			i, strings.Repeat("x", 1<<20), i, strings.Repeat("r", 100<<10))).must(201)
 	}
-	for selector, want := range map[string]int{`{}`: 33, `{reason=~"2.*r"}`: 11, `{reason!~"2.*r"}`: 22} {
+	for selector, want := range map[string]int{`{}`: 33, `{reason=~"2.*"}`: 11, `{reason!~"2.*"}`: 22} {
 		values := w.do("GET", "/loki/api/v1/label/reason/values?query="+url.QueryEscape(selector), "").must(200).at("data")
 		equal(t, len(values.([]any)), want)
 	}

@@ -673,3 +673,36 @@ func TestChangesSearched(t *testing.T) {
 		}
 	}
 }
+
+// TestLongDimensions: texts that core/v1 accepts at any length are cut where they are counted, so that answers, and the places in
+// them, stay short. Whoever asks for the whole text or for the cut one gets the events.
+func TestLongDimensions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long := strings.Repeat("r", 100<<10)
+	for i := range 4 {
+		w.do("POST", corePath, fmt.Sprintf(`{"metadata":{"name":"e%d"},"reason":"%d%s","type":"%[2]d%[3]s","involvedObject":{"namespace":"default","kind":"%[2]d%[3]s","name":"%[2]d%[3]s"},
+			"source":{"component":"%[2]d%[3]s","host":"%[2]d%[3]s"}}`, i, i, long)).must(201)
+	}
+	for _, path := range []string{"facets", "histogram?by=reason", "groups?by=reason", "groups?by=type,reason,kind,node&limit=1", "groups?by=object&limit=1"} {
+		for _, format := range []string{"application/json", "text/csv"} {
+			a := w.do("GET", "/query/v1/"+path, "", "Accept", format).must(200)
+			samples := format == "application/json" && strings.HasPrefix(path, "groups") // which are whole events
+			if link := a.header.Get("Link"); len(a.body) > 64<<10 && !samples || len(link) > 8<<10 {
+				t.Errorf("%s as %s: %d bytes, and a link of %d", path, format, len(a.body), len(link))
+			}
+		}
+	}
+	for _, by := range []string{"reason", "object", "type,reason,kind,node"} {
+		path, n := "/query/v1/groups?limit=1&by="+by, 0
+		for next := ""; n == 0 || next != ""; n++ {
+			a := w.do("GET", path+"&continue="+url.QueryEscape(next), "").must(200)
+			equal(t, len(a.at("groups").([]any)), 1)
+			next, _ = a.object()["continue"].(string)
+		}
+		equal(t, n, 4)
+	}
+	for _, reason := range []string{"1" + long[:600], "1" + long[:508] + "…"} {
+		equal(t, w.do("GET", "/query/v1/facets?by=reason&fieldSelector="+url.QueryEscape("reason="+reason), "").must(200).at("total"), any(1.0))
+	}
+}

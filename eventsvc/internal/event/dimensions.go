@@ -1,6 +1,9 @@
 package event
 
-import "cmp"
+import (
+	"cmp"
+	"unicode/utf8"
+)
 
 // ClusterLabel is the label that names the cluster which an event was mirrored from.
 const ClusterLabel = "tidings.example/cluster"
@@ -84,6 +87,25 @@ func NodeOf[T string | []byte](kind, name, host, reporter, instance T) T {
 	return host
 }
 
+// MaxDimension is how many bytes of a text count in a dimension. No name that Kubernetes allows is longer, but through core/v1
+// any text is accepted, and it is kept for each group that is counted.
+const MaxDimension = 512
+
+// cutMark stands for the rest of a text.
+const cutMark = "…"
+
+// CutDimension returns a text as a dimension has it: of a longer one the beginning, with a mark behind it.
+func CutDimension[T string | []byte](text T) T {
+	if len(text) <= MaxDimension {
+		return text
+	}
+	n := MaxDimension - len(cutMark)
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return T(string(text[:n]) + cutMark)
+}
+
 // DimensionsOf returns the dimensions of an event.
 func DimensionsOf(namespace string, a Attributes) Dimensions {
 	d := Dimensions{Namespace: namespace, Cluster: a.Get(ClusterLabel), Owner: OwnerOf(a.Get), Node: a.Get(NodeLabel)}
@@ -105,5 +127,9 @@ func DimensionsOf(namespace string, a Attributes) Dimensions {
 		}
 	}
 	d.Reporter, d.Node = cmp.Or(d.Reporter, source), cmp.Or(d.Node, node)
+	for _, name := range DimensionNames {
+		text := d.Text(name)
+		*text = CutDimension(*text)
+	}
 	return d
 }

@@ -20,6 +20,9 @@ const (
 	Oldest  Order = "oldest" // by their first observation
 )
 
+// keyBytes bounds the texts by which groups are told apart.
+const keyBytes = 32 << 20
+
 // rest is the group of what has no group of its own because there are too many.
 const rest = 0
 
@@ -29,6 +32,7 @@ type table struct {
 	most int
 	keys []Key // by number; the key of rest is empty
 	ids  map[Key]int
+	size int  // bytes of the keys
 	full bool // something is counted under rest
 }
 
@@ -42,11 +46,12 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 	if id, ok := t.ids[key]; ok {
 		return id
 	}
-	if len(t.keys) > t.most {
+	if len(t.keys) > t.most || t.size > keyBytes {
 		t.full = true
 		return rest
 	}
 	id := len(t.keys)
+	t.size += key.bytes()
 	t.keys = append(t.keys, key)
 	t.ids[key] = id
 	return id
@@ -72,7 +77,7 @@ func (s *Snapshot) count(ctx context.Context, by []Dimension, start func() func(
 		})
 	}
 	if t.full {
-		s.Partly("there are more than %d groups: the others are not counted apart", s.source.Groups)
+		s.Partly("there are more than %d groups: the others are not counted apart", len(t.keys)-1)
 	}
 	return t, err
 }
@@ -134,7 +139,7 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 	w.events++
 	var object Regarding
 	if w.object {
-		object = regarding(v.Attributes)
+		object = regarding(v.Attributes).cut()
 	}
 	o, ok := v.Attributes.Occurrence()
 	if !ok { // the version was stored without

@@ -99,12 +99,23 @@ func regarding(a event.Attributes) (r Regarding) {
 	return r
 }
 
+// cut returns an object with texts no longer than those of dimensions.
+func (r Regarding) cut() Regarding {
+	return Regarding{event.CutDimension(r.Kind), event.CutDimension(r.Namespace), event.CutDimension(r.Name), event.CutDimension(r.UID)}
+}
+
 // Key is what the observations of a group have in common: the dimensions by which they
 // are grouped, and the object if that is one of them. Other dimensions are empty, except the namespace and the cluster of an object
 // without a UID.
 type Key struct {
 	Dimensions event.Dimensions
 	Object     Regarding
+}
+
+// bytes returns how long the texts of a key are together.
+func (k *Key) bytes() int {
+	o := &k.Object
+	return k.Dimensions.Bytes() + len(o.Kind) + len(o.Namespace) + len(o.Name) + len(o.UID)
 }
 
 // keyOf returns the key of an observation. An object without a UID is told apart by its cluster and the namespace of its events, so

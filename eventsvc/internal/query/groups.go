@@ -19,7 +19,7 @@ type Group struct {
 	Sample *store.Record
 }
 
-// GroupPage says which groups are asked for: at most so many, and no more once their
+// GroupPage says which groups are asked for: at most so many, and no more once they and their
 // samples have so many bytes.
 type GroupPage struct {
 	Order        Order
@@ -89,7 +89,7 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 		if g.Sample, err = s.sample(ctx, &g, by); err != nil {
 			return nil, nil, err
 		}
-		if g.Sample != nil {
+		if size += g.Key.bytes(); g.Sample != nil {
 			size += len(g.Sample.Value)
 		}
 		out = append(out, g)
@@ -128,7 +128,7 @@ func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r sto
 		q.Selector = g.Key.Object.selector(q.Selector)
 	}
 	err = s.pages(ctx, q, func(v *store.View, _ store.Moment) (bool, error) {
-		if slices.Contains(by, Object) && regarding(v.Attributes) != g.Key.Object {
+		if slices.Contains(by, Object) && regarding(v.Attributes).cut() != g.Key.Object {
 			return true, nil
 		}
 		sample = new(v.Clone())

@@ -178,7 +178,12 @@ func (t *Terms) addField(r event.Term, rest *event.Selector) error {
 		}
 	}
 	if d, ok := fieldOf[r.Field]; ok {
-		t.dimensions = append(t.dimensions, term{d, r})
+		of := r
+		of.Values = slices.Clone(r.Values)
+		for i, v := range of.Values {
+			of.Values[i] = event.CutDimension(v)
+		}
+		t.dimensions = append(t.dimensions, term{d, of})
 		if d == Reason && !r.Not && len(r.Values) == 1 && !strings.Contains(r.Values[0], "*") {
 			t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Values[0]})
 		}

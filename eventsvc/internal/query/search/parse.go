@@ -415,7 +415,7 @@ func (p *parser) meant(e *Expr, name string) *Expr {
 		})
 	case e.Dimensional():
 		for i, value := range e.Values {
-			e.Values[i] = fold(value)
+			e.Values[i] = fold(event.CutDimension(value))
 		}
 	}
 	return e

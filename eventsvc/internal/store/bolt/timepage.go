@@ -396,6 +396,7 @@ func (p *timePager) wanted() func(event.Dimensions) bool {
 		for _, r := range q.Selector.Fields {
 			switch r.Field {
 			case event.FieldNamespace, event.Type, event.Reason, event.RegardingKind:
+				r.Value = event.CutDimension(r.Value)
 				known.Fields = append(known.Fields, r)
 			}
 		}

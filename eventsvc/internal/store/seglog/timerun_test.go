@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -136,6 +137,9 @@ func TestSeries(t *testing.T) {
 	}{
 		{},
 		{fields: [event.NumFields]string{event.Type: "Warning", event.Reason: "BackOff", event.RegardingKind: "Pod", event.Source: "kubelet"}},
+		{
+			fields: [event.NumFields]string{event.Type: strings.Repeat("t", 1000), event.Reason: strings.Repeat("ä", 1000), event.Source: strings.Repeat("s", 512), event.Node: strings.Repeat("n", 513)},
+		},
 		{
 			fields: [event.NumFields]string{event.ReportingController: "example.com/c", event.Source: "other", event.Node: "node-1"},
 			labels: map[string]string{event.ClusterLabel: "east", event.OwnerKindLabel: "Deployment", event.OwnerNameLabel: "web", "a": "b"},

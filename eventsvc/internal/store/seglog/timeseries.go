@@ -37,12 +37,12 @@ func appendSeries(dst, namespace []byte, a event.Attributes) (texts []byte, node
 		reporter = source
 	}
 	for _, text := range [][]byte{namespace, typ, reason, kind, reporter} {
-		dst = appendText(dst, text)
+		dst = appendText(dst, event.CutDimension(text))
 	}
 	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get)} {
-		dst = appendText(dst, text)
+		dst = appendText(dst, event.CutDimension(text))
 	}
-	return dst, cmp.Or(a.Get(event.NodeLabel), string(host))
+	return dst, event.CutDimension(cmp.Or(a.Get(event.NodeLabel), string(host)))
 }
 
 // nodeTexts returns the texts of a node, which has a number like a series.
