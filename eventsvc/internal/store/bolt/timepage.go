@@ -105,17 +105,10 @@ func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View)
 	if begun, err := p.begin(); err != nil || !begun {
 		return err
 	}
-	late := false // not before something was done
-	for ; len(p.matched) > 0 && !late; late = p.late() {
-		if err := p.find(p.matched[0]); err != nil {
-			return err
-		}
-		p.matched = p.matched[1:]
+	if err := p.findMatched(); err != nil || len(p.matched) > 0 {
+		return err
 	}
-	if len(p.matched) > 0 {
-		return nil
-	}
-	for ; !p.showing && len(p.memory) < p.batch && !late; late = p.late() {
+	for late := false; !p.showing && len(p.memory) < p.batch && !late; late = p.late() { // not late before something was done
 		if len(p.left) == 0 {
 			if err := p.next(ctx); err != nil {
 				return err
@@ -134,6 +127,17 @@ func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View)
 		return nil
 	}
 	return p.lend()
+}
+
+// findMatched adds the versions that Match has accepted to those that are found, until it is late.
+func (p *timePager) findMatched() error {
+	for late := false; len(p.matched) > 0 && !late; late = p.late() {
+		if err := p.find(p.matched[0]); err != nil {
+			return err
+		}
+		p.matched = p.matched[1:]
+	}
+	return nil
 }
 
 // late reports that the round has taken long enough.
