@@ -13,10 +13,10 @@ const most = 8, mostOfPage = 3;
 /** What people call things, and what the manual calls them. */
 const synonyms = new Map(Object.entries({
   agent: "agents mcp", archive: "export backup dump", auth: "token sign policy", authentication: "token sign", authorization: "policy",
-  availability: "replicas", backup: "back", brute: "guessing", bruteforce: "guessing", cert: "certificate", certs: "certificate",
+  availability: "replicas", backup: "back", brute: "guessing", bruteforce: "guessing", centre: "center", centres: "centers", cert: "certificate", cleanup: "clean limit remove", certs: "certificate",
   changelog: "release notes", compliance: "audit", configuration: "settings config", corrupt: "damaged", corrupted: "damaged", corruption: "damaged", compare: "changes different",
   crash: "recover killed", crashed: "recover killed", dashboard: "grafana console", database: "store", db: "database store",
-  aks: "managed kubernetes", eks: "managed kubernetes", gke: "managed kubernetes", openshift: "managed kubernetes", elasticsearch: "dump export",
+  account: "client", aks: "managed kubernetes", eks: "managed kubernetes", gke: "managed kubernetes", openshift: "managed kubernetes", elasticsearch: "dump export",
   env: "environment variables", environment: "variables", shutdown: "stops", graceful: "stops", reload: "restart followed", heatmap: "histogram",
   disable: "refuse disabled", disabled: "disable", fluent: "exporter logs", javascript: "library", typescript: "library", 
   outbound: "outgoing", shrink: "compact smaller", vacuum: "compact", storm: "rates noisy", watchers: "watches", who: "audit client",
@@ -26,7 +26,7 @@ const synonyms = new Map(Object.entries({
   ha: "replicas", health: "healthy", healthcheck: "healthy probes", helm: "chart", hotkey: "keyboard shortcuts", https: "tls certificate",
   gdpr: "delete", gitlab: "ci", jenkins: "ci", hostname: "name", idp: "identity provider issuer", ingress: "proxy", integrity: "check damaged", isolation: "tenants namespace policy",
   k8s: "kubernetes", keycloak: "provider sign", kube: "kubernetes", latency: "slow", leak: "stolen leaked", leaked: "stolen",
-  license: "licence", login: "sign", logon: "sign", logout: "sign", lost: "recover", mail: "alerts", migrate: "move import", missing: "gap", mtls: "certificate client",
+  license: "licence", lockout: "guessing", login: "sign", logon: "sign", logout: "sign", lost: "recover", mail: "alerts", migrate: "move import", missing: "gap", mtls: "certificate client",
   multitenancy: "tenants", noisy: "limits keep drop", notification: "alerts", notify: "alerts", ntp: "clocks", drift: "clocks skew", oauth: "token", oauth2: "token",
   oidc: "openid provider sign", okta: "provider sign", oom: "memory", oomkilled: "memory killed", outage: "away", partition: "network cut", p95: "slow", p99: "slow",
   pagerduty: "alerts pager", password: "secret", passwd: "secret", perf: "slow figures", performance: "slow figures",
