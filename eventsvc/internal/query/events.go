@@ -14,6 +14,7 @@ import (
 type Page struct {
 	OldestFirst bool         // newest first otherwise
 	After       store.Moment // only behind this place; zero: from the first
+	Limit       int          // about so many events are wanted; 0: not known
 }
 
 // Next says where an answer goes on.
@@ -41,7 +42,7 @@ func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 	return store.TimeQuery{
 		Range:       store.Range{From: s.begin(), To: s.To, Nodes: s.query.Terms.onNodes()},
 		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(),
-		Match: s.match(ctx), Pieces: pieces(s.query.Terms.byText),
+		Match: s.match(ctx), Pieces: pieces(s.query.Terms.byText), Limit: p.Limit,
 	}
 }
 

@@ -152,6 +152,7 @@ type TimeQuery struct {
 	// ([event.Fold]), contains all Pieces, so an engine may search by them.
 	Match  func(text []byte) (bool, error)
 	Pieces [][]byte
+	Limit  int // visit takes about so many events, so that no others are looked for; 0: not known
 }
 
 // TimePage says how far a page has come.

@@ -26,7 +26,7 @@ type eventsAnswer struct {
 func answerEvents(ctx context.Context, r *request) (*answer, error) {
 	var rows []query.Happened
 	size := 0
-	next, err := r.shot.Events(ctx, query.Page{OldestFirst: r.order == query.Oldest, After: r.place()}, func(v *store.View, at store.Moment) bool {
+	next, err := r.shot.Events(ctx, query.Page{OldestFirst: r.order == query.Oldest, After: r.place(), Limit: r.limit}, func(v *store.View, at store.Moment) bool {
 		rows = append(rows, query.Happened{Record: v.Clone(), At: at, Count: countOf(v.Attributes)})
 		size += len(v.Value)
 		return len(rows) < r.limit && size < pageBytes

@@ -49,16 +49,18 @@ type timePager struct {
 	after      store.Moment    // behind the seconds that are done
 	ended      bool            // no records are left
 
-	asked   []asked        // versions that Match is to be asked about
-	matched []uint64       // those that it has accepted
-	found   []store.Moment // newest versions of their events, in no order
-	size    int            // of their values
-	showing bool           // found has all of its seconds and is in order
-	shown   int            // so many of found were copied
-	ready   []copied       // versions that visit is to be called with
-	memory  []byte         // of the copies
-	batch   int            // how many bytes of copies a round makes
-	enough  int            // how many bytes of values are found before they are shown: little at first, too
+	asked   []asked  // versions that Match is to be asked about
+	matched []uint64 // those that it has accepted
+	found   []copied // newest versions of their events, in no order; a copy without a value was not kept
+	kept    []byte   // memory of the copies that were
+	size    int      // of their values
+	whole   bool     // all records of the seconds up to after were looked at, and no others
+	showing bool     // found has all of its seconds and is in order
+	shown   int      // so many of found were copied
+	ready   []copied // versions that visit is to be called with
+	memory  []byte   // of the copies
+	batch   int      // how many bytes of copies a round makes
+	enough  int      // how many bytes of values are found before they are shown: little at first, too
 
 	began   time.Time // of the round
 	looked  int       // at records
@@ -108,7 +110,9 @@ func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View)
 	if err := p.findMatched(); err != nil || len(p.matched) > 0 {
 		return err
 	}
-	for late := false; !p.showing && len(p.memory) < p.batch && !late; late = p.late() { // not late before something was done
+	p.showing = p.showing || p.whole && p.sufficient()
+	room := func() bool { return len(p.memory) < p.batch && (p.query.Limit == 0 || len(p.asked) < p.query.Limit) }
+	for late := false; !p.showing && room() && !late; late = p.late() { // not late before something was done
 		if len(p.left) == 0 {
 			if err := p.next(ctx); err != nil {
 				return err
@@ -169,7 +173,7 @@ func (p *timePager) begin() (begun bool, err error) {
 		}
 	}
 	p.search = nil
-	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Nodes: p.query.Nodes, Wanted: p.wanted()}
+	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Nodes: p.query.Nodes, Wanted: p.wanted(), Pieces: p.query.Pieces}
 	return true, nil
 }
 
@@ -247,7 +251,12 @@ func (p *timePager) pass(second int64) {
 	if p.after = start(second); p.query.OldestFirst {
 		p.after = start(second + 1)
 	}
-	p.showing = p.size >= p.enough || p.full()
+	p.whole, p.showing = true, p.sufficient()
+}
+
+// sufficient reports that what is found is worth to be shown.
+func (p *timePager) sufficient() bool {
+	return p.size >= p.enough || p.full() || p.query.Limit > 0 && len(p.found) >= p.query.Limit
 }
 
 // full reports that the page has looked at enough.
@@ -255,6 +264,7 @@ func (p *timePager) full() bool { return p.looked >= pageLooked || p.entries > p
 
 // look looks at a record: first, if the query has a function for texts, at its text.
 func (p *timePager) look(ctx context.Context, revision uint64) error {
+	p.whole = false
 	if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -299,12 +309,17 @@ func (p *timePager) find(revision uint64) error {
 	if err != nil || e.Key == nil {
 		return err
 	}
-	size := len(e.Value)
-	last, err := lastBefore(p.log, p.index, string(e.Key), revision, p.page.Revision)
-	if last {
-		p.found = append(p.found, at)
-		p.size += size
+	size, before, v := len(e.Value), len(p.kept), copied{at: at}
+	if before < mostBatch { // most are shown, and need not be looked up again
+		v, p.kept = copyOf(p.kept, &e, at)
 	}
+	last, err := lastBefore(p.log, p.index, string(e.Key), revision, p.page.Revision)
+	if !last {
+		p.kept = p.kept[:before]
+		return err
+	}
+	p.found = append(p.found, v)
+	p.size += size
 	return err
 }
 
@@ -321,24 +336,29 @@ func (p *timePager) wants(e *seglog.Entry, at store.Moment) bool {
 	return q.Selector.Matches(namespace, name, e.Attributes)
 }
 
-// copy copies a version.
-func (p *timePager) copy(e *seglog.Entry, key store.Key, at store.Moment) copied {
-	from := len(p.memory)
-	p.memory = append(append(p.memory, e.Attributes...), e.Value...)
-	middle, end := from+len(e.Attributes), len(p.memory)
-	v := e.View(key)
-	v.Attributes, v.Value = p.memory[from:middle:middle], p.memory[middle:end:end]
-	return copied{v, at}
+// copyOf copies a version behind what is in memory.
+func copyOf(memory []byte, e *seglog.Entry, at store.Moment) (copied, []byte) {
+	from := len(memory)
+	memory = append(append(memory, e.Attributes...), e.Value...)
+	middle, end := from+len(e.Attributes), len(memory)
+	v := e.View(e.StoreKey())
+	v.Attributes, v.Value = memory[from:middle:middle], memory[middle:end:end]
+	return copied{v, at}, memory
 }
 
 // lend copies the next of what is found, for visit.
 func (p *timePager) lend() error {
 	if p.shown == 0 {
-		slices.SortFunc(p.found, func(a, b store.Moment) int { return a.Compare(b, p.query.OldestFirst) })
+		slices.SortFunc(p.found, func(a, b copied) int { return a.at.Compare(b.at, p.query.OldestFirst) })
 	}
 	for late := false; p.shown < len(p.found) && len(p.memory) < p.batch && !late; late = p.late() {
-		at := p.found[p.shown]
+		v := p.found[p.shown]
 		p.shown++
+		if v.Value != nil {
+			p.ready = append(p.ready, v)
+			continue
+		}
+		at := v.at
 		e, err := p.log.Get(at.Revision)
 		if skipped(p.log, at.Revision, err) {
 			continue // between two rounds, with the state that the page shows
@@ -346,7 +366,8 @@ func (p *timePager) lend() error {
 		if err != nil {
 			return err
 		}
-		p.ready = append(p.ready, p.copy(&e, e.StoreKey(), at))
+		v, p.memory = copyOf(p.memory, &e, at)
+		p.ready = append(p.ready, v)
 	}
 	return nil
 }
@@ -385,7 +406,7 @@ func (p *timePager) hand() (more bool, err error) {
 		p.page.More, p.page.Last = true, p.after
 		return false, nil
 	case all:
-		p.showing, p.found, p.shown, p.size = false, p.found[:0], 0, 0
+		p.showing, p.found, p.kept, p.shown, p.size = false, p.found[:0], p.kept[:0], 0, 0
 		p.enough = min(2*p.enough, mostBatch)
 	}
 	return true, nil

@@ -116,7 +116,8 @@
 //	        for each the revisions behind the one before (uvarint),
 //	        length of the words (uvarint), words, zstd frame, CRC32C 4
 //	        words: folded, in order, each between two line ends
-//	frame   for each word a bit for each group that has it 8, little-endian
+//	frame   for each word a bit for each group that has it 8, little-endian; then for each
+//	        a bit for each of 64 classes of reasons with which it occurs 8 ([reasonClass])
 //
 //	run of entries: what some records report of one minute
 //	key    minute since 1970, its first bit flipped 8, last revision 8

@@ -141,11 +141,22 @@ func (l *Log) rotateTo(t *testing.T, base uint64) {
 // rewriteAll leaves all records out of a segment.
 func (l *Log) rewriteAll(t *testing.T, s *Segment, since time.Time) {
 	t.Helper()
-	none := func(f func(needed func(*Entry) (bool, error)) error) error {
-		return f(func(*Entry) (bool, error) { return false, nil })
+	l.rewrite(t, s, since, false)
+}
+
+// rewriteKeeping rewrites a segment with all of its records.
+func (l *Log) rewriteKeeping(t *testing.T, s *Segment) {
+	t.Helper()
+	l.rewrite(t, s, time.Unix(0, 0), true)
+}
+
+func (l *Log) rewrite(t *testing.T, s *Segment, since time.Time, needed bool) {
+	t.Helper()
+	filter := func(f func(needed func(*Entry) (bool, error)) error) error {
+		return f(func(*Entry) (bool, error) { return needed, nil })
 	}
 	path := s.Path + ".tmp"
-	_, err := l.Rewrite(context.Background(), s, path, Rewriting{Filter: none, Since: since})
+	_, err := l.Rewrite(context.Background(), s, path, Rewriting{Filter: filter, Since: since})
 	if err == nil {
 		err = os.Rename(path, s.Path)
 	}

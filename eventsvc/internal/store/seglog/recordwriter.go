@@ -4,8 +4,6 @@ import (
 	"bytes"
 
 	"go.etcd.io/bbolt"
-
-	"tidings.example/eventsvc/internal/event"
 )
 
 // A group of blocks, which share a list of words, ends at so many records or bytes of notes.
@@ -20,7 +18,6 @@ type recordWriter struct {
 	words   wordWriter
 	records int // of the finished blocks whose words are in the making
 	bytes   int // of their notes
-	room    []byte
 }
 
 // newRecordWriter returns a recordWriter to a file with a base. Close must be called.
@@ -29,7 +26,7 @@ func newRecordWriter(base uint64) (*recordWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recordWriter{blocks: b, words: wordWriter{from: base - 1, in: map[string]uint64{}}}, nil
+	return &recordWriter{blocks: b, words: wordWriter{from: base - 1, in: map[string]wordPlaces{}}}, nil
 }
 
 // Close gives up the memory of the encoder.
@@ -53,8 +50,7 @@ func (w *recordWriter) finishBlock(b *bbolt.Bucket, last uint64) error {
 	}
 	notes := &w.blocks.again.notes
 	for i := range notes.revisions {
-		w.room = event.Fold(w.room[:0], notes.note(i))
-		w.words.add(w.room)
+		w.words.add(notes.note(i))
 	}
 	w.records += len(notes.revisions)
 	w.bytes += len(notes.texts)

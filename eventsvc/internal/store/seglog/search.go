@@ -80,9 +80,7 @@ func (r *Reader) Search(s *Search) (revisions []uint64, ok, more bool, err error
 // the segments are too many.
 func (r *Reader) beginSearch(s *Search) (ok bool, err error) {
 	s.begun, s.segments = true, r.segments
-	for _, text := range s.Pieces {
-		s.pieces = append(s.pieces, pieceOf(text))
-	}
+	s.pieces = piecesOf(s.Pieces)
 	parts, err := r.parts(s.Last, s.From, s.To)
 	if err != nil {
 		return false, err
@@ -128,17 +126,50 @@ func (r *Reader) searchWords(s *Search) (ok bool, err error) {
 	if w.parse(key, value) != nil || w.from != s.covered {
 		return false, nil
 	}
-	in, err := w.groups(s.pieces)
-	if err != nil || len(s.groups)+count(in) > searchGroups {
+	in, err := w.having(s.pieces)
+	if err != nil || len(s.groups)+count(in.groups) > searchGroups {
 		return false, nil //nolint:nilerr // whoever checks the store is told
 	}
 	for at, end := range w.ends {
-		if in&(1<<at) != 0 {
+		if in.groups&(1<<at) != 0 {
 			s.groups = append(s.groups, groupPlace{i, s.covered + 1, end})
 		}
 		s.covered = end
 	}
 	return true, nil
+}
+
+// reasonsWith returns the classes of the reasons of records in a segment whose texts have all pieces, and perhaps more.
+func (r *Reader) reasonsWith(i int, pieces []piece) (classes uint64, err error) {
+	const all = ^uint64(0)
+	if !r.segments[i].Compressed {
+		return all, nil
+	}
+	v, err := r.segment(i)
+	if err != nil {
+		return all, err
+	}
+	words := v.tx.Bucket([]byte(bucketWords))
+	if words == nil {
+		return all, nil
+	}
+	var w wordEntry
+	covered := r.segments[i].Base - 1
+	c := words.Cursor()
+	for key, value := c.First(); key != nil; key, value = c.Next() {
+		if w.parse(key, value) != nil || w.from != covered {
+			return all, nil
+		}
+		in, err := w.having(pieces)
+		if err != nil {
+			return all, nil //nolint:nilerr // whoever checks the store is told
+		}
+		classes, covered = classes|in.reasons, w.ends[len(w.ends)-1]
+	}
+	if recordsIn(r.segments[i], v.tx).Last(0) > covered {
+		return all, nil
+	}
+	return classes, nil
 }
 
 // searchGroup adds the records of a group of blocks. It reports false if they are too many, or if a block is damaged.

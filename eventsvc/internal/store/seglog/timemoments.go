@@ -25,11 +25,13 @@ type Moments struct {
 	Last        uint64                      // only records up to this revision
 	Nodes       bool                        // dimensions have their node
 	Wanted      func(event.Dimensions) bool // nil: all
+	Pieces      [][]byte                    // records whose texts do not have all of these may be left out ([Search])
 
 	reader     *Reader
 	generation int
 	parts      []part
-	known      map[uint64]*grouping // by base of the segment
+	known      map[uint64]*grouping // by file
+	reasons    map[uint64]uint64    // by file: classes of those that records with all pieces have
 	minute     int64
 	runs       []partRun // of the minute
 	size       int       // of them
@@ -62,7 +64,11 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 			continue
 		}
 		looked++
-		err := m.each(run, m.group, func(e runEntry, _ int) {
+		group, err := m.group(run.part)
+		if err != nil {
+			return nil, 0, false, err
+		}
+		err = m.each(run, group, func(e runEntry, _ int) {
 			looked++
 			if second := start + int64(e.Second); m.shows(e) && second >= from && second < to {
 				m.found = append(m.found, Moment{second, e.Revision})
@@ -81,10 +87,10 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 
 // each calls f with the entries of a run that have a group.
 func (m *Moments) each(run partRun, group func(event.Dimensions) int, f func(e runEntry, group int)) error {
-	known := m.known[run.part.base()]
+	known := m.known[run.part.file()]
 	if known == nil {
 		known = &grouping{}
-		m.known[run.part.base()] = known
+		m.known[run.part.file()] = known
 	}
 	n := 0
 	if !m.Nodes {
@@ -118,11 +124,24 @@ func (m *Moments) compare(a, b Moment) int {
 	return n
 }
 
-func (m *Moments) group(d event.Dimensions) int {
-	if m.Wanted == nil || m.Wanted(d) {
-		return 0
+// group returns a function that leaves out the dimensions that are not wanted of a part.
+func (m *Moments) group(p part) (func(event.Dimensions) int, error) {
+	classes := ^uint64(0)
+	if s, ok := p.(*stored); ok && len(m.Pieces) > 0 {
+		var err error
+		if classes, ok = m.reasons[p.file()]; !ok {
+			if classes, err = m.reader.reasonsWith(s.segment, piecesOf(m.Pieces)); err != nil {
+				return nil, err
+			}
+			m.reasons[p.file()] = classes
+		}
 	}
-	return -1
+	return func(d event.Dimensions) int {
+		if classes&reasonClass(d.Reason) == 0 || m.Wanted != nil && !m.Wanted(d) {
+			return -1
+		}
+		return 0
+	}, nil
 }
 
 // open moves to the beginning of the range, at the first call and when the reader was
@@ -132,7 +151,7 @@ func (m *Moments) open(r *Reader) (err error) {
 		return nil
 	}
 	if m.known == nil {
-		m.known = map[uint64]*grouping{}
+		m.known, m.reasons = map[uint64]*grouping{}, map[uint64]uint64{}
 	}
 	delete(m.known, 0) // the pending records have other series now
 	m.reader, m.generation, m.runs = r, r.generation, m.runs[:0]

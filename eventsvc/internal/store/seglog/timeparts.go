@@ -16,7 +16,7 @@ import (
 // A part is the runs of one segment, or of the pending records that its index lacks, in order
 // of their minutes. It is at one of them after seek, and valid as long as its Reader.
 type part interface {
-	base() uint64 // of the segment, 0 of the pending records
+	file() uint64 // the number of the segment's file, in which series have their numbers; 0 of the pending records
 	// seek moves to the first run of a minute or a later one or, newest first, to the last run
 	// of the minute or an earlier one.
 	seek(minute int64, oldestFirst bool)
@@ -129,7 +129,7 @@ type stored struct {
 	unread      bool // seek has left the part at its first or its last run, which was not read yet
 }
 
-func (p *stored) base() uint64 { return p.reader.segments[p.segment].Base }
+func (p *stored) file() uint64 { return p.reader.segments[p.segment].file }
 
 // open begins to read the segment.
 func (p *stored) open() error {

@@ -70,7 +70,7 @@ func (r *Reader) pendingPart(after, last uint64, from, to int64) (part, error) {
 	return p, err
 }
 
-func (*pendingRuns) base() uint64 { return 0 }
+func (*pendingRuns) file() uint64 { return 0 }
 
 func (p *pendingRuns) seek(minute int64, oldestFirst bool) {
 	if !oldestFirst {

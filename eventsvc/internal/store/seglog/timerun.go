@@ -207,8 +207,10 @@ func (r *minuteRun) eachOf(series uint32, cell []byte, f func(runEntry)) bool {
 	e := runEntry{Series: series}
 	for revision := r.first; len(cell) > 0; f(e) {
 		var ok bool
-		if cell, ok = e.takeMarks(cell); !ok {
-			return false
+		if e.Span = 0; cell[0] == nodeMark || cell[0] == spanMark {
+			if cell, ok = e.takeMarks(cell); !ok {
+				return false
+			}
 		}
 		head := cell[0]
 		cell = cell[1:]
@@ -236,21 +238,25 @@ func (r *minuteRun) eachOf(series uint32, cell []byte, f func(runEntry)) bool {
 
 // takeMarks takes what is in front of an entry: its node, if that is not the one of the entry before, and its span.
 func (e *runEntry) takeMarks(cell []byte) (rest []byte, ok bool) {
-	e.Span = 0
-	for _, m := range []struct {
-		mark byte
-		to   *uint32
-	}{{nodeMark, &e.Node}, {spanMark, &e.Span}} {
-		if cell[0] != m.mark {
-			continue
-		}
-		value, n := binary.Uvarint(cell[1:])
-		if n <= 0 || value == uint64(*m.to) || value > math.MaxUint32 || len(cell) == n+1 {
+	if cell[0] == nodeMark {
+		if cell, ok = takeMark(cell, &e.Node); !ok {
 			return nil, false
 		}
-		*m.to, cell = uint32(value), cell[n+1:]
+	}
+	if cell[0] == spanMark {
+		return takeMark(cell, &e.Span)
 	}
 	return cell, true
+}
+
+// takeMark takes a mark and its value, which is not the one that is set.
+func takeMark(cell []byte, to *uint32) (rest []byte, ok bool) {
+	value, n := binary.Uvarint(cell[1:])
+	if n <= 0 || value == uint64(*to) || value > math.MaxUint32 || len(cell) == n+1 {
+		return nil, false
+	}
+	*to = uint32(value)
+	return cell[n+1:], true
 }
 
 // allSeries wants every series.

@@ -10,11 +10,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
 // The words of so many groups of blocks are in one entry, a bit for each group, or of those with so
-// many bytes of words. An event takes 5 bytes there. In a filter of hashes it would take as much,
+// many bytes of words. An event takes 2 bytes there. In a filter of hashes it would take more,
 // and nothing could be said of a part of a word.
 const (
 	wordGroups = 64
@@ -28,23 +29,51 @@ func isWord(b byte) bool {
 
 // A wordWriter writes the words of folded notes.
 type wordWriter struct {
-	from uint64            // the words are of revisions behind this one
-	ends []uint64          // the last revisions of the groups
-	in   map[string]uint64 // bits of the groups that have a word
-	size int               // of the words
+	from uint64   // the words are of revisions behind this one
+	ends []uint64 // the last revisions of the groups
+	in   map[string]wordPlaces
+	size int // of the words
+	room []byte
 }
 
-// add adds the words of a note to the group in the making.
-func (w *wordWriter) add(note []byte) {
-	bit := uint64(1) << len(w.ends)
+// wordPlaces are the groups that have a word, a bit for each, and the classes of the reasons of the events that do.
+type wordPlaces struct{ groups, reasons uint64 }
+
+// and returns what both have.
+func (p wordPlaces) and(q wordPlaces) wordPlaces {
+	return wordPlaces{p.groups & q.groups, p.reasons & q.reasons}
+}
+
+// or returns what one of them has.
+func (p wordPlaces) or(q wordPlaces) wordPlaces {
+	return wordPlaces{p.groups | q.groups, p.reasons | q.reasons}
+}
+
+// reasonClass returns the class of a reason, as the bit of one of 64. In texts a NUL of the reason is a blank.
+func reasonClass[T string | []byte](reason T) uint64 {
+	h := uint32(2166136261) // FNV-1a
+	for i := range len(reason) {
+		c := reason[i]
+		if c == 0 {
+			c = ' '
+		}
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return 1 << (h >> 26)
+}
+
+// add adds the words of the text of an event to the group in the making.
+func (w *wordWriter) add(text []byte) {
+	w.room = event.Fold(w.room[:0], text)
+	note, here := w.room, wordPlaces{1 << len(w.ends), reasonClass(cutText(text).reason)}
 	for len(note) > 0 {
 		n := 0
 		for n < len(note) && isWord(note[n]) {
 			n++
 		}
 		if n > 0 {
-			if in, ok := w.in[string(note[:n])]; in&bit == 0 {
-				w.in[string(note[:n])] = in | bit
+			if in, ok := w.in[string(note[:n])]; in.and(here) != here {
+				w.in[string(note[:n])] = in.or(here)
 				if !ok {
 					w.size += n + 1
 				}
@@ -95,22 +124,24 @@ func (w *wordWriter) entry(encoder *zstd.Encoder) (key, value []byte) {
 	return recordKey(last), be.AppendUint32(value, boltfile.Checksum(last, value))
 }
 
-// table returns the words, each between two line ends, and the bits of each.
+// table returns the words, each between two line ends, and where each is: the groups of all, and behind them the classes.
 func (w *wordWriter) table() (words, in []byte) {
-	words, in = append(make([]byte, 0, w.size+1), '\n'), make([]byte, 0, 8*len(w.in))
-	for _, word := range slices.Sorted(maps.Keys(w.in)) {
+	n := len(w.in)
+	words, in = append(make([]byte, 0, w.size+1), '\n'), make([]byte, 2*8*n)
+	for i, word := range slices.Sorted(maps.Keys(w.in)) {
 		words = append(append(words, word...), '\n')
-		in = binary.LittleEndian.AppendUint64(in, w.in[word])
+		binary.LittleEndian.PutUint64(in[8*i:], w.in[word].groups)
+		binary.LittleEndian.PutUint64(in[8*(n+i):], w.in[word].reasons)
 	}
 	return words, in
 }
 
-// A wordEntry says in which groups of blocks there are which words.
+// A wordEntry says in which groups of blocks there are which words, and with which reasons.
 type wordEntry struct {
 	from  uint64   // it covers the revisions behind this one
 	ends  []uint64 // the last revisions of the groups
 	words []byte   // each between two line ends
-	in    []byte   // the frame with the bits of each word
+	in    []byte   // the frame with the places of each word
 	bits  []byte   // its content, once it was needed
 }
 
@@ -162,22 +193,30 @@ func pieceOf(text []byte) (p piece) {
 	return p
 }
 
-// groups returns the groups that have all parts of the pieces, a bit for each.
-func (w *wordEntry) groups(pieces []piece) (uint64, error) {
-	all := ^uint64(0) >> (64 - len(w.ends))
+// piecesOf splits folded texts.
+func piecesOf(texts [][]byte) (pieces []piece) {
+	for _, text := range texts {
+		pieces = append(pieces, pieceOf(text))
+	}
+	return pieces
+}
+
+// having returns where all parts of the pieces are.
+func (w *wordEntry) having(pieces []piece) (wordPlaces, error) {
+	all := wordPlaces{^uint64(0) >> (64 - len(w.ends)), ^uint64(0)}
 	for _, p := range pieces {
 		for _, part := range p {
-			in, err := w.having(part)
-			if all &= in; err != nil || all == 0 {
-				return 0, err
+			in, err := w.find(part)
+			if all = all.and(in); err != nil || all.groups == 0 || all.reasons == 0 {
+				return wordPlaces{}, err
 			}
 		}
 	}
 	return all, nil
 }
 
-// having returns the groups that have a word with this part.
-func (w *wordEntry) having(part []byte) (in uint64, err error) {
+// find returns where there is a word with this part.
+func (w *wordEntry) find(part []byte) (in wordPlaces, err error) {
 	word, counted := -1, 0 // the word that begins behind the line ends that were counted
 	for at := 0; ; {
 		i := bytes.Index(w.words[at:], part)
@@ -186,16 +225,17 @@ func (w *wordEntry) having(part []byte) (in uint64, err error) {
 		}
 		if len(w.bits) == 0 {
 			if w.bits, err = inflate(w.bits, w.in); err != nil {
-				return 0, err
+				return in, err
 			}
 		}
 		at += i + 1 // behind the line end that the part may begin with
 		word += bytes.Count(w.words[counted:at], []byte{'\n'})
 		counted = at
-		if 8*word+8 > len(w.bits) {
-			return 0, errBlockContent
+		half := len(w.bits) / 2
+		if 8*word+8 > half {
+			return in, errBlockContent
 		}
-		in |= binary.LittleEndian.Uint64(w.bits[8*word:])
+		in = in.or(wordPlaces{binary.LittleEndian.Uint64(w.bits[8*word:]), binary.LittleEndian.Uint64(w.bits[half+8*word:])})
 		end := bytes.IndexByte(w.words[at:], '\n')
 		if end < 0 {
 			return in, nil

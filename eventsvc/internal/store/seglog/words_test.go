@@ -17,10 +17,10 @@ import (
 // wordsOf returns the entry of the words of some frames, each of some notes.
 func wordsOf(t testing.TB, frames [][]string) (key, value []byte) {
 	t.Helper()
-	w := wordWriter{in: map[string]uint64{}}
+	w := wordWriter{in: map[string]wordPlaces{}}
 	for i, notes := range frames {
 		for _, note := range notes {
-			w.add(event.Fold(nil, []byte(note)))
+			w.add([]byte(note))
 		}
 		w.end(uint64(10 * (i + 1)))
 	}
@@ -49,7 +49,7 @@ func TestWords(t *testing.T) {
 	}
 	for range 2000 {
 		part := storetest.PartOf(rnd, storetest.Text(rnd, 1+rnd.IntN(2)))
-		in, err := w.groups([]piece{pieceOf(part)})
+		in, err := w.having([]piece{pieceOf(part)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,9 +59,47 @@ func TestWords(t *testing.T) {
 			for _, note := range notes {
 				has = has || bytes.Contains(event.Fold(nil, []byte(note)), part)
 			}
-			if is := in&(1<<i) != 0; has && !is || exact && is != has {
+			if is := in.groups&(1<<i) != 0; has && !is || exact && is != has {
 				t.Fatalf("%q is in frame %d of %q: %v", part, i, notes, is)
 			}
+		}
+	}
+}
+
+// TestReasonsOfWords: the reasons of all texts with a word are found by every part of it and, by a part of one word, no other is.
+func TestReasonsOfWords(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	reasons := []string{"", "Pulled", "BackOff", "FailedMount", "a\x00b", "Ünder"}
+	texts := make([][]string, wordGroups)
+	with := map[string]string{} // the reason of each text
+	for i := range texts {
+		reason := reasons[rnd.IntN(len(reasons))]
+		a := event.NewAttributes([event.NumFields]string{event.Reason: reason}, nil)
+		text := string(event.AppendText(nil, []byte(storetest.Text(rnd, 1+rnd.IntN(4))), a))
+		texts[i], with[text] = append(texts[i], text), reason
+	}
+	var w wordEntry
+	if err := w.parse(wordsOf(t, texts)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2000 {
+		part := storetest.PartOf(rnd, storetest.Text(rnd, 1+rnd.IntN(2)))
+		in, err := w.having([]piece{pieceOf(part)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want uint64
+		for text, reason := range with {
+			if bytes.Contains(event.Fold(nil, []byte(text)), part) {
+				want |= reasonClass(reason)
+			}
+		}
+		exact := len(part) > 0 && !bytes.ContainsFunc(part, func(r rune) bool { return r < 0x80 && !isWord(byte(r)) })
+		if want&^in.reasons != 0 || exact && want != in.reasons {
+			t.Fatalf("%q is with reasons %b, want %b", part, in.reasons, want)
 		}
 	}
 }
@@ -92,8 +130,8 @@ func FuzzWords(f *testing.F) {
 		if w.parse(key, value) != nil {
 			return
 		}
-		if in, err := w.groups([]piece{pieceOf(part)}); err == nil && in>>len(w.ends) != 0 {
-			t.Errorf("it is in frames %b of %d", in, len(w.ends))
+		if in, err := w.having([]piece{pieceOf(part)}); err == nil && in.groups>>len(w.ends) != 0 {
+			t.Errorf("it is in frames %b of %d", in.groups, len(w.ends))
 		}
 	})
 }

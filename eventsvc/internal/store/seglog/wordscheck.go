@@ -4,8 +4,6 @@ import (
 	"bytes"
 
 	"go.etcd.io/bbolt"
-
-	"tidings.example/eventsvc/internal/event"
 )
 
 // CheckWords compares the words of a compressed segment with the notes of its blocks, and calls problem with what is wrong.
@@ -30,7 +28,7 @@ func CheckWords(s *Segment, problem func(format string, args ...any)) error {
 			if w.from != covered && blocks.eachNotes(covered+1, w.from, new(notesFrame), readable) == nil {
 				problem("there are no words of the notes up to revision %d", w.from)
 			}
-			want := wordWriter{in: map[string]uint64{}}
+			want := wordWriter{in: map[string]wordPlaces{}}
 			covered = w.from
 			for _, end := range w.ends {
 				if blocks.addWords(&want, covered+1, end) != nil {
@@ -55,11 +53,9 @@ func CheckWords(s *Segment, problem func(format string, args ...any)) error {
 
 // addWords adds the words of the notes of some revisions.
 func (r fileRecords) addWords(w *wordWriter, first, last uint64) error {
-	var room []byte
 	return r.eachNotes(first, last, new(notesFrame), func(f *notesFrame) bool {
 		for i := range f.revisions {
-			room = event.Fold(room[:0], f.note(i))
-			w.add(room)
+			w.add(f.note(i))
 		}
 		return true
 	})

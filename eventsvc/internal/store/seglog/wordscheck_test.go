@@ -75,7 +75,7 @@ func keepLastWords(t *testing.T, path string, base, last uint64) (end uint64) {
 		blocks := fileRecordsIn(tx, base, true)
 		first, _ := blocks.Bucket.Cursor().First()
 		end = be.Uint64(first)
-		w := wordWriter{from: end, in: map[string]uint64{}}
+		w := wordWriter{from: end, in: map[string]wordPlaces{}}
 		if err := blocks.addWords(&w, end+1, last); err != nil {
 			return err
 		}
