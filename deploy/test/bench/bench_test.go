@@ -71,6 +71,25 @@ func TestRowsAreComparedWithTheirFloor(t *testing.T) {
 	}
 }
 
+// TestAttacksAreComparedWithTheirFloor: what the good clients of a server that does nothing wait stands beside what those of the
+// service do, where both were measured.
+func TestAttacksAreComparedWithTheirFloor(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	b := &bench{results: []*result{
+		{name: "none/floor", p50: ms, p99: 2 * ms}, {name: "none", p50: 2 * ms, p99: 4 * ms}, {name: "flood/floor", p50: ms, p99: 5 * ms},
+	}}
+	for name, want := range map[string]string{
+		"flood": "p50 1.0 and p99 3.0 × none, p99 of its floor 2.5 × none/floor",
+		"slow":  "p50 1.0 and p99 3.0 × none",
+	} {
+		r := &result{name: name, p50: 2 * ms, p99: 12 * ms}
+		if got := timesAlone("none")(b, r); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestDisturbedRowsAreRepeated(t *testing.T) {
 	t.Parallel()
 	fault := errors.New("a fault")

@@ -108,6 +108,20 @@ func times(name string) func(*bench, *result) string {
 	}
 }
 
+// timesAlone is times for a row of an attack, and says the same of its floor, NAME/floor. The goal stays what it is: on few
+// cores, which the load shares, the clients of a server that does nothing wait longer during the attack too, and the two
+// figures together show what part of the wait the service could not have saved.
+func timesAlone(name string) func(*bench, *result) string {
+	return func(b *bench, r *result) string {
+		remark := times(name)(b, r)
+		floor, alone := b.past(r.name+"/floor"), b.past(name+"/floor")
+		if remark == "" || floor == nil || alone == nil || alone.p99 == 0 {
+			return remark
+		}
+		return fmt.Sprintf("%s, p99 of its floor %.1f × %s", remark, float64(floor.p99)/float64(alone.p99), alone.name)
+	}
+}
+
 // misses returns a remark if the floor does not reach the row's goal either:
 // then this machine is too slow for it.
 func misses(b *bench, r, floor *result) string {

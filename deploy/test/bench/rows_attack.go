@@ -18,7 +18,7 @@ import (
 // attackStage has the rows of good clients while others attack the service. Its
 // limits are the defaults. None of the good clients' requests may be refused.
 func attackStage() stage {
-	twice, beside := p99Of(2, "attack/none"), times("attack/none")
+	twice, beside := p99Of(2, "attack/none"), timesAlone("attack/none")
 	return stage{
 		name: "good clients while others attack",
 		open: func(b *bench) error {
