@@ -265,6 +265,27 @@ func TestEventsTakeMostOfTheLimit(t *testing.T) {
 	}
 }
 
+// TestCompactNearTheLimit: a compaction goes on where there is no room for another copy of the index.
+func TestCompactNearTheLimit(t *testing.T) {
+	t.Parallel()
+	l := newLimited(t, bolt.Options{MaxBytes: 8 << 20, Retention: 1000 * time.Hour}, 1)
+	defer func() { closeDB(t, l.db) }()
+	l.random = true
+	for l.refused == 0 && l.db.Stats().Events == int64(len(l.events)) {
+		l.write(t, l.fresh(200), func() int { return 40 })
+		if err := l.db.Maintain(t.Context()); err != nil && !errors.Is(err, store.ErrFull) {
+			t.Fatal(err)
+		}
+	}
+	for _, compress := range []bool{false, true} {
+		if err := l.db.Compact(t.Context(), compress, nil); err != nil {
+			t.Errorf("compress %v: %v", compress, err)
+		}
+		l.files(t)
+	}
+	check(t, l.db)
+}
+
 // TestHistoryTakesNoEvents: no event goes when others are changed again and again, however near the events are to the limit.
 func TestHistoryTakesNoEvents(t *testing.T) {
 	t.Parallel()

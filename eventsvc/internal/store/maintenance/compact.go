@@ -55,13 +55,13 @@ func (c *compaction) compactAll(ctx context.Context, compress bool, progress sto
 	for i, s := range ss {
 		progress.Tell(int64(i), files)
 		if c.Usage.Segment(s.Base).Dead > 0 || compress && !s.Compressed {
-			if err := c.convert(ctx, s, clean, compress || s.Compressed); err != nil {
+			if err := c.convert(ctx, s, clean, compress || s.Compressed); err != nil && !errors.Is(err, errNoRoom) {
 				return err
 			}
 		}
 		clean = clean && c.Usage.Segment(s.Base).Clean()
 	}
-	if err := c.rewriteIndex(ctx); err != nil {
+	if err := c.rewriteIndex(ctx); err != nil && !errors.Is(err, errNoRoom) { // the round has packed it
 		return err
 	}
 	progress.Tell(files, files)
