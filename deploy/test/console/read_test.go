@@ -210,6 +210,13 @@ func TestSmall(t *testing.T) {
 		t.Error("groups have to be scrolled sideways on a phone")
 	}
 	b.shot("groups-phone")
+	b.size(1440, 900)
+	show(b, "overview?from=-7d")
+	b.wait(`document.querySelectorAll(".changes li").length >= 8`)
+	b.settled()
+	if n := evaluate[int](b, `[...document.querySelectorAll(".changes li")].filter((e) => e.getBoundingClientRect().bottom <= innerHeight).length`); n < 7 {
+		t.Errorf("%d changes are on the overview, want 7", n)
+	}
 	for _, width := range []int64{390, 1024, 1440} {
 		b.size(width, 800)
 		show(b, "overview")
@@ -263,6 +270,12 @@ func TestForcedColours(t *testing.T) {
 		if look(test.one) == look(test.other) {
 			t.Errorf("%s looks like the others: %s", test.what, look(test.one))
 		}
+	}
+	border := func(selector string) string {
+		return evaluate[string](b, fmt.Sprintf(`getComputedStyle(document.querySelector(%s)).borderBottomColor`, quoted(selector)))
+	}
+	if ground := evaluate[string](b, `getComputedStyle(document.body).backgroundColor`); border(`.views a[aria-current="page"]`) == ground || border(`.views a[aria-current="false"]`) != ground {
+		t.Errorf("the line below the tab is %s, below others %s, on %s", border(`.views a[aria-current="page"]`), border(`.views a[aria-current="false"]`), ground)
 	}
 	if ground := evaluate[string](b, `getComputedStyle(document.querySelector("main .type.warning"), "::before").backgroundColor`); strings.HasPrefix(ground, "rgba(0, 0, 0, 0)") || ground == "rgb(0, 0, 0)" {
 		t.Errorf("the mark of a warning is %s", ground)

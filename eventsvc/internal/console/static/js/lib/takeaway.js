@@ -70,7 +70,7 @@ async function csv(app) {
 
 /** @param {import("../app.js").App} app */
 async function json(app) {
-  const { list } = asked(app);
+  const { endpoint, list } = asked(app);
   const items = [];
   let next = "";
   do {
@@ -78,5 +78,5 @@ async function json(app) {
     items.push(...answer[list]);
     next = answer.continue ?? "";
   } while (next && items.length < most);
-  return { parts: [JSON.stringify(list === "items" && asked(app).endpoint === "events" ? { kind: "List", apiVersion: "v1", items } : { [list]: items }, null, 1)], rows: items.length, cut: next !== "" };
+  return { parts: [JSON.stringify(endpoint === "events" ? { kind: "List", apiVersion: "v1", items } : { [list]: items }, null, 1)], rows: items.length, cut: next !== "" };
 }

@@ -1,9 +1,9 @@
 // The rows of an answer of changes: what is new, more, less, or began to fail.
 
 import { h } from "../lib/dom.js";
-import { clear, human } from "../lib/event.js";
+import { clear } from "../lib/event.js";
 import { writeAll } from "../lib/grammar.js";
-import { absolute, clock, duration, short } from "../lib/time.js";
+import { relative, short } from "../lib/time.js";
 
 /** @type {Record<string, string>} */
 const marks = { new: "New", more: "More", less: "Less", failing: "Failing" };
@@ -24,8 +24,7 @@ export function changeList(app, data) {
           h("a", { href: app.href({ view: "events", event: "", q: termsOf(c), from: data.range.from, to: data.range.to }) }, clear(c.by.reason ?? "Warnings")),
           c.also && h("span", { class: "hint" }, ` with ${c.also.join(", ")}`),
           h("span", { class: "change-object" }, clear(c.object || c.by.kind || "")), where && h("span", { class: "hint" }, ` in ${where}`),
-          h("span", { class: "change-facts" }, h("span", { title: `${c.now} in the window, ${c.before} expected` }, `${human(c.now)} now, ${human(Math.round(c.before * 10) / 10)} expected`),
-            !Number.isNaN(first) && h("time", { title: absolute(first) }, `first ${short(first)}, ${duration(clock.now() - first)} ago`),
+          h("span", { class: "change-facts" }, !Number.isNaN(first) && h("time", { title: relative(first) }, `since ${short(first)}`),
             id && h("a", { href: app.href({ event: id }) }, "Newest"),
             h("button", { type: "button", class: "plain why", title: "Why it stands here", "aria-expanded": app.explained === i, onclick: () => { app.explained = app.explained === i ? -1 : i; app.redraw(); } }, "Why here"))),
         h("p", { class: "change-why", title: c.why }, clear(c.why)),

@@ -87,7 +87,7 @@ export class Facets {
     const left = (rows ? data.distinct?.[dimension] ?? shown.length : distinct) - shown.length;
     return h("section", { class: "facet", key: dimension },
       h("h3", { id: "facet-" + dimension }, dimension, distinct > 8 && h("span", { class: "hint" }, finding && data !== all ? ` ${human(data.distinct?.[dimension] ?? values.length)} of ${human(distinct)}` : ` ${human(distinct)}`)),
-      distinct > 8 && h("input", {
+      (distinct > 20 || long) && h("input", {
         type: "search", class: "find", value: this.#find.dimension === dimension ? this.#find.text : "", "aria-label": `Find a ${dimension}`, placeholder: `Find a ${dimension}`, autocomplete: "off", spellcheck: "false",
         oninput: (/** @type {Event} */ e) => { this.#find = { dimension, text: /** @type {HTMLInputElement} */ (e.target).value }; this.app.redraw(); },
       }),
@@ -100,7 +100,7 @@ export class Facets {
           else this.#long.add(dimension);
           this.app.redraw();
         },
-      }, long ? "Show fewer" : `${human(left)} more values`));
+      }, long ? "Show fewer" : `${human(left)} more ${left === 1 ? "value" : "values"}`));
   }
 
   /** @param {string} dimension @param {{value: string, count: number}} v @param {number} most */

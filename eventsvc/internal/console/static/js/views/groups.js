@@ -79,7 +79,7 @@ export class Groups {
     }
     return h("div", { class: pager.fresh ? "answer" : "answer stale", "aria-busy": pager.loading }, partial(pager.head),
       h("div", { class: "scroll-x" }, h("table", { class: "groups", "aria-label": "Groups" },
-        h("thead", null, h("tr", null, [by, "Count", "Course", "First", "Last", "Newest note"].map((t) => h("th", { scope: "col", key: t }, t)))),
+        h("thead", null, h("tr", null, [by, "Count", "Course", "First", "Last", "Newest note"].map((t) => h("th", { scope: "col", key: t, class: "group-" + t.toLowerCase().split(" ").pop() }, t)))),
         h("tbody", null, pager.rows.map((g) => this.#group(g, by, step))))),
       pager.failure && failed(app, pager.failure),
       pager.more && h("p", { class: "actions" }, h("button", { type: "button", disabled: pager.loading, onclick: () => { pager.next(); app.redraw(); } }, pager.loading ? "Loading …" : "More groups")));
