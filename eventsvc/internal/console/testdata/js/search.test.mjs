@@ -31,8 +31,13 @@ test("the best is first", () => {
 });
 
 test("any word finds, all words find first", () => {
-  assert.deepEqual(find(entries, "disk of gold").map((e) => e.url), ["a", "d"]);
+  assert.deepEqual(find(entries, "disk of unicorns").map((e) => e.url), ["a", "d"]);
   assert.equal(find(entries, "week on the disk")[0].url, "d");
+});
+
+test("a word that the manual does not have finds those that differ by one letter", () => {
+  for (const word of ["retenion", "retemtion", "rettention"]) assert.equal(find(entries, word)[0]?.url, "d", word);
+  assert.deepEqual(find(entries, "unicorns"), []);
 });
 
 test("words of one stem", () => {
