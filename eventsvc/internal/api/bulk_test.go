@@ -506,3 +506,15 @@ func TestBulkFailsLater(t *testing.T) {
 		t.Errorf("%v lines are counted as created, want 2", n)
 	}
 }
+
+// TestBulkAnswersAreShort: a name and a reason that are as long as the body come back cut, because the room of an answer is for so
+// many bytes of each line.
+func TestBulkAnswersAreShort(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	long := strings.Repeat("n", 200<<10)
+	a := w.bulk("good", "", coreEvent("default", long), coreEvent(long, "b"), coreEvent("default", "c"))
+	if got := codes(a.results(3)); got[0] < 400 || got[1] < 400 || got[2] != 201 || len(a.body) > 8<<10 {
+		t.Errorf("%v in %d bytes", got, len(a.body))
+	}
+}

@@ -423,12 +423,18 @@ func (b *bulk) answer() error {
 	results.SetEscapeHTML(false) // nothing here is a page
 	for i := range b.lines {
 		l := &b.lines[i]
-		if len(l.Reason) > maxResult {
-			l.Reason = strings.ToValidUTF8(l.Reason[:maxResult], "") + " …"
-		}
+		l.Name, l.Reason = cut(l.Name), cut(l.Reason) // a name that is refused may be as long as the body
 		if err := results.Encode(l); err != nil {
 			return err
 		}
 	}
 	return b.IO.Writer(b.c, http.StatusOK, mediaNDJSON).Send(out.Bytes())
+}
+
+// cut returns a text, or the beginning of a long one.
+func cut(text string) string {
+	if len(text) <= maxResult {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxResult], "") + " …"
 }
