@@ -229,7 +229,7 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (impo
 
 // maxMemory is what the garbage collector works for while files are read, which takes no more than 128 MiB with what it does
 // not know of.
-const maxMemory = 108 << 20
+const maxMemory = 104 << 20
 
 // rareGC is GOGC while the heap is below that limit. It is high because nearly everything that is read is garbage soon.
 const rareGC = 400

@@ -107,6 +107,8 @@ type reader struct {
 	done  int64 // bytes of earlier files
 	total int64
 	count int // of files and entries of archives
+
+	scratch scratch
 }
 
 // send passes on what was found.

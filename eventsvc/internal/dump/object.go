@@ -185,11 +185,12 @@ func (r *reader) within(value []byte, at Place, in frame) (known bool) {
 		}
 		return known
 	case '{':
-		o := members(value)
-		if plain, ok := anyValue(o); ok && in.depth < maxWraps {
+		o := object{value, r.scratch.take(value)}
+		defer r.scratch.give(o.members)
+		if plain, ok := anyValue(&o); ok && in.depth < maxWraps {
 			return r.within(plain, at, in.deeper())
 		}
-		return r.classify(o, at, in)
+		return r.classify(&o, at, in)
 	default:
 		return false
 	}
@@ -258,14 +259,35 @@ func objectAt(text []byte, i int) (object []byte, end int) {
 }
 
 // members finds the members of an object in memory that was found to be sound.
-func members(text []byte) *object {
-	o := &object{raw: text, members: make([]member, 0, 16)}
+func members(text []byte) *object { return &object{raw: text, members: appendMembers(nil, text)} }
+
+// scratch has lists of members to be used again: most events are within another object, and their members are wanted only until it is
+// known what they are.
+type scratch [][]member
+
+func (s *scratch) take(text []byte) (list []member) {
+	if n := len(*s); n > 0 {
+		list, *s = (*s)[n-1], (*s)[:n-1]
+	}
+	return appendMembers(list[:0], text)
+}
+
+func (s *scratch) give(list []member) {
+	if cap(list) <= maxScratch {
+		*s = append(*s, list[:0])
+	}
+}
+
+// maxScratch is how many members a list may have room for that is kept.
+const maxScratch = 100
+
+func appendMembers(list []member, text []byte) []member {
 	for at := 1; ; {
 		for at < len(text) && text[at] != '"' {
 			at++
 		}
 		if at == len(text) {
-			return o
+			return list
 		}
 		name := at + 1
 		at = skipString(text, at)
@@ -276,7 +298,7 @@ func members(text []byte) *object {
 		value := at
 		at = skip(text, at)
 		m.value = text[value:at]
-		o.members = append(o.members, m)
+		list = append(list, m)
 	}
 }
 

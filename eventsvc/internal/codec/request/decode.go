@@ -87,7 +87,7 @@ func (c *Decoder) decodeFully(v event.View, media Media, body []byte, validation
 // CheckTimes refuses years that RFC 3339 cannot write. Only protobuf can have
 // them. As JSON such a time would make every list with it invalid.
 func CheckTimes(ev *eventsv1.Event) error {
-	times := []time.Time{ev.EventTime.Time, ev.DeprecatedFirstTimestamp.Time, ev.DeprecatedLastTimestamp.Time}
+	times := append(make([]time.Time, 0, 8), ev.EventTime.Time, ev.DeprecatedFirstTimestamp.Time, ev.DeprecatedLastTimestamp.Time)
 	if ev.Series != nil {
 		times = append(times, ev.Series.LastObservedTime.Time)
 	}
