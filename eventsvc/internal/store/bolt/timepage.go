@@ -110,9 +110,15 @@ func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View)
 	if err := p.findMatched(); err != nil || len(p.matched) > 0 {
 		return err
 	}
-	p.showing = p.showing || p.whole && p.sufficient()
-	room := func() bool { return len(p.memory) < p.batch && (p.query.Limit == 0 || len(p.asked) < p.query.Limit) }
-	for late := false; !p.showing && room() && !late; late = p.late() { // not late before something was done
+	if err := p.lookOn(ctx); err != nil || len(p.asked) > 0 || !p.showing {
+		return err
+	}
+	return p.lend()
+}
+
+// lookOn looks at records until enough are found or were copied, or the round is late, but not before something was done.
+func (p *timePager) lookOn(ctx context.Context) error {
+	for late := false; p.looksOn() && !late; late = p.late() {
 		if len(p.left) == 0 {
 			if err := p.next(ctx); err != nil {
 				return err
@@ -127,10 +133,13 @@ func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View)
 			p.pass(second)
 		}
 	}
-	if len(p.asked) > 0 || !p.showing {
-		return nil
-	}
-	return p.lend()
+	return nil
+}
+
+// looksOn reports that more records are to be looked at before the functions of the query are called.
+func (p *timePager) looksOn() bool {
+	p.showing = p.showing || p.whole && p.sufficient()
+	return !p.showing && len(p.memory) < p.batch && (p.query.Limit == 0 || len(p.asked) < p.query.Limit)
 }
 
 // findMatched adds the versions that Match has accepted to those that are found, until it is late.
@@ -251,7 +260,7 @@ func (p *timePager) pass(second int64) {
 	if p.after = start(second); p.query.OldestFirst {
 		p.after = start(second + 1)
 	}
-	p.whole, p.showing = true, p.sufficient()
+	p.whole = true
 }
 
 // sufficient reports that what is found is worth to be shown.
