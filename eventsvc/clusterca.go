@@ -37,7 +37,7 @@ func (c configMap) String() string {
 	return c.namespace + "/" + c.name
 }
 
-// caKey is where a ConfigMap has a certificate authority, as that of every namespace, kube-root-ca.crt, has it.
+// caKey is the key of an authority in a ConfigMap, as in kube-root-ca.crt, which every namespace has.
 const caKey = "ca.crt"
 
 // tellAuthority returns the task that writes the authority of the self-signed certificate into the ConfigMap of

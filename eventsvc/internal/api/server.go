@@ -79,7 +79,7 @@ type Config struct {
 	Console http.Handler
 	// MCP serves tools to agents at [mcp.Path].
 	MCP bool
-	// Hosts are the names whose pages may call these tools, in lower case, besides those of this machine on it.
+	// Hosts are the names whose pages may call these tools, in lower case, besides the names of this machine.
 	Hosts []string
 	// Namespaces, if there are any, let events be created only in them, in the well-known
 	// ones, and in those that hold events.

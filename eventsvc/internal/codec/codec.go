@@ -38,7 +38,7 @@ func New(groupDomain string) (*Codec, error) {
 	}, nil
 }
 
-// The formats in which answers are sent, as those of the bodies of requests.
+// The formats of answers. The bodies of requests have the same.
 const (
 	JSON     = request.JSON
 	YAML     = request.YAML

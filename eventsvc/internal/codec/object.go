@@ -24,8 +24,8 @@ const (
 	partialKind    = "PartialObjectMetadata"
 )
 
-// AppendObject appends one event as the whole body of an answer. A record without a
-// revision, which is that of a dry run, has no resourceVersion.
+// AppendObject appends one event as the whole body of an answer. The record of
+// a dry run has no revision, and the object no resourceVersion.
 func (c *Codec) AppendObject(dst []byte, f Format, v event.View, rec *store.View) ([]byte, error) {
 	if f.As == Table { // of one row
 		var meta metav1.ListMeta

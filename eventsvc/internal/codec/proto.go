@@ -9,8 +9,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// coreOrder are the members in the order of core/v1, which again is that of its
-// protobuf fields.
+// coreOrder are the members in the order of the protobuf fields of core/v1.
 var coreOrder = [numMembers]int{memberMetadata, 7, 6, 9, 11, 12, 13, memberCount, 10, 1, memberSeries, 5, 8, memberController, memberInstance}
 
 // protoTag is a field number and a wire type. Every number that is needed here,

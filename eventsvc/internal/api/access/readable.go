@@ -26,7 +26,7 @@ type Readable struct {
 
 // Readable returns the namespaces in which the caller may use a verb: those that the
 // request has asked for, or all that the policy grants if it has asked for none. The
-// decision is for this request only. It is recorded as that of [Guard.Authorize].
+// decision is for this request only. It is recorded as [Guard.Authorize] records its own.
 //
 // A namespace that was asked for and is not granted is the 403 that its list would be.
 // So is the request of a caller without any rights, at the cluster scope. The answer to

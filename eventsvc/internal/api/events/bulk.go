@@ -360,8 +360,8 @@ func (b *bulk) replace(l *line, current *store.Record) (store.Decision, error) {
 	return d, err
 }
 
-// next returns the event of a line as it is to follow a stored version of the same copy. Labels that are there stay as they are:
-// those of its object say what was so when the event was created. Annotations that the line lacks stay too.
+// next returns the event of a line as it is to follow a stored version of the same copy. Labels that are there stay as they are,
+// because they describe the object when the event was created. Annotations that the line lacks stay too.
 func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
 	next := *l.event
 	next.UID, next.ManagedFields = "", nil // were made for a create

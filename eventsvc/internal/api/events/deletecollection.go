@@ -112,8 +112,8 @@ type removable struct {
 	others []store.Key
 }
 
-// read reads the next page. It is a page of the newest version if that of the list is no
-// longer held, which the deletions themselves may cause.
+// read reads the next page of the list. If the revision of the list is no longer held,
+// which the deletions themselves may cause, it goes on at the newest one.
 func (r *removal) read(ctx context.Context) (*removable, error) {
 	oneByOne := r.options.Preconditions != nil || len(r.options.DryRun) > 0
 	for {

@@ -70,7 +70,7 @@ type Config struct {
 	IO      *httpio.IO
 	Guard   *access.Guard
 	Now     func() time.Time
-	// Hosts are the names whose pages may call tools, in lower case, besides those of this machine on it.
+	// Hosts are the names whose pages may call tools, in lower case, besides the names of this machine.
 	Hosts []string
 }
 

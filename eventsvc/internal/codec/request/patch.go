@@ -92,8 +92,8 @@ type patched struct {
 	problems []error // unknown and duplicate fields
 }
 
-// invalidPatch is the 422 for a patch whose result is not an event. Like that of
-// kube-apiserver it has neither kind nor name.
+// invalidPatch is the 422 for a patch whose result is not an event. It has neither kind
+// nor name, as in kube-apiserver.
 func invalidPatch(text string, err error) error {
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
 		field.Invalid(field.NewPath("patch"), text, err.Error()),
