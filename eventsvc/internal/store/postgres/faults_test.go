@@ -17,7 +17,7 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-var long = flag.Bool("long", false, "run the tests of failovers that lose commits 20 times")
+var long = flag.Bool("long", false, "run the long forms: tests of failovers that lose commits 20 times, every case of others")
 
 // impatient are options whose statements fail soon.
 func impatient(dsn, dir string) postgres.Options {

@@ -72,6 +72,9 @@ func TestWaitForStandbyEnds(t *testing.T) {
 		}, 0},
 	} {
 		for _, takesOver := range []bool{false, true} {
+			if !*long && takesOver != (end.shows == 1) { // the short form has the harder half: a standby takes over that lacks what the database shows
+				continue
+			}
 			t.Run(fmt.Sprintf("%s, standby takes over: %t", name, takesOver), func(t *testing.T) {
 				t.Parallel()
 				pair := pgtest.StartPair(t)
