@@ -23,11 +23,15 @@ func (x *Index) NeedsRewrite() bool {
 	return free >= rewriteFree && free >= disk.Usage(x.path)/2
 }
 
-// free returns how many bytes of the file are empty.
-func (x *Index) free() int64 {
-	file := x.file.Load()
-	stats := file.Stats()
-	return int64(stats.FreePageN+stats.PendingPageN) * int64(file.Info().PageSize)
+// free returns how many bytes of the file are empty, 0 once it is closed. A transaction keeps the file open meanwhile: whoever
+// asks, such as a scrape of metrics, does not know when it is replaced.
+func (x *Index) free() (n int64) {
+	_ = x.view(func(tx *bbolt.Tx) error {
+		stats := tx.DB().Stats()
+		n = int64(stats.FreePageN+stats.PendingPageN) * int64(tx.DB().Info().PageSize)
+		return nil
+	})
+	return n
 }
 
 // RewriteBytes returns how much room [Index.Rewrite] needs at most.
