@@ -32,7 +32,7 @@ type answer struct {
 	Hints         []string
 	Continue      string
 
-	Items   []json.RawMessage // of events: events; of object: happened
+	Items   []json.RawMessage // of events: events; of object: versions; of clusters: clusters
 	Groups  []json.RawMessage // group
 	Changes []json.RawMessage // change
 	Facets  map[string][]valueCount
@@ -87,6 +87,15 @@ type version struct {
 	Time    time.Time
 	Deleted bool
 	Event   json.RawMessage
+}
+
+// mirrored says how far a cluster is copied.
+type mirrored struct {
+	Name                     string
+	CompleteUntil, LastEvent time.Time
+	Lag                      int64 // seconds since it was complete
+	Gaps                     int   // in the range
+	Mirror                   string
 }
 
 // UnmarshalJSON keeps every member besides those that are shown.

@@ -33,6 +33,7 @@ type queryCmd struct {
 	GroupBy       []string      `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster, owner, node or object, with first, last and a sample."`
 	Facets        bool          `env:"-" help:"Count the values of each dimension."`
 	Histogram     bool          `env:"-" help:"Count over time."`
+	Clusters      bool          `env:"-" help:"Which clusters are mirrored, until when each is complete, and its gaps in the range."`
 	Changes       bool          `env:"-" help:"What is new, more or less than before, the most unexpected first."`
 	Object        string        `env:"-" placeholder:"KIND/NAME" help:"The life of one object: every version of every event about it, deleted ones too; without a / it is a uid."`
 	By            []string      `env:"-" placeholder:"DIMENSION" help:"With --histogram (default type) or --facets (default all): the dimensions."`
@@ -56,6 +57,7 @@ func (*queryCmd) Help() string {
     eventsvc query --since 24h --facets -n shop
     eventsvc query --changes --at '2026-11-23 14:05' --window 30m
     eventsvc query --since 7d --object Deployment/web -n shop
+    eventsvc query --clusters --since 24h
 
 Words and phrases ("in quotation marks") are searched in the note, the reason, the name of the object and the node. field:value and
 field=value ask for a field: type, reason, kind, name, namespace (ns), reporter, cluster, owner, node, uid, note, or one of kubectl's
@@ -83,12 +85,13 @@ var modes = []mode{
 	{"histogram", "histogram", false, (*queryCmd).histogram},
 	{"changes", "changes", false, (*queryCmd).changes},
 	{"object", "object", true, (*queryCmd).object},
+	{"clusters", "clusters", false, (*queryCmd).clusters},
 }
 
 // mode returns the way to ask that the flags choose, or an error if they choose several.
 func (q *queryCmd) mode() (mode, error) {
 	chosen := modes[0]
-	for i, given := range []bool{false, len(q.GroupBy) > 0, q.Facets, q.Histogram, q.Changes, q.Object != "" && !q.Changes} {
+	for i, given := range []bool{false, len(q.GroupBy) > 0, q.Facets, q.Histogram, q.Changes, q.Object != "" && !q.Changes, q.Clusters} {
 		if given && chosen.flag != "" {
 			return chosen, cli.Usagef("--%s and --%s exclude each other: set one of them", chosen.flag, modes[i].flag)
 		}
@@ -106,6 +109,9 @@ func (q *queryCmd) check(m mode) error {
 	}
 	if err := q.checkAnswer(m); err != nil {
 		return err
+	}
+	if m.path == "clusters" && len(q.Terms)+len(q.Selector)+len(q.FieldSelector) > 0 {
+		return cli.Usagef("--clusters tells of all clusters that you may see: leave out terms and selectors")
 	}
 	if (q.Object != "" || m.path == "changes") && len(q.Selector)+len(q.FieldSelector) > 0 || q.Object != "" && len(q.Terms) > 0 {
 		return cli.Usagef("--object and --changes look at everything that happened: leave out terms and selectors; --namespace says where to look")
@@ -125,6 +131,8 @@ func (q *queryCmd) checkAnswer(m mode) error {
 		return cli.Usagef("--order has no effect with --%s", m.flag)
 	case m.path == "histogram" && q.Limit != nil:
 		return cli.Usagef("--limit has no effect with --histogram: set --step for fewer buckets")
+	case m.path == "clusters" && q.Limit != nil:
+		return cli.Usagef("--limit has no effect with --clusters: all are shown")
 	case q.Limit != nil && *q.Limit < 0:
 		return cli.Usagef("--limit %d is negative: set a number of rows, or 0 for all", *q.Limit)
 	case q.EscapeFormulas && q.Output != "csv":

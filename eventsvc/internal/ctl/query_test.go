@@ -124,6 +124,9 @@ var answers = map[string]string{
 	"object": `{` + head + `"gaps":[],"partial":false,"items":[
 		{"time":"2026-11-20T15:00:00.000001Z","revision":"60","count":1,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}},
 		{"time":"2026-11-20T15:59:00Z","revision":"61","count":1,"deleted":true,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}}]}`,
+	"clusters": `{` + head + `"gaps":[],"partial":false,"items":[
+		{"name":"east","completeUntil":"2026-11-20T15:59:30Z","lag":30,"lastEvent":"2026-11-20T15:59:01Z","gaps":0,"mirror":"v1.2.0"},
+		{"name":"=w\u001b[31m","completeUntil":"2026-11-20T14:00:00Z","lag":7200,"gaps":2}]}`,
 }
 
 // empty are answers without a row.
@@ -132,6 +135,7 @@ var empty = map[string]string{
 	"facets":    `{` + head + `"gaps":[],"partial":false,"facets":{"type":[]},"other":{"type":0},"total":0}`,
 	"histogram": `{` + head + `"gaps":[],"partial":false,"step":"5m","buckets":[],"total":0}`,
 	"changes":   `{` + head + `"gaps":[],"partial":false,"changes":[]}`, "object": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
+	"clusters": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
 }
 
 // TestQueryOutput has each form of each answer.
@@ -140,6 +144,7 @@ func TestQueryOutput(t *testing.T) {
 	full, none := newStub(t, answers), newStub(t, empty)
 	for name, args := range map[string][]string{
 		"events": nil, "groups": {"--group-by=reason,object"}, "facets": {"--facets"}, "histogram": {"--histogram"}, "changes": {"--changes"}, "object": {"--object=Pod/web-0"},
+		"clusters": {"--clusters"},
 	} {
 		for _, form := range []string{"table", "wide", "json", "csv"} {
 			for file, s := range map[string]*stub{name: full, name + "-empty": none} {
@@ -233,6 +238,7 @@ func TestQueryParameters(t *testing.T) {
 		"--changes|--at=2026-11-20 14:05|--window=2d":       "at=2026-11-20T14:05:00Z&window=172800s",
 		"--changes|--object=Pod/web-0|--limit=3":            "kind=Pod&limit=3&name=web-0",
 		"--changes|type:warning|ns:shop":                    "search=type:warning ns:shop",
+		"--clusters|--since=24h|-n|shop":                    "from=-86400s&namespace=shop",
 	} {
 		s := newStub(t, empty)
 		var list []string
@@ -274,6 +280,9 @@ func TestQueryMistakes(t *testing.T) {
 		"--order=newest|--facets":           "--order has no effect with --facets",
 		"--limit=-1":                        "--limit -1",
 		"--limit=3|--histogram":             "--step",
+		"--limit=3|--clusters":              "all are shown",
+		"--clusters|reason=a":               "leave out terms and selectors",
+		"--clusters|--changes":              "exclude each other",
 		"--limit=many":                      "--limit",
 		"--object=Pod/web-0|reason=BackOff": "leave out terms",
 		"--changes|--field-selector=a=b":    "--namespace says where",

@@ -151,6 +151,25 @@ func (q *queryCmd) object(a *answer, o *output) error {
 	return o.write(r, "Nothing is known about this object.")
 }
 
+func (q *queryCmd) clusters(a *answer, o *output) error {
+	r := rows{
+		header: []string{"CLUSTER", "COMPLETE UNTIL", "BEHIND", "LAST EVENT", "GAPS", "MIRROR"},
+		names:  []string{"name", "completeUntil", "lag", "lastEvent", "gaps", "mirror"},
+	}
+	clusters, err := decodeRows[mirrored](a.Items)
+	if err != nil {
+		return err
+	}
+	for _, c := range clusters {
+		behind := strconv.FormatInt(c.Lag, 10)
+		if o.form != "csv" {
+			behind = (time.Duration(c.Lag) * time.Second).String()
+		}
+		r.cells = append(r.cells, []string{c.Name, o.when(c.CompleteUntil), behind, o.when(c.LastEvent), strconv.Itoa(c.Gaps), c.Mirror})
+	}
+	return o.write(r, "No mirror has told how far a cluster is copied.")
+}
+
 func (q *queryCmd) groups(a *answer, o *output) error {
 	groups, err := decodeRows[group](a.Groups)
 	if err != nil {
