@@ -217,6 +217,51 @@ var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
 	},
 }
 
+// aggregateFaults are those of eventsvc aggregate, and of what it asks.
+var aggregateFaults = map[string]func(t *testing.T) (before, after scrape){
+	"AggregateDown": func(t *testing.T) (before, after scrape) {
+		aggregate, _ := startHistory(t)
+		before = aggregate.scraped(t)
+		if err := aggregate.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = aggregate.cmd.Wait()
+		return before, aggregate.scraped(t)
+	},
+	"AggregateReviewsFail": func(t *testing.T) (before, after scrape) {
+		aggregate, _ := startHistory(t)
+		before = aggregate.scraped(t)
+		aggregate.reviews.Store(http.StatusForbidden)
+		aggregate.refuses(t, "berta")
+		return before, aggregate.scraped(t)
+	},
+	"AggregateServerAway": func(t *testing.T) (before, after scrape) {
+		aggregate, events := startHistory(t)
+		before = aggregate.scraped(t)
+		if err := events.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = events.cmd.Wait()
+		aggregate.refuses(t, "anna")
+		return before, aggregate.scraped(t)
+	},
+}
+
+// startHistory starts eventsvc aggregate and its event server.
+func startHistory(t *testing.T) (aggregate *aggregated, events *svc) {
+	tokens := startTokens(t, "")
+	events = startTarget(t, tokens, "GROUP_DOMAIN=tidings.example")
+	return startAggregate(t, events, tokens.token(t)), events
+}
+
+// refuses asks as somebody, who is told that something is unavailable.
+func (a *aggregated) refuses(t *testing.T, user string) {
+	t.Helper()
+	if code, err := a.ask(t, user); code != http.StatusServiceUnavailable {
+		t.Errorf("%d %v", code, err)
+	}
+}
+
 // TestFaults makes a real service fail in the way of each alert, and evaluates the alerts on what it shows.
 func TestFaults(t *testing.T) {
 	t.Parallel()
@@ -224,6 +269,9 @@ func TestFaults(t *testing.T) {
 		fault, ok := faults[rule.Alert]
 		if !ok {
 			fault, ok = mirrorFaults[rule.Alert]
+		}
+		if !ok {
+			fault, ok = aggregateFaults[rule.Alert]
 		}
 		if !ok {
 			fault, ok = databaseFaults[rule.Alert]

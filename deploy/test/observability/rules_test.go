@@ -98,6 +98,12 @@ var cases = map[string]struct{ bad, good string }{
 		"eventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"east\"} -7200x20\neventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"west\"} 0+15x300",
 		"eventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"east\",instance=\"a\"} -7200x300\neventsvc_cluster_last_event_timestamp_seconds{job=\"eventsvc\",cluster=\"east\",instance=\"b\"} 0+15x300",
 	},
+	"AggregateDown": { // both replicas; then one of them
+		"up{job=\"eventsvc-aggregate\",instance=\"a\"} 0x300\nup{job=\"eventsvc-aggregate\",instance=\"b\"} 0x300",
+		"up{job=\"eventsvc-aggregate\",instance=\"a\"} 0x300\nup{job=\"eventsvc-aggregate\",instance=\"b\"} 1x300",
+	},
+	"AggregateReviewsFail": {`eventsvc_aggregate_reviews_total{job="eventsvc-aggregate",result="failed"} 0+1x300`, `eventsvc_aggregate_reviews_total{job="eventsvc-aggregate",result="denied"} 0+1x300`},
+	"AggregateServerAway":  {`eventsvc_aggregate_forwarded_total{job="eventsvc-aggregate",result="refused"} 0+1x300`, `eventsvc_aggregate_forwarded_total{job="eventsvc-aggregate",result="answered"} 0+1x300`},
 	"BackupOld": { // old at one replica, and never at the other; then one of today, and none ever
 		"store_last_backup_timestamp_seconds{job=\"eventsvc\",instance=\"a\"} -172800x300\nstore_last_backup_timestamp_seconds{job=\"eventsvc\",instance=\"b\"} 0x300",
 		"store_last_backup_timestamp_seconds{job=\"eventsvc\",instance=\"a\"} 15x300\nstore_last_backup_timestamp_seconds{job=\"other\",instance=\"b\"} 0x300",
@@ -300,7 +306,7 @@ func TestMetricsExist(t *testing.T) {
 	events.createIn(t, token, "east")
 	events.mirroredUntil(t, token, "east", time.Now())
 	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens), "RULES_FILE="+rules)
-	aggregate := startAggregate(t, startTarget(t, tokens, "GROUP_DOMAIN=tidings.example"), token)
+	aggregate := startAggregate(t, startTarget(t, tokens, "GROUP_DOMAIN=tidings.example"), token).svc
 	onDatabase, _ := startOnDatabase(t, tokens)
 	known, help := map[string]bool{}, map[string]string{}
 	var scrapes []scrape

@@ -21,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -111,10 +112,37 @@ func startMirror(t *testing.T, tokens *svc, from string, to *svc, settings ...st
 	return s
 }
 
-// startAggregate answers a kube-apiserver that this test plays, and has passed one request on. It has one certificate for all ends.
-func startAggregate(t *testing.T, to *svc, token string) *svc {
+// aggregated is eventsvc aggregate beside a kube-apiserver that this test plays.
+type aggregated struct {
+	*svc
+	client  *http.Client // as kube-apiserver
+	url     string
+	reviews atomic.Int64 // code of the answers to reviews
+}
+
+// ask asks for events as somebody, and returns the code.
+func (a *aggregated) ask(t *testing.T, user string) (code int, err error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.url+"/apis/events.tidings.example/v1/events", nil)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("X-Remote-User", user)
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
+
+// startAggregate has passed one request on. It has one certificate for all ends.
+func startAggregate(t *testing.T, to *svc, token string) *aggregated {
 	t.Helper()
 	dir := t.TempDir()
+	a := &aggregated{}
+	a.reviews.Store(http.StatusCreated)
 	pair := selfSigned(t, dir)
 	authority, err := os.ReadFile(dir + "/tls.crt")
 	if err != nil {
@@ -123,7 +151,7 @@ func startAggregate(t *testing.T, to *svc, token string) *svc {
 	cluster := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodPost:
-			w.WriteHeader(http.StatusCreated)
+			w.WriteHeader(int(a.reviews.Load()))
 			fmt.Fprint(w, `{"kind":"SubjectAccessReview","status":{"allowed":true}}`)
 		case r.URL.Query().Has("watch"):
 			<-r.Context().Done()
@@ -138,28 +166,20 @@ func startAggregate(t *testing.T, to *svc, token string) *svc {
 		"clusters: [{name: c, cluster: {server: %q}}]\n", cluster.URL))
 	write(t, dir+"/token", token)
 	https := testenv.FreeAddr(t)
-	s := start(t, "eventsvc", "exec "+bin+"/eventsvc aggregate;", "KUBECONFIG="+dir+"/kubeconfig", "SERVER="+to.url, "TOKEN_FILE="+dir+"/token",
+	a.svc = start(t, "eventsvc", "exec "+bin+"/eventsvc aggregate;", "KUBECONFIG="+dir+"/kubeconfig", "SERVER="+to.url, "TOKEN_FILE="+dir+"/token",
 		"GROUP_DOMAIN=tidings.example", "LISTEN_HTTPS="+https, "TLS_CERT_FILE="+dir+"/tls.crt", "TLS_KEY_FILE="+dir+"/tls.key")
-	s.name = "eventsvc-aggregate"
-	client := &http.Client{Transport: &http.Transport{
+	a.name, a.url = "eventsvc-aggregate", "https://"+https
+	a.client = &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}, DisableKeepAlives: true,
 	}}
 	testenv.Eventually(t, "a request is passed on", deadline, func() error {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+https+"/apis/events.tidings.example/v1/events", nil)
-		if err != nil {
-			return err
-		}
-		req.Header.Set("X-Remote-User", "anna")
-		resp, err := client.Do(req)
-		if err == nil {
-			defer resp.Body.Close()
-			if _, err = io.Copy(io.Discard, resp.Body); err == nil && resp.StatusCode != http.StatusOK {
-				err = errors.New(resp.Status)
-			}
+		code, err := a.ask(t, "anna")
+		if err == nil && code != http.StatusOK {
+			err = errors.New(http.StatusText(code))
 		}
 		return err
 	})
-	return s
+	return a
 }
 
 // selfSigned writes a certificate that is its own authority, and its key.
