@@ -186,6 +186,7 @@ func testProxy(t *testing.T, w *world, command func(dir, config string) *exec.Cm
 	})
 	t.Run("Addresses", func(t *testing.T) { testForwarded(t, &through) })
 	t.Run("Discovery", func(t *testing.T) { testProxiedDiscovery(t, &through) })
+	t.Run("Agents", func(t *testing.T) { testProxiedAgents(t, &through) })
 	t.Run("LargeBody", func(t *testing.T) { testLargeBody(t, &through) })
 	t.Run("Watch", func(t *testing.T) { testProxiedWatch(t, &through) })
 	t.Run("WebSocket", func(t *testing.T) { testProxiedSocket(t, &through) })
@@ -239,6 +240,32 @@ func testProxiedDiscovery(t *testing.T, w *world) {
 	resp, _ := w.ask(t, http.MethodGet, "/apis", nil)
 	if got := resp.Header.Get("WWW-Authenticate"); got != `Bearer resource_metadata="https://events.example.com/.well-known/oauth-protected-resource"` {
 		t.Errorf("challenge %s", got)
+	}
+}
+
+// testProxiedAgents: an agent that sends a fixed header lists the tools. Pages get in from the public URL alone, whatever the proxy
+// makes of Host.
+func testProxiedAgents(t *testing.T, w *world) {
+	for origin, want := range map[string]int{"": 200, "https://events.example.com": 200, "https://evil.example": 403, "https://events.example.com.evil.example": 403, "null": 403} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.secure+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth(clientID, clientSecret)
+		req.Header.Set("Content-Type", "application/json")
+		if origin != "" {
+			req.Header.Set("Origin", origin)
+			req.Host = strings.TrimPrefix(origin, "https://") // as a page whose name is an alias of the proxy's address
+		}
+		resp, err := w.https(t).Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != want || (want == 200) != strings.Contains(string(body), `"events_overview"`) || resp.Header.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("of %q: %s, %v: %.200s", origin, resp.Status, err, body)
+		}
 	}
 }
 

@@ -121,7 +121,10 @@ func TestBasicAnswers(t *testing.T) {
 			"a scheme of use": {"Digest username=x", 401, "", []string{root}, false},
 		} {
 			asked = nil
-			a := w.do("GET", path, "", "Authorization", c.header, "X-Forwarded-For", "203.0.113.9")
+			a := w.do("GET", path, "", "Authorization", c.header, "X-Forwarded-For", "203.0.113.9", "Origin", "https://evil.example")
+			if a.header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s, %s: other pages may read it", path, name)
+			}
 			if a.code != c.code || a.header.Get("Retry-After") != c.retry || !slices.Equal(a.header["Www-Authenticate"], c.challenges) || (len(asked) == 1) != c.asked {
 				t.Errorf("%s, %s: %d %v, asked %v: %s", path, name, a.code, a.header, asked, a.body)
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -279,5 +278,3 @@ func seconds(stamp string) string {
 	}
 	return stamp
 }
-
-func keys(o object) iter.Seq[string] { return maps.Keys(o) }

@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -127,7 +128,7 @@ func (e *argumentError) Error() string { return "argument " + e.argument + ": " 
 // read reads the arguments of a call: texts, whole numbers as text, and true. Those that are null count as not given.
 func (t *tool) read(in object) (map[string]string, error) {
 	given := map[string]string{}
-	for _, name := range slices.Sorted(keys(in)) { // so that the error does not depend on chance
+	for _, name := range slices.Sorted(maps.Keys(in)) { // so that the error does not depend on chance
 		i := slices.IndexFunc(t.arguments, func(a argument) bool { return a.name == name })
 		if i < 0 {
 			return nil, &argumentError{shown(name), "there is none of this name" + t.probably(name) + ": " + t.name + " has " + strings.Join(t.names(), ", ")}
