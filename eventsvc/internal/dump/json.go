@@ -345,15 +345,9 @@ func (t *textFile) list(at Place, depth int, in *listed) error {
 			}
 			t.mark = -1
 		default:
-			t.keep()
-			if err := t.value(depth); err != nil {
+			if err := t.scalar(at, depth); err != nil {
 				return err
 			}
-			if raw, whole := t.kept(); whole && mayHaveEvent(raw) {
-				at.Line = t.source.begun
-				t.within(bytes.Clone(raw), at, frame{})
-			}
-			t.mark = -1
 		}
 		c, ok = t.space()
 		switch {
@@ -365,4 +359,18 @@ func (t *textFile) list(at Place, depth int, in *listed) error {
 		}
 		t.pos++
 	}
+}
+
+// scalar reads an element that is no object or list, but may be a text that has an event.
+func (t *textFile) scalar(at Place, depth int) error {
+	t.keep()
+	if err := t.value(depth); err != nil {
+		return err
+	}
+	if raw, whole := t.kept(); whole && mayHaveEvent(raw) {
+		at.Line = t.source.begun
+		t.within(bytes.Clone(raw), at, frame{})
+	}
+	t.mark = -1
+	return nil
 }
