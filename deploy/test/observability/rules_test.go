@@ -182,10 +182,8 @@ func indent(series string) string {
 func TestAlertsDocumented(t *testing.T) {
 	t.Parallel()
 	var page strings.Builder
-	page.WriteString("# Alerts\n\nWhat the alerts of [deploy/observability](../../observability/alerts.yaml) mean, and what to do.\nAnswer a `page` now, and a `ticket` within the week.\n" +
-		"[Load them all](../how-to/health.md#let-prometheus-watch-both-services); the least is each `page`, DiskNearlyFull, RetentionCutShort and PolicyFileBad.\n" +
-		"`instance`, `url` and the like are labels of the alert.\n\n" +
-		"| alert | | when | what to do |\n|---|---|---|---|\n")
+	const path = "../../docs/reference/alerts.md"
+	page.WriteString(prose(t, path, "# Alerts", "| alert |") + "| alert | | when | what to do |\n|---|---|---|---|\n")
 	for _, rule := range alertRules(t) {
 		when := "`" + strings.ReplaceAll(strings.Join(strings.Fields(rule.Expr), " "), "|", `\|`) + "`"
 		if rule.For > 0 {
@@ -194,11 +192,26 @@ func TestAlertsDocumented(t *testing.T) {
 		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", rule.Alert, rule.Labels["severity"], when,
 			manual.ReplaceAllString(templated.ReplaceAllString(rule.Annotations["action"], "`$1`"), "[$0](../$0)"))
 	}
-	page.WriteString(eventAlerts)
+	page.WriteString("\n" + prose(t, path, "## Alerts on events", "```yaml"))
 	for _, c := range eventAlertCases {
 		fmt.Fprintf(&page, "```yaml\n%s```\n", c.rule)
 	}
-	samePage(t, "../../docs/reference/alerts.md", page.String())
+	samePage(t, path, page.String())
+}
+
+// prose returns what a page says from one text up to another: what is written by hand.
+func prose(t *testing.T, path, from, to string) string {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, begins := strings.Cut(string(page), from)
+	said, _, ends := strings.Cut(rest, to)
+	if !begins || !ends {
+		t.Fatalf("%s has no %q before %q", path, from, to)
+	}
+	return from + said
 }
 
 // templated is a label in the text of an alert.
@@ -206,20 +219,6 @@ var templated = regexp.MustCompile(`\{\{ \$labels\.(\w+) \}\}`)
 
 // manual is a page of the manual in the text of an alert.
 var manual = regexp.MustCompile(`how-to/[a-z-]+\.md`)
-
-// eventAlerts is the part of the page about alerts on events, before its examples.
-const eventAlerts = `
-## Alerts on events
-
-With ` + "`--observed-metrics 1000`" + `, eventsvc counts what events report in ` + "`eventsvc_observed_events_total`" + `, by type, reason, kind,
-namespace and cluster: one for an event, and the increment for a series that grows. At most so many combinations have a
-series of their own; the rest is counted in one whose labels are all ` + "`other`" + `. Alert on that one too, or a new reason stays
-unseen. The counters begin at zero when eventsvc starts. ` + "`eventsvc_observed_events_interruptions_total`" + ` tells when they lack
-something.
-
-` + "`increase`" + ` does not see the first value of a series, so an alert on what has never happened before asks what is new:
-
-`
 
 // eventAlertCases are the examples there, with what a scrape every 15 s sees when they have to fire, and when not.
 var eventAlertCases = []struct{ rule, bad, good string }{
@@ -348,8 +347,7 @@ var update = flag.Bool("update", false, "write deploy/docs/reference/alerts.md a
 func documented(t *testing.T, help map[string]string) {
 	t.Helper()
 	var table strings.Builder
-	table.WriteString("# Metrics\n\nWhat `/metrics` of the admin listeners shows, besides the metrics of the Go runtime (`go_`) and of the process\n" +
-		"(`process_`). A histogram has the series `_bucket`, `_sum` and `_count`.\n\n| metric | | labels and their values |\n|---|---|---|\n")
+	table.WriteString(prose(t, "../../docs/reference/metrics.md", "# Metrics", "| metric |") + "| metric | | labels and their values |\n|---|---|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(help)) {
 		if !strings.HasPrefix(name, "go_") && !strings.HasPrefix(name, "process_") {
 			shown := make([]string, len(metricLabels[name]))
