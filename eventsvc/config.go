@@ -45,7 +45,8 @@ type serve struct {
 
 	service.Hosts `group:"listeners"`
 
-	PublicURL string `group:"listeners" name:"public-url" placeholder:"URL" help:"URL under which clients reach the API; they learn from it where to get tokens (RFC 9728). Default: http:// and --listen-http if that is a loopback address, otherwise they learn nothing."`
+	PublicURL      string   `group:"listeners" name:"public-url" placeholder:"URL" help:"URL under which clients reach the API; they learn from it where to get tokens (RFC 9728). Default: http:// and --listen-http if that is a loopback address, otherwise they learn nothing."`
+	ResourceScopes []string `group:"listeners" placeholder:"SCOPE" help:"Scopes that clients are told to ask for. Default: none, so they get those that they are registered for."`
 
 	TLSCertFile    string    `group:"tls" name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
 	TLSKeyFile     string    `group:"tls" name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`

@@ -45,12 +45,23 @@ func (s *serve) completePublicURL() error {
 	}
 	u, err := url.Parse(s.PublicURL)
 	switch {
+	case s.PublicURL == "" && len(s.ResourceScopes) > 0:
+		return cli.Usagef("--resource-scopes has no effect without --public-url: set both or none")
 	case s.PublicURL == "":
 		return nil
 	case err != nil, !bearer.IsURL(s.PublicURL), u.RawQuery != "", u.Fragment != "", u.User != nil, strings.ContainsAny(s.PublicURL, "?#"):
 		return cli.Usagef("--public-url %q is no http(s) URL without user, query and fragment, such as https://events.example", s.PublicURL)
 	}
 	s.PublicURL = strings.TrimSuffix(s.PublicURL, "/")
+	return s.checkScopes()
+}
+
+func (s *serve) checkScopes() error {
+	for _, scope := range s.ResourceScopes {
+		if strings.ContainsFunc(scope, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) || scope == "" {
+			return cli.Usagef("--resource-scopes: %q is no scope (RFC 6749 section 3.3): write words without spaces, quotes and backslashes, separated by commas", scope)
+		}
+	}
 	return nil
 }
 

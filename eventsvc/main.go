@@ -225,7 +225,7 @@ func (s *serve) access(log *slog.Logger, registry *prometheus.Registry, issuersC
 
 // resource is what clients without a token are told.
 func (s *serve) resource(trusted *trust.Trust) resource.Config {
-	c := resource.Config{PublicURL: s.PublicURL, Issuers: trusted.Advertised}
+	c := resource.Config{PublicURL: s.PublicURL, Issuers: trusted.Advertised, Scopes: s.ResourceScopes}
 	if s.Console {
 		c.Documentation = s.PublicURL + console.Folder + "/help/"
 	}

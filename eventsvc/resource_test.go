@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"tidings.example/shared/waittest"
@@ -82,6 +83,17 @@ func TestDiscovery(t *testing.T) {
 	}
 	replaceFile(t, issuers, entry(""))
 	waittest.Until(t, "the second issuer is no longer named", func() bool { return slices.Equal(p.documented(""), []string{first.URL}) })
+}
+
+// TestScopesAdvertised: with --resource-scopes, documents and challenges name scopes.
+func TestScopesAdvertised(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	policy := writeFile(t, "policy.yaml", "bindings: [{role: 'events:read', subjects: [{scope: 'events:read'}]}]")
+	p := start(t, t.TempDir(), i, "--public-url=https://events.example", "--resource-scopes=events:read,events:write", "--policy-file="+policy)
+	if code, _, header := p.get(bearing(p.token), ""); code != http.StatusForbidden || !strings.HasPrefix(header.Get("WWW-Authenticate"), `Bearer error="insufficient_scope", scope="events:read", resource_metadata="`) {
+		t.Errorf("%d %s", code, header.Get("WWW-Authenticate"))
+	}
 }
 
 // TestPublicURL: without --public-url, a listener on a loopback address that clients can name is the public URL; another is none.

@@ -36,6 +36,7 @@ const (
 type Config struct {
 	PublicURL     string          // where clients reach the service, without a slash at the end; empty: nothing is published
 	Issuers       func() []string // URLs of authorization servers, the preferred one first: many clients ask no other
+	Scopes        []string        // that clients should ask for; empty: clients ask for what they are registered for
 	Documentation string          // URL of a page for people; empty: none
 	MCP           bool            // whether there is a document for [MCP]
 }
@@ -69,6 +70,7 @@ type document struct {
 	Resource             string   `json:"resource"`
 	AuthorizationServers []string `json:"authorization_servers"`
 	BearerMethods        []string `json:"bearer_methods_supported"`
+	Scopes               []string `json:"scopes_supported,omitempty"`
 	Name                 string   `json:"resource_name"`
 	Documentation        string   `json:"resource_documentation,omitempty"`
 }
@@ -90,10 +92,10 @@ func (s *Server) below(path string) string {
 }
 
 // Scope returns what a challenge names of a scope that is missing. Clients ask for the scope of a challenge, and token
-// services refuse those that a client is not registered for, so a challenge that leads to the document names none, nor does
-// the document: without a scope in its request, a client gets those that it is registered for.
+// services refuse those that a client is not registered for, so without [Config.Scopes] a challenge that leads to the document
+// names none.
 func (s *Server) Scope(path, scope string) string {
-	if s.Metadata(path) != "" {
+	if len(s.Scopes) == 0 && s.Metadata(path) != "" {
 		return ""
 	}
 	return scope
@@ -114,7 +116,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := json.Marshal(document{
 		Resource: s.PublicURL + name, AuthorizationServers: s.Issuers(), BearerMethods: []string{"header"},
-		Name: "Tidings events", Documentation: s.Documentation,
+		Scopes: s.Scopes, Name: "Tidings events", Documentation: s.Documentation,
 	})
 	if err != nil {
 		http.Error(w, "500 "+err.Error(), http.StatusInternalServerError)

@@ -124,12 +124,18 @@ func TestIssuersFollowed(t *testing.T) {
 	}
 }
 
-// TestScopes: neither the documents nor the challenges that lead there name scopes.
+// TestScopes: neither documents nor challenges have scopes unless a setting names some.
 func TestScopes(t *testing.T) {
 	t.Parallel()
-	s := newServer(t, resource.Config{PublicURL: "https://events.example", Issuers: tokens})
-	if body := get(s, "GET", resource.WellKnown).Body.String(); strings.Contains(body, "scopes") || s.Scope("", "events") != "" {
-		t.Errorf("%s, %q", body, s.Scope("", "events"))
+	c := resource.Config{PublicURL: "https://events.example", Issuers: tokens}
+	without := newServer(t, c)
+	if body := get(without, "GET", resource.WellKnown).Body.String(); strings.Contains(body, "scopes_supported") || without.Scope("", "events") != "" {
+		t.Errorf("%s, %q", body, without.Scope("", "events"))
+	}
+	c.Scopes = []string{"events"}
+	with := newServer(t, c)
+	if body := get(with, "GET", resource.WellKnown).Body.String(); !strings.Contains(body, `"scopes_supported":["events"]`) || with.Scope("", "events") != "events" {
+		t.Errorf("%s, %q", body, with.Scope("", "events"))
 	}
 }
 
