@@ -65,7 +65,8 @@ func reasonClass[T string | []byte](reason T) uint64 {
 // add adds the words of the text of an event to the group in the making.
 func (w *wordWriter) add(text []byte) {
 	w.room = event.Fold(w.room[:0], text)
-	note, here := w.room, wordPlaces{1 << len(w.ends), reasonClass(cutText(text).reason)}
+	reason := event.CutDimension(cutText(text).reason) // as the series of the event has it
+	note, here := w.room, wordPlaces{1 << len(w.ends), reasonClass(reason)}
 	for len(note) > 0 {
 		n := 0
 		for n < len(note) && isWord(note[n]) {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
@@ -72,14 +73,14 @@ func TestReasonsOfWords(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	reasons := []string{"", "Pulled", "BackOff", "FailedMount", "a\x00b", "Ünder"}
+	reasons := []string{"", "Pulled", "BackOff", "FailedMount", "a\x00b", "Ünder", strings.Repeat("Ünd\x00", 200)}
 	texts := make([][]string, wordGroups)
-	with := map[string]string{} // the reason of each text
+	with := map[string]string{} // the reason of each text, as its series has it
 	for i := range texts {
 		reason := reasons[rnd.IntN(len(reasons))]
 		a := event.NewAttributes([event.NumFields]string{event.Reason: reason}, nil)
 		text := string(event.AppendText(nil, []byte(storetest.Text(rnd, 1+rnd.IntN(4))), a))
-		texts[i], with[text] = append(texts[i], text), reason
+		texts[i], with[text] = append(texts[i], text), event.DimensionsOf("", a).Reason
 	}
 	var w wordEntry
 	if err := w.parse(wordsOf(t, texts)); err != nil {
