@@ -293,6 +293,7 @@ func TestMirror(t *testing.T) {
 	}
 	gone.Store(1)
 	create(source, "default", "after-gap")
+	source.do("PATCH", "/api/v1/namespaces/default/events/same", `{"metadata":{"labels":{"app":"api"}}}`)
 	admin, stop = runMirror(t, args...)
 	arrived("after a gap")
 	if n := metric(t, admin, `eventsvc_mirror_lists_total{namespace="*",reason="gone"}`); n != "1" {

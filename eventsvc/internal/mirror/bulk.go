@@ -63,7 +63,7 @@ func (c *copier) together(items []item) (places []int) {
 		if c.known.has(it.uid, it.version) {
 			continue
 		}
-		if it.modified && !c.known.sameLabels(it) {
+		if (it.modified || it.relisted) && !c.known.sameLabels(it) {
 			alone[it.uid] = true
 		}
 		if !alone[it.uid] {

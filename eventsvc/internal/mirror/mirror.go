@@ -206,6 +206,9 @@ func (c *copier) list(ctx context.Context, reason string) error {
 		for _, raw := range p.Items {
 			items = c.appendItem(items, raw, false)
 		}
+		for i := range items {
+			items[i].relisted = !lost.cursor.complete.IsZero()
+		}
 		n += len(items)
 		lost.list(items)
 		err := c.write(ctx, items)
