@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 )
 
@@ -341,6 +344,64 @@ func TestQueryCursors(t *testing.T) {
 	st := w.do("GET", queryPath("events", "from", "-2h", "limit", "3", "continue", place), "").must(400).status()
 	if !strings.Contains(st.Message, "continue: belongs to another store") {
 		t.Error(st.Message)
+	}
+}
+
+// slowly is a timeline that reads two events, and then the time of a question is over.
+type slowly struct {
+	store.Timeline
+	*clock
+}
+
+func (s slowly) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
+	n := 0
+	page, err := s.Timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
+		n++
+		return visit(v, at) && n < 2
+	})
+	s.add(query.DefaultLimits.Time)
+	return page, err
+}
+
+// TestQueryTime: a page of a search that takes too long says how far it has come, and goes on there. All pages together have
+// what one page has that takes no time.
+func TestQueryTime(t *testing.T) {
+	t.Parallel()
+	c := &clock{now: storyEnd}
+	w := openWorld(t, bolt.Options{Now: c.read}, func(config *api.Config) { config.Now = c.read })
+	w.tell()
+	search := []string{"search", `note:"failed container" -reason:BackOff`, "from", "2026-03-04T12:00:00Z", "to", "2026-03-05T00:00:00Z"}
+	for order, reached := range map[string]string{"newest": "observed since 2026-03-04T12:", "oldest": "observed until 2026-03-04T12:"} {
+		asked := append(slices.Clone(search), "order", order)
+		whole := w.do("GET", queryPath("events", asked...), "").must(200)
+		if n := len(whole.names()); n != 9 {
+			t.Fatalf("%d events match, want all without a warning", n)
+		}
+		config := w.config
+		config.Timeline = slowly{w.db.Timeline(), c}
+		late := &world{t: t, config: config, db: w.db}
+		var err error
+		if late.server, err = api.New(config); err != nil {
+			t.Fatal(err)
+		}
+		var found []string
+		pages := 0
+		for place := ""; ; pages++ {
+			a := late.do("GET", queryPath("events", append(asked, "continue", place)...), "").must(200)
+			found = append(found, a.names()...)
+			next, more := a.object()["continue"].(string)
+			reason, _ := a.object()["partialReason"].(string)
+			if said := strings.HasPrefix(reason, "looking took longer than 20s: ") && strings.Contains(reason, reached); said != more || a.at("partial") != any(more) {
+				t.Errorf("%s, page %d: continue %q, %q", order, pages, next, reason)
+			}
+			if !more {
+				break
+			}
+			place = next
+		}
+		if equal(t, found, whole.names()); pages < 4 {
+			t.Errorf("%s: %d pages went on", order, pages)
+		}
 	}
 }
 

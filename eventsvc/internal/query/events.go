@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
@@ -25,14 +26,23 @@ type Next struct {
 
 // Events calls visit with the events that existed in the state of the snapshot and were
 // last observed within its range, until visit returns false: the page ends behind that
-// event. It also ends when it has taken the time that a query may take. So a page may
-// have few events or none although there are more.
+// event. It also ends when it has taken the time that a query may take, and the answer says how
+// far it has come. So a page may have few events or none although there are more.
 func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, store.Moment) bool) (next Next, err error) {
 	err = s.pages(ctx, s.timeQuery(ctx, p), func(v *store.View, at store.Moment) (bool, error) {
 		return visit(v, at), nil
 	}, func(n Next) (bool, error) {
 		next = n
-		return s.source.Now().Before(s.deadline), nil
+		if !n.More || s.source.Now().Before(s.deadline) {
+			return true, nil
+		}
+		since := "since"
+		if p.OldestFirst {
+			since = "until"
+		}
+		s.Partly("looking took longer than %s: this page has the events observed %s %s, and the next page goes on from there",
+			s.source.Time, since, n.After.Time.UTC().Format(time.RFC3339))
+		return false, nil
 	})
 	return next, err
 }

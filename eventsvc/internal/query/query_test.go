@@ -154,6 +154,10 @@ func TestTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		reason := shot.Describe()
+		if until := "looking took longer than 2m0s: this page has the events observed since " + next.After.Time.Format(time.RFC3339); next.More != strings.HasPrefix(reason, until) {
+			t.Errorf("page %d: %q, %+v", pages, reason, next)
+		}
 		if page.After = next.After; !next.More {
 			if seen != 10 || pages < 3 {
 				t.Errorf("%d events on %d pages", seen, pages)
