@@ -31,7 +31,7 @@ type Search struct {
 	Late     func() bool // whether [Reader.Search] has taken long enough; asked after each piece of work
 
 	begun    bool
-	pieces   []piece
+	parts    [][]byte // of Pieces, that are looked up in the words
 	segments Segments // as they were at first
 	sealed   []int    // those with words that are to be looked up
 	covered  uint64   // the last revision of the first of them whose words are looked up
@@ -80,7 +80,7 @@ func (r *Reader) Search(s *Search) (revisions []uint64, ok, more bool, err error
 // the segments are too many.
 func (r *Reader) beginSearch(s *Search) (ok bool, err error) {
 	s.begun, s.segments = true, r.segments
-	s.pieces = piecesOf(s.Pieces)
+	s.parts = partsOf(s.Pieces)
 	parts, err := r.parts(s.Last, s.From, s.To)
 	if err != nil {
 		return false, err
@@ -126,7 +126,7 @@ func (r *Reader) searchWords(s *Search) (ok bool, err error) {
 	if w.parse(key, value) != nil || w.from != s.covered {
 		return false, nil
 	}
-	in, err := w.having(s.pieces)
+	in, err := w.having(s.parts)
 	if err != nil || len(s.groups)+count(in.groups) > searchGroups {
 		return false, nil //nolint:nilerr // whoever checks the store is told
 	}
@@ -139,8 +139,8 @@ func (r *Reader) searchWords(s *Search) (ok bool, err error) {
 	return true, nil
 }
 
-// reasonsWith returns the classes of the reasons of records in a segment whose texts have all pieces, and perhaps more.
-func (r *Reader) reasonsWith(i int, pieces []piece) (classes uint64, err error) {
+// reasonsWith returns the classes of the reasons of records in a segment whose texts have all parts, and perhaps more.
+func (r *Reader) reasonsWith(i int, parts [][]byte) (classes uint64, err error) {
 	const all = ^uint64(0)
 	if !r.segments[i].Compressed {
 		return all, nil
@@ -160,7 +160,7 @@ func (r *Reader) reasonsWith(i int, pieces []piece) (classes uint64, err error) 
 		if w.parse(key, value) != nil || w.from != covered {
 			return all, nil
 		}
-		in, err := w.having(pieces)
+		in, err := w.having(parts)
 		if err != nil {
 			return all, nil //nolint:nilerr // whoever checks the store is told
 		}

@@ -130,7 +130,7 @@ func (m *Moments) group(p part) (func(event.Dimensions) int, error) {
 	if s, ok := p.(*stored); ok && len(m.Pieces) > 0 {
 		var err error
 		if classes, ok = m.reasons[p.file()]; !ok {
-			if classes, err = m.reader.reasonsWith(s.segment, piecesOf(m.Pieces)); err != nil {
+			if classes, err = m.reader.reasonsWith(s.segment, partsOf(m.Pieces)); err != nil {
 				return nil, err
 			}
 			m.reasons[p.file()] = classes

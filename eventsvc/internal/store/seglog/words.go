@@ -2,6 +2,7 @@ package seglog
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"maps"
 	"math/bits"
@@ -167,12 +168,21 @@ func (w *wordEntry) parse(key, value []byte) error {
 	return nil
 }
 
-// A Piece is a folded text that notes are searched for, as it shows in their words: the parts
-// between which it has something else, with a line end where a word begins or ends.
-type piece [][]byte
+// mostParts is how many parts of the searched texts are looked up in the words, each in up to a few milliseconds an entry.
+const mostParts = 8
 
-// pieceOf splits a folded text.
-func pieceOf(text []byte) (p piece) {
+// partsOf returns parts of folded texts as they show in the words: what is between two other characters, with a line end where a word
+// begins or ends. Of many it returns the longest, which the fewest words have.
+func partsOf(texts [][]byte) (parts [][]byte) {
+	for _, text := range texts {
+		parts = appendParts(parts, text)
+	}
+	slices.SortFunc(parts, func(a, b []byte) int { return cmp.Or(cmp.Compare(len(b), len(a)), bytes.Compare(a, b)) })
+	parts = slices.CompactFunc(parts, bytes.Equal)
+	return parts[:min(len(parts), mostParts)]
+}
+
+func appendParts(parts [][]byte, text []byte) [][]byte {
 	for at := 0; at < len(text); at++ {
 		from := at
 		for at < len(text) && isWord(text[at]) {
@@ -189,28 +199,18 @@ func pieceOf(text []byte) (p piece) {
 		if at < len(text) {
 			part = append(part, '\n')
 		}
-		p = append(p, part)
+		parts = append(parts, part)
 	}
-	return p
+	return parts
 }
 
-// piecesOf splits folded texts.
-func piecesOf(texts [][]byte) (pieces []piece) {
-	for _, text := range texts {
-		pieces = append(pieces, pieceOf(text))
-	}
-	return pieces
-}
-
-// having returns where all parts of the pieces are.
-func (w *wordEntry) having(pieces []piece) (wordPlaces, error) {
+// having returns where all parts are.
+func (w *wordEntry) having(parts [][]byte) (wordPlaces, error) {
 	all := wordPlaces{^uint64(0) >> (64 - len(w.ends)), ^uint64(0)}
-	for _, p := range pieces {
-		for _, part := range p {
-			in, err := w.find(part)
-			if all = all.and(in); err != nil || all.groups == 0 || all.reasons == 0 {
-				return wordPlaces{}, err
-			}
+	for _, part := range parts {
+		in, err := w.find(part)
+		if all = all.and(in); err != nil || all.groups == 0 || all.reasons == 0 {
+			return wordPlaces{}, err
 		}
 	}
 	return all, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,7 +51,7 @@ func TestWords(t *testing.T) {
 	}
 	for range 2000 {
 		part := storetest.PartOf(rnd, storetest.Text(rnd, 1+rnd.IntN(2)))
-		in, err := w.having([]piece{pieceOf(part)})
+		in, err := w.having(partsOf([][]byte{part}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,7 @@ func TestReasonsOfWords(t *testing.T) {
 	}
 	for range 2000 {
 		part := storetest.PartOf(rnd, storetest.Text(rnd, 1+rnd.IntN(2)))
-		in, err := w.having([]piece{pieceOf(part)})
+		in, err := w.having(partsOf([][]byte{part}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -102,6 +103,20 @@ func TestReasonsOfWords(t *testing.T) {
 		if want&^in.reasons != 0 || exact && want != in.reasons {
 			t.Fatalf("%q is with reasons %b, want %b", part, in.reasons, want)
 		}
+	}
+}
+
+// TestPartsOfWords: of long texts, some parts are looked up, each once, the longest ones first.
+func TestPartsOfWords(t *testing.T) {
+	t.Parallel()
+	texts := [][]byte{[]byte(strings.Repeat("THE ", 1000)), []byte("A-B THE LONGEST"), []byte("C"), []byte("1 2 3 4 5 6 7")}
+	want := []string{"\nLONGEST", "\nTHE\n", "THE\n", "\n2\n", "\n3\n", "\n4\n", "\n5\n", "\n6\n"}
+	got := make([]string, 0, len(want))
+	for _, part := range partsOf(texts) {
+		got = append(got, string(part))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
 }
 
@@ -131,7 +146,7 @@ func FuzzWords(f *testing.F) {
 		if w.parse(key, value) != nil {
 			return
 		}
-		if in, err := w.having([]piece{pieceOf(part)}); err == nil && in.groups>>len(w.ends) != 0 {
+		if in, err := w.having(partsOf([][]byte{part})); err == nil && in.groups>>len(w.ends) != 0 {
 			t.Errorf("it is in frames %b of %d", in.groups, len(w.ends))
 		}
 	})
