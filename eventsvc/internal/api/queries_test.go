@@ -709,7 +709,7 @@ func TestChangesSearched(t *testing.T) {
 	for search, want := range map[string]string{
 		"": "BackOff FailedMount", "node:node-1": "FailedMount", "-node:node-1": "BackOff", `"note of backoff"`: "BackOff", "name:pod-of-failedmount": "FailedMount",
 		"label:app=backoff": "BackOff", "node:node-1 OR name:pod-of-backoff": "BackOff FailedMount", "ns:shop node-2": "BackOff", "type:warning (node:node-1 OR nothing)": "FailedMount",
-		"reason:BackOff node:node-1": "", "node:node-9": "",
+		"reason:BackOff node:node-1": "", "node:node-9": "", strings.Repeat(`"note of backoff" `, 56): "BackOff",
 	} {
 		var a struct {
 			Changes []struct {

@@ -71,16 +71,23 @@ func ParseTerms(fieldSelector, labelSelector, text string) (t Terms, err error) 
 		}
 		rest.Labels = append(rest.Labels, r)
 	}
-	if t.search, err = search.Parse(text); err != nil {
+	e, err := search.Parse(text)
+	if err != nil {
 		return t, invalid("search", "%v", err)
 	}
-	for _, e := range t.search.Conjuncts() {
-		t.addSearch(e, &rest)
+	t.setSearch(e, &rest)
+	return t, nil
+}
+
+// setSearch adds a search, and what is asked for of lists besides it.
+func (t *Terms) setSearch(e *search.Expr, rest *event.Selector) {
+	t.search = e
+	for _, part := range e.Conjuncts() {
+		t.addSearch(part, rest)
 	}
 	if len(rest.Fields)+len(rest.Labels) > 0 {
-		t.Rest = &rest
+		t.Rest = rest
 	}
-	return t, nil
 }
 
 // addSearch adds an expression that must match to the earliest stage that can evaluate it.
@@ -128,9 +135,9 @@ func namesOne(term *search.Expr) bool {
 }
 
 // OfSeries splits a search: wanted has the terms on kinds, reasons, types, namespaces and clusters, others what events have to be read
-// for. A term that names one namespace is in neither.
-func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others []string) {
-	var exprs []*search.Expr
+// for, nil if that is nothing. A term that names one namespace is in neither.
+func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others *Terms) {
+	var exprs, read []*search.Expr
 	for _, e := range t.search.Conjuncts() {
 		if namesOne(e) { // it is what the question is about
 			continue
@@ -140,10 +147,14 @@ func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others []string)
 			ok = ok && slices.Contains([]Dimension{Type, Reason, Kind, Namespace, Cluster}, Dimension(term.Name))
 		})
 		if !ok {
-			others = append(others, "("+e.Text+")")
+			read = append(read, e)
 			continue
 		}
 		exprs = append(exprs, e)
+	}
+	if len(read) > 0 {
+		others = new(Terms)
+		others.setSearch(&search.Expr{Kind: search.And, Parts: read}, new(event.Selector))
 	}
 	return func(d event.Dimensions) bool {
 		return !slices.ContainsFunc(exprs, func(e *search.Expr) bool { return !e.Matches(&search.Subject{Dimensions: &d}) })

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"tidings.example/eventsvc/internal/codec"
@@ -55,8 +54,8 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 		return nil, err
 	}
 	bySeries, others := terms.OfSeries()
-	if q.Wanted = bySeries; len(others) > 0 {
-		found, err := r.seriesOf(ctx, in.Allows, strings.Join(others, " "))
+	if q.Wanted = bySeries; others != nil {
+		found, err := r.seriesOf(ctx, in.Allows, *others)
 		if err != nil {
 			return nil, err
 		}
@@ -85,12 +84,11 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	}}, nil
 }
 
+// maxSeries bounds the memory of the series that a search fits.
+const maxSeries = 20_000
+
 // seriesOf returns the series that have events in the window which match a search, as the rows of changes name them.
-func (r *request) seriesOf(ctx context.Context, allows func(namespace, cluster string) bool, text string) (map[event.Dimensions]bool, error) {
-	terms, err := query.ParseTerms("", "", text)
-	if err != nil {
-		return nil, err
-	}
+func (r *request) seriesOf(ctx context.Context, allows func(namespace, cluster string) bool, terms query.Terms) (map[event.Dimensions]bool, error) {
 	shot, err := r.source.Snapshot(ctx, query.Query{From: r.shot.From, To: r.shot.To, Revision: r.shot.Revision, Allows: allows, Terms: terms})
 	if err != nil {
 		return nil, err
@@ -99,10 +97,10 @@ func (r *request) seriesOf(ctx context.Context, allows func(namespace, cluster s
 	next, err := shot.Events(ctx, query.Page{}, func(v *store.View, _ store.Moment) bool {
 		d := event.DimensionsOf(v.Namespace, v.Attributes)
 		found[event.Dimensions{Cluster: d.Cluster, Namespace: d.Namespace, Kind: d.Kind, Reason: d.Reason, Type: d.Type}] = true
-		return true
+		return len(found) < maxSeries
 	})
 	if next.More {
-		r.shot.Partly("not all events of the window could be read in time to compare them with the search")
+		r.shot.Partly("not all events of the window were compared with the search: it fits too many kinds, reasons and types, or took too long")
 	}
 	return found, err
 }
