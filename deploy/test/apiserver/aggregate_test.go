@@ -305,6 +305,31 @@ func (h *history) record(namespace, name string) {
 	}
 }
 
+// recordMany records n events in one request.
+func (h *history) recordMany(namespace string, first, n int) {
+	var lines bytes.Buffer
+	for i := range n {
+		fmt.Fprintf(&lines, `{"metadata":{"namespace":%q,"name":"m.%d"},"involvedObject":{"kind":"Pod","namespace":%q,"name":"web-0"},"reason":"Killing","message":"m","type":"Normal"}`+"\n",
+			namespace, first+i, namespace)
+	}
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/bulk/v1/events", &lines)
+	if err != nil {
+		h.t.Error(err)
+		return
+	}
+	req.Header.Set("Authorization", "Bearer "+h.token)
+	req.Header.Set("Content-Type", "application/x-ndjson")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		h.t.Error(err)
+		return
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if text, _ := io.ReadAll(resp.Body); bytes.Count(text, []byte(`"code":201,`)) != n {
+		h.t.Errorf("not all of %d events are created: %s %.300s", n, resp.Status, text)
+	}
+}
+
 // control runs the namespace controller and the garbage collector of kube-controller-manager.
 func (a *aggregated) control() {
 	a.t.Helper()
@@ -608,7 +633,7 @@ func (a *aggregated) index(t *testing.T) map[string]string {
 	return all
 }
 
-// testOpenAPI reads the documents of the cluster's own groups a thousand times, as kubectl explain does.
+// testOpenAPI reads the index and the document of the cluster's pods a thousand times, which are the requests of kubectl explain pod.
 func (a *aggregated) testOpenAPI(t *testing.T, before map[string]string) {
 	within(t, time.Minute, "OpenAPI has the group", func() bool { return a.index(t)["apis/"+historyGroup+"/v1"] != "" })
 	const own = "io.k8s.api.core.v1.Pod\""
@@ -618,13 +643,12 @@ func (a *aggregated) testOpenAPI(t *testing.T, before map[string]string) {
 		if !maps.Equal(before, now) {
 			t.Fatalf("read %d: the index has changed:\n%v\n%v", n, before, now)
 		}
-		if n%50 != 0 {
-			continue
+		path := now["api/v1"]
+		if n%2 == 0 { // not the one whose hash the index names
+			path = "/openapi/v3/api/v1"
 		}
-		for _, path := range []string{now["api/v1"], "/openapi/v3/api/v1"} {
-			if code, body := a.ask("admin-token", "GET", path, ""); code != 200 || !strings.Contains(body, own) {
-				t.Fatalf("read %d of %s: %d %.200s", n, path, code, body)
-			}
+		if code, body := a.ask("admin-token", "GET", path, ""); code != 200 || !strings.Contains(body, own) {
+			t.Fatalf("read %d of %s: %d %.200s", n, path, code, body)
 		}
 	}
 	if code, body := a.ask("admin-token", "GET", "/openapi/v2", ""); code != 200 || !strings.Contains(body, own) || !strings.Contains(body, historyPath+"/namespaces/{namespace}/events") {
@@ -715,10 +739,11 @@ func (a *aggregated) testMemory(t *testing.T) {
 	asked := func() string { return a.metric(`eventsvc_aggregate_forwarded_total{result="answered"}`) }
 	before, requests := heap(), asked()
 	var writing sync.WaitGroup
-	for w := range 8 {
+	const together = 1000
+	for w := range 2 {
 		writing.Go(func() {
-			for n := range *manyEvents / 8 {
-				a.h.record("many", fmt.Sprintf("m.%d.%d", w, n))
+			for n := w * together; n < *manyEvents; n += 2 * together {
+				a.h.recordMany("many", n, min(together, *manyEvents-n))
 			}
 		})
 	}
@@ -734,8 +759,9 @@ func (a *aggregated) testMemory(t *testing.T) {
 	}
 }
 
-// testNamespaces deletes namespaces while all is well, while the event server is away, and while this server restarts.
+// testNamespaces deletes namespaces while all is well, while the event server is full or away, and while this server restarts.
 func (a *aggregated) testNamespaces(t *testing.T) {
+	t.Run("Full", a.testFull)
 	for _, name := range []string{"well", "away", "restart"} {
 		a.namespace(name, nil)
 		a.h.record(name, name+".1")
@@ -771,6 +797,59 @@ func (a *aggregated) testNamespaces(t *testing.T) {
 			t.Errorf("of %s there is %v", name, got)
 		}
 	}
+}
+
+// testFull deletes a namespace while the disk of the event server is full. Its history can be read.
+func (a *aggregated) testFull(t *testing.T) {
+	usual, dir := a.h.server, t.TempDir()
+	mounted := func(script string, args ...string) *exec.Cmd { // in a mount namespace of the process alone
+		script = `mount -t tmpfs -o size=200m none "$0" && ` + script
+		return exec.Command("unshare", append([]string{"--mount", "--map-root-user", "sh", "-c", script, dir}, args...)...)
+	}
+	if out, err := mounted("true").CombinedOutput(); err != nil {
+		t.Fatalf("this machine lets nobody mount: %v %s", err, out)
+	}
+	usual.kill()
+	a.h.server = start(a.t, mounted(`exec "$@" --data-dir="$0"`, usual.cmd.Args...))
+	a.h.ready()
+	a.namespace("full", nil)
+	a.h.record("full", "full.1")
+	a.h.record("full", "full.2")
+	disk := fmt.Sprintf("/proc/%d/root%s/rest", a.h.server.cmd.Process.Pid, dir)
+	rest, err := os.Create(disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for block := make([]byte, 1<<20); err == nil; {
+		_, err = rest.Write(block)
+	}
+	_ = rest.Close() // the disk is full
+	within(t, time.Minute, "the event server is full", a.h.refusesWrites)
+	a.remove("full", 30*time.Second)
+	_, body := a.ask("carl-token", "GET", historyPath+"/namespaces/full/events", "")
+	if got := names(t, body); !slices.Equal(got, []string{"full.1", "full.2"}) {
+		t.Errorf("while the event server is full there is %v", got)
+	}
+	a.h.server.kill()
+	a.h.server = usual.again(a.t)
+	a.h.ready()
+}
+
+// refusesWrites reports whether the event server has no space left for an event.
+func (h *history) refusesWrites() bool {
+	body := `{"metadata":{"generateName":"more-"},"involvedObject":{"kind":"Pod","namespace":"more","name":"web-0"},"reason":"Killing","type":"Normal"}`
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/api/v1/namespaces/more/events", strings.NewReader(body))
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Authorization", "Bearer "+h.token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	return err == nil && resp.StatusCode == http.StatusServiceUnavailable && bytes.Contains(text, []byte("no space left"))
 }
 
 // testRotation changes the authority of the front proxy, as an administrator does: both, the new certificate, the new one alone.
