@@ -25,7 +25,7 @@ const synonyms = new Map(Object.entries({
   erase: "delete remove", exporter: "kubernetes dump", firewall: "ports connections", forbidden: "403 policy", forgot: "change",
   ha: "replicas", health: "healthy", healthcheck: "healthy probes", helm: "chart", hotkey: "keyboard shortcuts", https: "tls certificate",
   gdpr: "delete", gitlab: "ci", jenkins: "ci", hostname: "name", idp: "identity provider issuer", ingress: "proxy", integrity: "check damaged", isolation: "tenants namespace policy",
-  k8s: "kubernetes", keycloak: "provider sign", kube: "kubernetes", latency: "slow", leak: "stolen leaked", leaked: "stolen",
+  k8s: "kubernetes", kid: "key", keycloak: "provider sign", kube: "kubernetes", latency: "slow", leak: "stolen leaked", leaked: "stolen",
   license: "licence", lockout: "guessing", login: "sign", logon: "sign", logout: "sign", lost: "recover", mail: "alerts", migrate: "move import", missing: "gap", mtls: "certificate client",
   multitenancy: "tenants", noisy: "limits keep drop", notification: "alerts", notify: "alerts", ntp: "clocks", drift: "clocks skew", oauth: "token", oauth2: "token",
   oidc: "openid provider sign", okta: "provider sign", oom: "memory", oomkilled: "memory killed", outage: "away", partition: "network cut", p95: "slow", p99: "slow",
@@ -41,7 +41,13 @@ const synonyms = new Map(Object.entries({
 }));
 
 /** Words that say nothing. */
-const stop = new Set("a an and are as at be by can do does for from how i if in is it my much many need not of on or our show that the this to was what when where which why will with".split(" "));
+const stop = new Set((
+  "a am an and any anybody are as at be because been being but by can could did do does for from had has have he " +
+  "her here him his how i if in is it its just let many me might much must my need not of on or our shall she " +
+  "should show so some somebody someone such than that the their them then there these they thing things this " +
+  "those though to us very want was we were what when where whether which while whose why will with would you " +
+  "your"
+).split(" "));
 
 /** @param {string} text */
 function words(text) {
