@@ -467,6 +467,19 @@ bindings:
 	if stored.at("metadata.uid") != uid || stored.at("metadata.creationTimestamp") != created {
 		t.Error("it has another identity")
 	}
+	owned := func(version, owner string) string {
+		text := line(version, "", "")
+		if owner != "" {
+			text = line(version, `"tidings.example/owner-name":"`+owner+`-1",`, `"tidings.example/owner-name":"`+owner+`",`)
+		}
+		return strings.Replace(text, `"name":"c"`, `"name":"owned"`, 1)
+	}
+	send("root", owned("1", "long"), 201)
+	for i, owner := range []string{"", "other", "long"} {
+		send("root", owned(strconv.Itoa(i+2), owner), 200)
+		stored := w.as("root", "GET", "/api/v1/namespaces/shop/events/owned", "").must(200)
+		equal(t, stored.at("metadata.annotations").(map[string]any)["tidings.example/owner-name"], any("long"))
+	}
 	send("root", coreEvent("shop", "plain"), 201)
 	send("root", strings.Replace(line("9", "", ""), `"name":"c"`, `"name":"plain"`, 1), 409)
 	send("root", line("soon", "", ""), 409)

@@ -368,6 +368,9 @@ func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
 	next.Labels, next.Annotations = with(next.Labels, live.Labels), with(live.Annotations, next.Annotations)
 	if owner, known := live.Labels[event.OwnerNameLabel]; known && owner != l.event.Labels[event.OwnerNameLabel] {
 		delete(next.Annotations, event.OwnerNameLabel) // the whole name of another owner
+		if whole, long := live.Annotations[event.OwnerNameLabel]; long {
+			next.Annotations[event.OwnerNameLabel] = whole
+		}
 	}
 	return &next
 }
