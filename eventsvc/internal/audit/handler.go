@@ -114,8 +114,8 @@ func (w Wrote) Add(namespace string, code int, replaced bool) {
 	}
 }
 
-// Created adds what was written to the entry of the request that ctx belongs to.
-func Created(ctx context.Context, w Wrote) {
+// Stored adds what became of many events to the entry of the request that ctx belongs to.
+func Stored(ctx context.Context, w Wrote) {
 	if e, ok := ctx.Value(entryKey{}).(*Entry); ok {
 		e.Wrote = w
 	}

@@ -17,10 +17,9 @@ type LimitError struct {
 	Limit string
 }
 
-// The limits of labels and annotations. kube-apiserver has only the second, which
-// no setting can raise.
+// The limits of labels and annotations. kube-apiserver has only the second.
 const (
-	MaxLabels      = 64 << 10
+	maxLabels      = 64 << 10
 	maxAnnotations = validation.TotalAnnotationSizeLimitB
 )
 
@@ -36,7 +35,7 @@ func CheckSize(ev, live *eventsv1.Event) error {
 		size, live int
 		limit      int
 	}{
-		{"labels", bytesIn(ev.Labels), bytesIn(live.Labels), MaxLabels},
+		{"labels", bytesIn(ev.Labels), bytesIn(live.Labels), maxLabels},
 		{"annotations", bytesIn(ev.Annotations), bytesIn(live.Annotations), maxAnnotations},
 	} {
 		if c.size > c.limit && c.size > c.live {

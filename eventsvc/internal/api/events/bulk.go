@@ -179,7 +179,7 @@ type bulk struct {
 	lines   []line
 }
 
-// read makes the draft of a line, or refuses it. It returns errors that concern the whole request.
+// read checks the event of a line, or refuses it. It returns errors that concern the whole request.
 func (b *bulk) read(i int, text []byte) error {
 	if err := flow.FromContext(b.ctx).Acquire(b.ctx); err != nil { // others go first after a while
 		return err
@@ -416,7 +416,7 @@ func (b *bulk) tell() {
 	}
 	ctx := b.c.Request().Context()
 	httpserver.Annotate(ctx, slog.Int("events", len(b.lines)), slog.Int("refused_events", refused))
-	audit.Created(ctx, wrote)
+	audit.Stored(ctx, wrote)
 }
 
 // answer answers with a line for each line.
