@@ -375,6 +375,11 @@ func TestBulkLineLimits(t *testing.T) {
 	got = w.bulk("good", "", copyEvent("c", "1", "u", "1"), copyEvent("c", "1", "u", "2"), copyEvent("c", "1", "u", "3"), copyEvent("c", "1", "u", "3"), coreEvent("c", "2"),
 		coreEvent("c", "3")).results(6)
 	equal(t, codes(got), []int{201, 200, 200, 200, 201, 429}) // only creates count
+	now.add(2 * time.Second)
+	for range 3 {
+		equal(t, codes(w.bulk("good", "", copyEvent("c", "1", "u", "3")).results(1)), []int{200})
+	}
+	equal(t, codes(w.bulk("good", "", coreEvent("c", "4"), coreEvent("c", "5")).results(2)), []int{201, 201})
 	declared := newWorld(t, requireNamespaces)
 	got = declared.bulk("good", "", coreEvent("declared", "a"), coreEvent("unknown", "a")).results(2)
 	equal(t, codes(got), []int{201, 404})

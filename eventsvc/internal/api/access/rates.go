@@ -108,10 +108,13 @@ func (b *buckets) of(now time.Time, key string) *rate.Limiter {
 	return bucket
 }
 
+// HasRates reports whether new events are counted at any rate.
+func (g *Guard) HasRates() bool { return len(g.rates) > 0 }
+
 // CountCreate counts a new event in at the rates of its client and namespace, or returns
 // the 429 for one that is too many.
 func (g *Guard) CountCreate(c echo.Context, namespace string) error {
-	if len(g.rates) == 0 {
+	if !g.HasRates() {
 		return nil
 	}
 	return g.rates.take(g.now(), Client(c.Request()), namespace)

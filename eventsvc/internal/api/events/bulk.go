@@ -284,7 +284,7 @@ func (b *bulk) store() error {
 			now, keys = append(now, l), append(keys, l.key)
 		}
 		outcomes := target(b.Store, b.options.DryRun).UpdateMany(b.ctx, keys, func(i int) store.Expect {
-			if first && !now[i].isLater() {
+			if first && !b.mayBeStored(now[i]) {
 				return store.Absent
 			}
 			return store.Any
@@ -301,9 +301,10 @@ func (b *bulk) store() error {
 	return nil
 }
 
-// isLater reports whether the line is probably a later version of a copy.
-func (l *line) isLater() bool {
-	return l.copied.uid != "" && (l.event.Series != nil || l.event.DeprecatedCount > 1)
+// mayBeStored reports whether the event of a line is looked up before it is decided: it is probably a later version of a copy, or a
+// copy that only counts at the create rates if it is not stored.
+func (b *bulk) mayBeStored(l *line) bool {
+	return l.copied.uid != "" && (l.event.Series != nil || l.event.DeprecatedCount > 1 || b.Guard.HasRates())
 }
 
 // decide creates the event of a line, or replaces an earlier version of the same copy. If that is there in this version or a later one,
