@@ -48,7 +48,7 @@ const (
 	historyPath  = "/apis/" + historyGroup + "/v1"
 )
 
-var manyEvents = flag.Int("events", 10_000, "events that are recorded while the memory of controllers is measured")
+var manyEvents = flag.Int("events", 100_000, "events that are recorded while the memory of controllers is measured")
 
 // within waits until something is so that takes longer.
 func within(t *testing.T, limit time.Duration, what string, is func() bool) {
@@ -633,7 +633,7 @@ func (a *aggregated) index(t *testing.T) map[string]string {
 	return all
 }
 
-// testOpenAPI reads the index and the document of the cluster's pods a thousand times, which are the requests of kubectl explain pod.
+// testOpenAPI reads the index and the document of the cluster's pods a thousand times, as kubectl explain pod does after discovery.
 func (a *aggregated) testOpenAPI(t *testing.T, before map[string]string) {
 	within(t, time.Minute, "OpenAPI has the group", func() bool { return a.index(t)["apis/"+historyGroup+"/v1"] != "" })
 	const own = "io.k8s.api.core.v1.Pod\""
