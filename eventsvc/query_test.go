@@ -167,9 +167,10 @@ func TestGetSearches(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = fmt.Fprintf(w, `{"kind":"Status","status":"Failure","code":403,"message":"forbidden: User \"x\" cannot get path \"%s\""}`, r.URL.Path)
 	})
+	since := func(d time.Duration) string { return "--from=" + now.Add(-d).UTC().Format(time.RFC3339) } // of the incident, however long the test takes
 	for args, rows := range map[string]int{
-		"-A": 142, "-A --since 1h": 21, "-A --since 2d": 142, "-A back-OFF": 11, "-n shop back-off": 11, "-n mail back-off": 0, "-A --since 2h30m --type Warning 7": 1,
-		"-A --last 3 container": 3, "-A -l tidings.example/cluster=a --since 1h": 12, "-A --field-selector regarding.uid=u1 --since 2d": 23,
+		"-A": 142, "-A " + since(time.Hour): 21, "-A --since 2d": 142, "-A back-OFF": 11, "-n shop back-off": 11, "-n mail back-off": 0, "-A " + since(150*time.Minute) + " --type Warning 7": 1,
+		"-A --last 3 container": 3, "-A -l tidings.example/cluster=a " + since(time.Hour): 12, "-A --field-selector regarding.uid=u1 --since 2d": 23,
 	} {
 		var outputs []string
 		for _, server := range []string{p.url("--listen-http"), forbidden, withoutQueries(t, p, http.NotFound)} {
