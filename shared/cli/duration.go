@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Duration is a member of a YAML file that [ParseDuration] reads.
+// Duration is a duration in a YAML file. [ParseDuration] reads it.
 type Duration time.Duration
 
 // UnmarshalYAML implements [yaml.Unmarshaler].
@@ -24,8 +24,8 @@ func (d *Duration) UnmarshalYAML(value *yaml.Node) error {
 	return nil
 }
 
-// ParseDuration reads a duration such as 90s, 1h30m, 30d, 1d12h or 2w: that of [time.ParseDuration], with weeks and days before
-// it. A day has 24 hours. All settings that are durations are read by it, those of files too.
+// ParseDuration reads a duration such as 90s, 1h30m, 30d, 1d12h or 2w: weeks and days, followed by a duration of
+// [time.ParseDuration]. A day has 24 hours. All durations in flags, environment variables and files are read by it.
 func ParseDuration(text string) (time.Duration, error) {
 	parts := durationForm.FindStringSubmatch(text)
 	weeks, _ := strconv.Atoi(parts[1]) // four digits, or nothing

@@ -71,8 +71,7 @@ func TestRowsAreComparedWithTheirFloor(t *testing.T) {
 	}
 }
 
-// TestAttacksAreComparedWithTheirFloor: what the good clients of a server that does nothing wait stands beside what those of the
-// service do, where both were measured.
+// TestAttacksAreComparedWithTheirFloor: where the floor of an attack was measured too, the remark also has the p99 of the floor.
 func TestAttacksAreComparedWithTheirFloor(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

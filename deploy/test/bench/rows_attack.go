@@ -172,7 +172,7 @@ func stops(b *bench, r *result) error {
 	return err
 }
 
-// stopTimeout is that of the service.
+// stopTimeout is the timeout of a graceful stop that both services have (shared/service).
 const stopTimeout = 20 * time.Second
 
 // besideClients is a row beside clients that hold connections. After run has measured it, and

@@ -169,7 +169,7 @@ func TestColumns(t *testing.T) {
 		t.Errorf("sorted by object: %v", names)
 	}
 	first := b.rows()[0]
-	b.key("j") // the row that a key acts on is the one that is shown
+	b.key("j") // keys act on the row that is shown
 	b.key("k")
 	b.key("Enter")
 	b.wait(fmt.Sprintf(`location.hash.includes(encodeURIComponent(%s))`, quoted(first)))

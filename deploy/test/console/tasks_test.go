@@ -19,7 +19,7 @@ type person struct {
 	begun   time.Time
 }
 
-// does does one thing, and waits until the page shows its answer.
+// does runs one interaction, and waits until the page shows its answer.
 func (p *person) does(act func()) {
 	p.t.Helper()
 	p.acts++
@@ -40,7 +40,7 @@ func (p *person) presses(key string) {
 	p.does(func() { p.key(key) })
 }
 
-// writes writes a text where the focus is, in the place of what is there, and ends it by Enter.
+// writes replaces the text of the focused field, and presses Enter.
 func (p *person) writes(text string) {
 	p.t.Helper()
 	p.does(func() {
@@ -60,8 +60,9 @@ func (p *person) searches(text string) {
 // mostActs is how many interactions a task may take.
 const mostActs = 5
 
-// TestTasks: questions of a person who is called at night, each answered from the overview by five interactions at most.
-// CONSOLE_TASK_EVENTS=1000000 asks them of as many events; the log has the interactions of each, their time, and that of the slowest.
+// TestTasks: a person who is called at night finds the answer to each question from the overview in at most mostActs interactions.
+// CONSOLE_TASK_EVENTS=1000000 runs it with a million events. The log has the number of interactions of each task, their time, and
+// the time of the slowest interaction.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	s, f := tasksWeek(t)

@@ -217,7 +217,7 @@ var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
 	},
 }
 
-// aggregateFaults are those of eventsvc aggregate, and of what it asks.
+// aggregateFaults causes each fault of eventsvc aggregate, and of the servers that it asks, by the name of its alert.
 var aggregateFaults = map[string]func(t *testing.T) (before, after scrape){
 	"AggregateDown": func(t *testing.T) (before, after scrape) {
 		aggregate, _ := startHistory(t)

@@ -273,7 +273,7 @@ func createLine(w *world, line string) int {
 	return w.do("PUT", folder+"/"+ev.Metadata.Name, string(text)).code
 }
 
-// over returns the members of both objects; those of more win.
+// over returns the members of both objects. Where both have a member, it is taken from more.
 func over(base, more any) map[string]any {
 	all := maps.Clone(base.(map[string]any))
 	maps.Copy(all, more.(map[string]any))
@@ -429,8 +429,9 @@ func TestBulkPolicy(t *testing.T) {
 	equal(t, entries[0].Wrote, want)
 }
 
-// TestBulkReplaces: a line replaces a copy only with the right to update it, which has to be of its cluster; what a writer may not see
-// is a taken name; labels that are there stay, and the whole name of an owner belongs to its label. No other event is replaced.
+// TestBulkReplaces: a line replaces a copy of its own cluster only, if the writer may update it. A name is taken if the writer may
+// not see its event. Stored labels stay, and the annotation with an owner's whole name stays with the label of that owner.
+// Other events are not replaced.
 func TestBulkReplaces(t *testing.T) {
 	t.Parallel()
 	w, _ := newPolicyWorld(t, `
@@ -525,8 +526,8 @@ func TestBulkFailsLater(t *testing.T) {
 	}
 }
 
-// TestBulkAnswersAreShort: a name and a reason that are as long as the body come back cut, because the room of an answer is for so
-// many bytes of each line.
+// TestBulkAnswersAreShort: a long name and a long reason are cut in the answer, because the room that is reserved for an answer
+// allows each line a fixed number of bytes.
 func TestBulkAnswersAreShort(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -22,9 +22,9 @@ import (
 
 const leaveOut = "impersonation is not supported here: leave out --as"
 
-// impersonations are headers, as lines of HTTP/1.1, and the answers of kube-apiserver to a caller without the right: with a user
-// those of the verb impersonate, in whose place 1.36 and later name a verb of their own, and without one those of 1.37. The
-// last two rows are ours: kube-apiserver ignores such headers. The test of the chart asks kube-apiserver's own filters.
+// impersonations are headers, as lines of HTTP/1.1, and the answers of kube-apiserver to a caller without the right. Answers to
+// requests with a user name the verb impersonate, as kube-apiserver does before 1.36; the other answers are from 1.37. The last
+// two rows are ours: kube-apiserver ignores such headers. The test of the chart asks kube-apiserver's own filters.
 var impersonations = []struct {
 	name    string
 	lines   []string
@@ -191,7 +191,7 @@ func TestImpersonationIsRefusedEverywhere(t *testing.T) {
 	}
 	w.as("root", "GET", "/version", "", "Impersonate-User", "nobody").must(200)
 	equal(t, w.as("root", "GET", eventsPath, "").must(200).names(), []string{})
-	w.as("nobody", "GET", eventsPath, "", "X-Remote-User", "root", "X-Remote-Group", "system:masters").must(403) // those of a front proxy say nothing here
+	w.as("nobody", "GET", eventsPath, "", "X-Remote-User", "root", "X-Remote-Group", "system:masters").must(403) // headers of a front proxy have no effect
 
 	w.config.Verify = verify
 	var err error

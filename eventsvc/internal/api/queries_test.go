@@ -347,7 +347,7 @@ func TestQueryCursors(t *testing.T) {
 	}
 }
 
-// slowly is a timeline that reads two events, and then the time of a question is over.
+// slowly is a timeline whose pages read two events, and then use up the time of a query.
 type slowly struct {
 	store.Timeline
 	*clock
@@ -363,8 +363,8 @@ func (s slowly) Observed(ctx context.Context, q store.TimeQuery, visit func(*sto
 	return page, err
 }
 
-// TestQueryTime: a page of a search that takes too long says how far it has come, and goes on there. All pages together have
-// what one page has that takes no time.
+// TestQueryTime: a page of a search that takes too long says how far it has come, and the next page goes on from there. All pages
+// together have the events of one page that has enough time.
 func TestQueryTime(t *testing.T) {
 	t.Parallel()
 	c := &clock{now: storyEnd}

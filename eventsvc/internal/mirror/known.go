@@ -36,7 +36,7 @@ func (k *known) sameLabels(it *item) bool {
 	return it.labels == 0 || it.labels == stored.labels
 }
 
-// add notes that the target has the version of an item, or a later one, which may have other labels, unless the item was written.
+// add notes that the target has the version of an item or a later one. Only if the item was written are the labels known.
 func (k *known) add(it *item, written bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

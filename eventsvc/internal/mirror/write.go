@@ -23,8 +23,8 @@ const (
 	resultKept      = "kept"      // deleted at the source, kept at the target
 )
 
-// write stores items: together as far as possible, then what is left: those of one event in their order, those of different events in
-// parallel. It returns when each item is stored or refused for good, or with the error of ctx.
+// write stores items: as many as possible in bulk requests, and the rest one by one. Items of one event keep their order, items of
+// different events are written in parallel. It returns when each item is stored or refused for good, or with the error of ctx.
 func (c *copier) write(ctx context.Context, items []item) error {
 	if c.enricher != nil {
 		c.enricher.enrich(ctx, items, &c.known)

@@ -99,7 +99,7 @@ func regarding(a event.Attributes) (r Regarding) {
 	return r
 }
 
-// cut returns an object with texts no longer than those of dimensions.
+// cut returns an object whose texts are cut as dimensions are ([event.CutDimension]).
 func (r Regarding) cut() Regarding {
 	return Regarding{event.CutDimension(r.Kind), event.CutDimension(r.Namespace), event.CutDimension(r.Name), event.CutDimension(r.UID)}
 }
@@ -112,7 +112,7 @@ type Key struct {
 	Object     Regarding
 }
 
-// bytes returns how long the texts of a key are together.
+// bytes returns the total length of the texts of a key.
 func (k *Key) bytes() int {
 	o := &k.Object
 	return k.Dimensions.Bytes() + len(o.Kind) + len(o.Namespace) + len(o.Name) + len(o.UID)

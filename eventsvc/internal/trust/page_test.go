@@ -9,7 +9,7 @@ import (
 	"tidings.example/eventsvc/internal/trust"
 )
 
-// entries are those of the issuers file that the YAML blocks of a page have.
+// entries returns the entries of issuers files that the YAML blocks of a page show.
 func entries(t *testing.T, page string) (all []trust.Issuer) {
 	t.Helper()
 	text, err := os.ReadFile("../../../deploy/docs/" + page)

@@ -86,7 +86,7 @@ func copiedOf(ev *eventsv1.Event) copied {
 	return copied{ev.Labels[event.ClusterLabel], ev.Annotations[event.SourceUID], ev.Annotations[event.SourceVersion]}
 }
 
-// compare compares the version of a stored copy with that of other, if both are of the same event.
+// compare compares the versions of two copies. same is false if they are not copies of the same event.
 func (c copied) compare(other copied) (order int, same bool) {
 	if c.uid == "" || c.uid != other.uid || c.cluster != other.cluster {
 		return 0, false
@@ -262,8 +262,8 @@ func (b *bulk) settle(l *line, err error) error {
 	return nil
 }
 
-// store stores the events that were not refused. Those of different keys share one commit; lines with the same key are decided
-// in their order.
+// store stores the events that were not refused. Events with different keys share a commit. Lines with the same key are decided
+// in their order, each in a later commit.
 func (b *bulk) store() error {
 	var waiting []*line
 	for i := range b.lines {
@@ -301,14 +301,14 @@ func (b *bulk) store() error {
 	return nil
 }
 
-// mayBeStored reports whether the event of a line is looked up before it is decided: it is probably a later version of a copy, or a
-// copy that only counts at the create rates if it is not stored.
+// mayBeStored reports whether the event of a line is looked up before it is decided: because it is probably a later version of a
+// copy, or because there are create rates, at which a stored copy does not count.
 func (b *bulk) mayBeStored(l *line) bool {
 	return l.copied.uid != "" && (l.event.Series != nil || l.event.DeprecatedCount > 1 || b.Guard.HasRates())
 }
 
-// decide creates the event of a line, or replaces an earlier version of the same copy. If that is there in this version or a later one,
-// nothing changes; any other event there is a 409.
+// decide creates the event of a line, or replaces an earlier version of the same copy. If the stored copy has this version or a
+// later one, nothing changes. If the name belongs to another event, the answer is a 409.
 func (b *bulk) decide(l *line, current *store.Record) (store.Decision, error) {
 	switch {
 	case current == nil:
@@ -332,7 +332,7 @@ func (b *bulk) decide(l *line, current *store.Record) (store.Decision, error) {
 	}
 }
 
-// decideNew creates the event of a line, unless that is one too many.
+// decideNew creates the event of a line, unless the create rates refuse it.
 func (b *bulk) decideNew(l *line) (store.Decision, error) {
 	if !l.counted {
 		if err := b.Guard.CountCreate(b.c, l.key.Namespace); err != nil {
@@ -361,11 +361,11 @@ func (b *bulk) replace(l *line, current *store.Record) (store.Decision, error) {
 	return d, err
 }
 
-// next returns the event of a line as it is to follow a stored version of the same copy. Labels that are there stay as they are,
+// next returns the event of a line as the successor of a stored version of the same copy. Labels of the stored version stay,
 // because they describe the object when the event was created. Annotations that the line lacks stay too.
 func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
 	next := *l.event
-	next.UID, next.ManagedFields = "", nil // were made for a create
+	next.UID, next.ManagedFields = "", nil // prepareLine set them for a create
 	next.Labels, next.Annotations = with(next.Labels, live.Labels), with(live.Annotations, next.Annotations)
 	if owner, known := live.Labels[event.OwnerNameLabel]; known && owner != l.event.Labels[event.OwnerNameLabel] {
 		delete(next.Annotations, event.OwnerNameLabel) // the whole name of another owner
@@ -376,7 +376,7 @@ func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
 	return &next
 }
 
-// with returns a map that has the entries of both; those of more win.
+// with returns the entries of both maps. Where both have a key, its value is taken from more.
 func with(base, more map[string]string) map[string]string {
 	all := make(map[string]string, len(base)+len(more))
 	maps.Copy(all, base)

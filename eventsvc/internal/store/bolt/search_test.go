@@ -25,7 +25,7 @@ import (
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
-// reasons are those of the events of [fillNotes].
+// reasons are the reasons of the events that [fillNotes] creates.
 var reasons = []string{"Pulled", "BackOff", "Straße"}
 
 // fillNotes makes a store with three log files that can be sealed, and an open one.
@@ -254,7 +254,7 @@ func searchEnds(t *testing.T, db *bolt.DB) {
 	}
 }
 
-// asking is a context that counts how often it is asked whether it has ended.
+// asking is a context that counts the calls of its Err.
 type asking struct {
 	context.Context
 	times int

@@ -20,12 +20,12 @@ const (
 	columnRecord                 // records that are in no other column
 	columnTime                   // of the write, in nanoseconds
 	columnPrevious               // revisions between a version and the one before, 0: there is none
-	columnLabels                 // the attributes between the fields and the occurrence; empty: those of the value
+	columnLabels                 // the attributes between the fields and the occurrence; empty: the labels of the value
 	columnSeen                   // time of the occurrence, in microseconds
 	columnCounts                 // the rest of the attributes
-	columnMark                   // the version in the mark behind these
+	columnMark                   // the version in the mark, which follows the counts
 
-	// Those of the values.
+	// The columns of the values.
 	columnName
 	columnNamespace
 	columnUID
@@ -65,22 +65,23 @@ const (
 	cellNone
 )
 
-// The words are texts that may be repeated. A cell of one is one of these numbers (uvarint), or wordKnown and the number of
-// a word that was new.
+// The words are texts that may be repeated. The cell of a word is one of these numbers (uvarint), or wordKnown plus the number
+// of an earlier new word.
 const (
 	wordNew     = iota // length (uvarint) and text follow
-	wordBefore         // as the one before in its column
-	wordReason         // as this part of the text of the record
-	wordObject         //
-	wordNode           //
-	wordUUID           // the next one of those behind the frame
-	wordDecimal        // a number follows: its difference to the one before, zigzag (uvarint)
+	wordBefore         // the previous word of its column
+	wordReason         // the reason in the text of the record
+	wordObject         // the object there
+	wordNode           // the node there
+	wordUUID           // the next UUID behind the frame
+	wordDecimal        // difference to the previous number of this kind follows, zigzag (uvarint)
 	wordKnown
 )
 
-// A name of an event is often the name of the object, a dot and hexadecimal digits of the time in nanoseconds; that of a copy has a
-// dot and nameDigits hexadecimal digits more. Its cell is how many bytes of the difference to the time of the occurrence, zigzag, are
-// behind the frame, + 1, + nameCopy if the other digits follow. For any other name it is 0, and length (uvarint) and text follow.
+// The name of an event is often the name of its object, a dot and a time in nanoseconds as hexadecimal digits. The name of a copy
+// has another dot and nameDigits hexadecimal digits. The difference of the time to the occurrence, zigzag, and these digits are
+// behind the frame. The cell is the number of bytes of the difference + 1, + nameCopy for a copy. For any other name the cell is
+// 0, and length (uvarint) and text follow.
 const (
 	nameCopy   = 16
 	nameDigits = 10
@@ -269,12 +270,12 @@ func (t *template) addCell(of column) bool {
 	return true
 }
 
-// runningCells is what the next cells of some columns are the difference to.
+// runningCells has the previous value of each column, or kind of word, whose cells are differences.
 type runningCells struct {
 	time, seen, version, mark int64
 }
 
-// of returns the one of a column of times.
+// of returns the previous value of a column of times.
 func (r *runningCells) of(c column) *int64 {
 	if c == columnSeen {
 		return &r.seen
@@ -287,9 +288,9 @@ type cellWriter struct {
 	columns [numColumns][]byte
 	uuids   []byte             // behind the frame
 	behind  []byte             // the UUIDs
-	words   map[string]uint64  // numbers of those that were new
+	words   map[string]uint64  // numbers of the new words, by text
 	before  [numColumns]uint64 // number of the word before + 1
-	running runningCells       // seen is that of the present record
+	running runningCells       // seen is the occurrence of the present record
 	parts   textParts          // of the present record
 }
 
@@ -360,7 +361,7 @@ func (w *cellWriter) nanos(to []byte, v uint64) []byte {
 	return binary.AppendUvarint(to, v+3)
 }
 
-// microsOf returns the microseconds of a time in these, in nanoseconds.
+// microsOf returns the fraction of a second of a time in microseconds, in nanoseconds.
 func microsOf(t int64) uint64 { return 1000 * uint64(t%1e6) }
 
 // leastDecimal is the length of the shortest number that is written as the difference to another one.

@@ -16,7 +16,7 @@ import (
 // A part is the runs of one segment, or of the pending records that its index lacks, in order
 // of their minutes. It is at one of them after seek, and valid as long as its Reader.
 type part interface {
-	file() uint64 // the number of the segment's file, in which series have their numbers; 0 of the pending records
+	file() uint64 // number of the segment's file, which numbers its series; 0: the pending records
 	// seek moves to the first run of a minute or a later one or, newest first, to the last run
 	// of the minute or an earlier one.
 	seek(minute int64, oldestFirst bool)
@@ -29,7 +29,7 @@ type part interface {
 
 var errSegmentNote = fmt.Errorf("what a segment says of its index by time: %w", boltfile.ErrChecksum)
 
-// A runSummary is what a segment says of its index by time. That of a sealed one never changes.
+// A runSummary describes the index by time of a segment. It never changes once the segment is sealed.
 type runSummary struct {
 	carried     uint64 // what segments up to this base report was carried to this one
 	any         bool   // there are runs

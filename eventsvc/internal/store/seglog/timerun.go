@@ -249,7 +249,7 @@ func (e *runEntry) takeMarks(cell []byte) (rest []byte, ok bool) {
 	return cell, true
 }
 
-// takeMark takes a mark and its value, which is not the one that is set.
+// takeMark reads a mark and its value. A value that is set already is damage, because only changes are marked.
 func takeMark(cell []byte, to *uint32) (rest []byte, ok bool) {
 	value, n := binary.Uvarint(cell[1:])
 	if n <= 0 || value == uint64(*to) || value > math.MaxUint32 || len(cell) == n+1 {
