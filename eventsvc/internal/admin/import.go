@@ -80,7 +80,8 @@ type arriving struct {
 	Arrival
 	index  int
 	key    store.Key // where it is to be stored
-	beside bool      // the key is not made of its name
+	other  store.Key // where it is stored if another event has its name
+	beside bool      // the key is the other one
 	fresh  bool      // there was no event of its name, nor one beside it, when last looked
 	result store.Result
 	err    error
@@ -114,12 +115,13 @@ func (l Local) Import(ctx context.Context, arrivals []Arrival) (sum Imported, er
 			sum.CompactRevision = bumped
 		}
 		key := store.Key{Namespace: a.Event.Namespace, Name: a.Event.Name}
-		if len(batch) == importBatch || pending[key] {
+		other := store.Key{Namespace: key.Namespace, Name: event.CopyName(a.Event.Labels[event.ClusterLabel], key.Name, a.Event.UID)}
+		if len(batch) == importBatch || pending[key] || pending[other] {
 			if err := flush(); err != nil {
 				return sum, err
 			}
 		}
-		batch, pending[key] = append(batch, &arriving{Arrival: a, index: i, key: key}), true
+		batch, pending[key] = append(batch, &arriving{Arrival: a, index: i, key: key, other: other}), true
 	}
 	return sum, flush()
 }
@@ -171,11 +173,6 @@ func (in *arriving) report() (r event.Report, ok bool) {
 	return r, ok && in.Believed
 }
 
-// besideKey is where the event is stored if another one has its name.
-func (in *arriving) besideKey() store.Key {
-	return store.Key{Namespace: in.Event.Namespace, Name: event.CopyName(in.Event.Labels[event.ClusterLabel], in.Event.Name, in.Event.UID)}
-}
-
 // step is what an attempt to store an event has found.
 type step uint8
 
@@ -199,7 +196,7 @@ func (l Local) importTogether(ctx context.Context, batch []*arriving) (rest []*a
 	n := len(batch)
 	keys, next := make([]store.Key, 2*n), make([]step, n)
 	for i, in := range batch {
-		keys[i], keys[n+i] = in.key, in.besideKey()
+		keys[i], keys[n+i] = in.key, in.other
 	}
 	unknown := db.Unknown(keys)
 	for i, in := range batch {
@@ -236,7 +233,7 @@ func (l Local) importOne(ctx context.Context, in *arriving) (err error) {
 			return err
 		}
 		if next == beside {
-			in.key, in.beside = in.besideKey(), true
+			in.key, in.beside = in.other, true
 			renamed := *in.Event
 			renamed.Name = in.key.Name
 			in.Event = &renamed
@@ -280,7 +277,7 @@ func (l Local) decideNew(ctx context.Context, in *arriving) (store.Decision, ste
 	fresh := in.fresh
 	in.fresh = false          // if it is asked again, something has changed
 	if !fresh && !in.beside { // it may be stored beside one that is gone now
-		err := l.DB.Get(ctx, in.besideKey(), func(*store.View) error { return nil })
+		err := l.DB.Get(ctx, in.other, func(*store.View) error { return nil })
 		if err == nil {
 			return store.Decision{}, beside, nil
 		} else if !errors.Is(err, store.ErrNotFound) {

@@ -136,6 +136,18 @@ func (f files) dropped(t *testing.T) (rules []string) {
 	return rules
 }
 
+// TestOnceBeside: an event that arrives under its longer name, and then under its own, is stored once.
+func TestOnceBeside(t *testing.T) {
+	t.Parallel()
+	f := newFiles(t, bolt.Options{})
+	own, beside := newEvent("web"), newEvent("web")
+	beside.Name = event.CopyName("", own.Name, own.UID)
+	sum, err := f.Import(t.Context(), []admin.Arrival{{Event: beside}, {Event: own}})
+	if n := f.db.Stats().Events; err != nil || n != 1 || sum.Created != 1 || sum.Unchanged+sum.Changed != 1 {
+		t.Errorf("%d events, %+v: %v", n, sum, err)
+	}
+}
+
 // TestDropped: an import believes what a rule is said to have dropped as it believes gaps.
 func TestDropped(t *testing.T) {
 	t.Parallel()
