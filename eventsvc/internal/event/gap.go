@@ -65,9 +65,6 @@ func ofMirror(ev *eventsv1.Event) bool {
 	return !copied && ev.ReportingController == GapReporter
 }
 
-// WithGap marks attributes that have an occurrence with the gap that their event reports, as [Attributes.WithReport] does.
-func (a Attributes) WithGap(g Gap) Attributes { return a.WithReport(Report{Gap: g}) }
-
 // Gap returns the gap that the attributes are marked with.
 func (a Attributes) Gap() (g Gap, ok bool) {
 	m := a.marks()

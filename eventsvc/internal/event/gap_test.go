@@ -51,7 +51,7 @@ func TestGaps(t *testing.T) {
 	if got, ok := plain.Gap(); ok {
 		t.Errorf("without a mark: %+v", got)
 	}
-	marked := plain.WithGap(want)
+	marked := plain.WithReport(Report{Gap: want})
 	o, _ := plain.Occurrence()
 	for name, a := range map[string]Attributes{
 		"marked": marked, "with": marked.With(o), "since": marked.Since(AttributesOf(report(func(ev *eventsv1.Event) { ev.DeprecatedCount = 3 }))),
@@ -99,8 +99,8 @@ func TestDropped(t *testing.T) {
 		a    Attributes
 		want bool
 	}{
-		"no mark": {plain, false}, "marked": {plain.WithGap(want), true}, "a version": {plain.WithGap(want).WithVersion(7), true},
-		"a version before": {plain.WithVersion(7).WithGap(want), true}, "nobody watched": {plain.WithGap(Gap{From: want.From, To: want.To}), false},
+		"no mark": {plain, false}, "marked": {plain.WithReport(Report{Gap: want}), true}, "a version": {plain.WithReport(Report{Gap: want}).WithVersion(7), true},
+		"a version before": {plain.WithVersion(7).WithReport(Report{Gap: want}), true}, "nobody watched": {plain.WithReport(Report{Gap: Gap{From: want.From, To: want.To}}), false},
 	} {
 		if got, _ := c.a.Gap(); only.Matches("", "", c.a) != c.want || c.want && got != want || c.a.Version() != 7 && name[0] == 'a' {
 			t.Errorf("%s: %+v, version %d", name, got, c.a.Version())

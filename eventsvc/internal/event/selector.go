@@ -17,7 +17,7 @@ type Selector struct {
 	// Clusters are patterns of [MatchPattern] for what [ClusterLabel] may say, which is nothing where there is no such label.
 	// Nil: anything.
 	Clusters []string
-	// Dropped requires that the server believes the event when it reports what a rule dropped: see [Attributes.WithGap].
+	// Dropped requires that the server believes the event when it reports what a rule dropped: see [Attributes.WithReport].
 	Dropped bool
 }
 

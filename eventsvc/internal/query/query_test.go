@@ -255,7 +255,7 @@ func (d *drops) Observed(_ context.Context, q store.TimeQuery, visit func(*store
 	if !q.Selector.Dropped || !q.From.Equal(noon.Add(-time.Hour)) || !q.To.Equal(noon.Add(2*time.Hour)) {
 		return store.TimePage{}, fmt.Errorf("asked for %+v", q)
 	}
-	a := event.NewAttributes([event.NumFields]string{}, nil).With(event.Occurrence{}).WithGap(event.Gap{From: noon, To: noon.Add(time.Hour), Rule: "noise", Count: 1})
+	a := event.NewAttributes([event.NumFields]string{}, nil).With(event.Occurrence{}).WithReport(event.Report{Gap: event.Gap{From: noon, To: noon.Add(time.Hour), Rule: "noise", Count: 1}})
 	for d.visited = 0; d.visited < d.most; {
 		d.visited++
 		if !visit(&store.View{Attributes: a}, store.Moment{}) {

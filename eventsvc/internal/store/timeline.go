@@ -74,7 +74,7 @@ func Resume(ctx context.Context, t Timeline, key Key, d Draft, origin string, or
 }
 
 // Gap is a gap that an event of a namespace reports. The server believes it: see
-// [event.Attributes.WithGap].
+// [event.Attributes.WithReport].
 type Gap struct {
 	event.Gap
 	Namespace string

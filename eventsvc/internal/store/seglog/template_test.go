@@ -58,7 +58,7 @@ func TestTemplates(t *testing.T) {
 		"as it is": {nil, true},
 		"a change": {func(e *Entry) { e.Kind, e.Previous = Modified, 3 }, true},
 		"a mark": {func(e *Entry) {
-			e.Attributes = event.Attributes(e.Attributes).WithGap(event.Gap{From: time.Unix(60, 0), To: time.Unix(120, 0)})
+			e.Attributes = event.Attributes(e.Attributes).WithReport(event.Report{Gap: event.Gap{From: time.Unix(60, 0), To: time.Unix(120, 0)}})
 		}, true},
 		"a deletion":  {func(e *Entry) { e.Kind, e.Previous, e.Attributes, e.Value = Deleted, 3, nil, nil }, false},
 		"another key": {func(e *Entry) { e.Key = []byte("shop/other"); e.NamespaceLen = 4 }, false},

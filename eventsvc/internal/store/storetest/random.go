@@ -60,7 +60,7 @@ func (r *random) draft() store.Draft {
 		n := r.rnd.Int64N(6)
 		d.Attributes = d.Attributes.With(event.Occurrence{First: r.observedAt(), Time: r.observedAt(), Count: n, New: n, Counted: n})
 		if from := r.observedAt().Truncate(time.Second); r.rnd.IntN(10) == 0 {
-			d.Attributes = d.Attributes.WithGap(event.Gap{From: from, To: from.Add(time.Minute), Rule: []string{"", "noise"}[r.rnd.IntN(2)], Count: n})
+			d.Attributes = d.Attributes.WithReport(event.Report{Gap: event.Gap{From: from, To: from.Add(time.Minute), Rule: []string{"", "noise"}[r.rnd.IntN(2)], Count: n}})
 		}
 	}
 	return d
