@@ -143,8 +143,16 @@ func TestOpen(t *testing.T) {
 		t.Errorf("get has %d events", n)
 	}
 	access := []string{"--server", base, "--token-file", s.found(`--token-file (\S+)`)}
-	for _, args := range [][]string{{"query", "events"}, {"query", "histogram"}, {"get", "-A", "--since", "1h"}} { // long after the dump
-		if said := complaint(t, append(args, access...)); !strings.Contains(said, "the newest was seen at 2026-02-03 ") {
+	const newest = "the newest was seen at 2026-02-03 "
+	for _, args := range [][]string{
+		{"query"}, {"query", "--histogram"}, {"query", "--facets"}, {"query", "--group-by=reason"}, {"query", "--changes"}, {"get", "-A", "--since", "1h"},
+	} { // long after the dump
+		if said := complaint(t, append(args, access...)); !strings.Contains(said, newest) {
+			t.Errorf("%v: %s", args, said)
+		}
+	}
+	for _, args := range [][]string{{"query", "absent", "--since", "5000d"}, {"get", "-A", "absent", "--since", "5000d"}} { // the range has it
+		if said := complaint(t, append(args, access...)); strings.Contains(said, newest) {
 			t.Errorf("%v: %s", args, said)
 		}
 	}

@@ -178,14 +178,14 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	for _, line := range a.notices(p.Has("namespace")) {
 		fmt.Fprintln(g.std.Err, "eventsvc: "+printable.OneLine(line))
 	}
-	g.say(ctx, c, p, a.HistoryFrom)
+	g.say(ctx, c, p, a)
 	return nil
 }
 
 // say says when the newest event was seen, if a range before now has none.
-func (g *getting) say(ctx context.Context, c *client.Client, asked url.Values, historyFrom time.Time) {
+func (g *getting) say(ctx context.Context, c *client.Client, asked url.Values, got *answer) {
 	if g.read == 0 && g.From == "" && g.Since > 0 {
-		sayNewest(ctx, c, g.std.Err, asked, historyFrom)
+		sayNewest(ctx, c, g.std.Err, asked, got)
 	}
 }
 

@@ -264,8 +264,8 @@ func (q *queryCmd) Run(ctx context.Context, std IO) error {
 	for _, line := range a.notices(p.Has("namespace")) {
 		fmt.Fprintln(std.Err, "eventsvc: "+printable.OneLine(line))
 	}
-	if q.From == "" && q.At == "" && a.rows() == 0 && a.Total == 0 && len(a.Buckets)+len(a.Facets) == 0 {
-		sayNewest(ctx, c, std.Err, p, a.HistoryFrom)
+	if q.From == "" && q.At == "" && a.rows() == 0 && a.Total == 0 {
+		sayNewest(ctx, c, std.Err, p, a)
 	}
 	if q.Output == "json" {
 		return writeAnswer(out, a)
@@ -324,9 +324,9 @@ func (q *queryCmd) pageOf(all *answer, m mode) int {
 	return min(most, q.limit()-all.rows())
 }
 
-// sayNewest says when the newest event was seen, if there is any, to somebody whose range has none.
-func sayNewest(ctx context.Context, c *client.Client, w io.Writer, asked url.Values, historyFrom time.Time) {
-	p := url.Values{"limit": {"1"}, "from": {historyFrom.UTC().Format(time.RFC3339)}, "to": {latest}}
+// sayNewest says when the newest event was seen, if it lies outside the range of an answer that has none.
+func sayNewest(ctx context.Context, c *client.Client, w io.Writer, asked url.Values, got *answer) {
+	p := url.Values{"limit": {"1"}, "from": {got.HistoryFrom.UTC().Format(time.RFC3339)}, "to": {latest}}
 	if asked.Has("namespace") {
 		p["namespace"] = asked["namespace"]
 	}
@@ -334,8 +334,11 @@ func sayNewest(ctx context.Context, c *client.Client, w io.Writer, asked url.Val
 	if err != nil || len(a.Items) == 0 { // it was only a hint
 		return
 	}
-	if s, err := decode(a.Items[0]); err == nil {
-		at := lastSeen(s.event).Local()
+	s, err := decode(a.Items[0])
+	if err != nil {
+		return
+	}
+	if at := lastSeen(s.event).Local(); at.Before(got.Range.From) || at.After(got.Range.To) {
 		fmt.Fprintf(w, "eventsvc: no events in this range; the newest was seen at %s: look there with --from '%s'\n",
 			at.Format(time.DateTime), at.Add(-time.Hour).Format("2006-01-02 15:04"))
 	}
