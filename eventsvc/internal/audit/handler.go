@@ -86,7 +86,7 @@ func Called(ctx context.Context, tool string) {
 // Wrote counts the events of a request that names many, by namespace.
 type Wrote map[string]*Writes
 
-// Writes are how many events of a namespace a request has created, replaced, found to be there already, or was refused.
+// Writes counts the events of a namespace that a request has created or replaced, that were there already, and that were refused.
 type Writes struct {
 	Created   int `json:"created,omitempty"`
 	Replaced  int `json:"replaced,omitempty"`

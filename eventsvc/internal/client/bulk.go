@@ -13,13 +13,13 @@ const bulkPath = "/bulk/v1/events"
 
 // Result is what a server says of one event of [Client.Bulk].
 type Result struct {
-	Code     int    `json:"code"`     // 201: created, 200: the copy was replaced, or is there in this version or a later one; others as for a create or replacement
+	Code     int    `json:"code"`     // 201: created; 200: the copy was replaced, or stored already in this version or a later one; otherwise the code of a refusal
 	Replaced bool   `json:"replaced"` // an earlier version of the copy
 	Reason   string `json:"reason"`   // of a refusal
 }
 
-// Bulk creates events, and replaces copies of a mirror, in one request. Each is given as JSON in one line, and has a result. Retryable errors may
-// have stored some: the same events can be sent again if they are copies of a mirror.
+// Bulk creates events, and replaces copies of a mirror, in one request. Each event is one line of JSON, and has a result. After a
+// retryable error some events may be stored. Copies of a mirror can be sent again.
 func (c *Client) Bulk(ctx context.Context, events [][]byte) ([]Result, error) {
 	resp, err := c.send(ctx, Request{Method: http.MethodPost, Path: bulkPath, lines: bytes.Join(events, []byte("\n"))})
 	if err != nil {

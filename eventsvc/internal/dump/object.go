@@ -83,7 +83,7 @@ func (r *reader) classify(o *object, at Place, in frame) bool {
 	return true
 }
 
-// ofVersion is between a kind and its version, where that tells what it is.
+// ofVersion is written between a kind and its version.
 const ofVersion = " of "
 
 // kindName shortens what claims to be a kind.
@@ -196,7 +196,7 @@ func (r *reader) within(value []byte, at Place, in frame) (known bool) {
 	}
 }
 
-// deeper is the frame of what is within.
+// deeper is the frame of a value within this one.
 func (f frame) deeper() frame {
 	f.depth++
 	return f
@@ -261,8 +261,8 @@ func objectAt(text []byte, i int) (object []byte, end int) {
 // members finds the members of an object in memory that was found to be sound.
 func members(text []byte) *object { return &object{raw: text, members: appendMembers(nil, text)} }
 
-// scratch has lists of members to be used again: most events are within another object, and their members are wanted only until it is
-// known what they are.
+// scratch keeps lists of members for reuse. Most events are within another object, and the members of an object are needed only
+// until its kind is known.
 type scratch [][]member
 
 func (s *scratch) take(text []byte) (list []member) {
@@ -278,7 +278,7 @@ func (s *scratch) give(list []member) {
 	}
 }
 
-// maxScratch is how many members a list may have room for that is kept.
+// maxScratch is the capacity of the largest list that is kept.
 const maxScratch = 100
 
 func appendMembers(list []member, text []byte) []member {

@@ -6,9 +6,9 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 )
 
-// The mirror's cursor, which says how far a cluster is copied, is an event with this reason and the reporter of gaps. Its annotations
-// have the cluster's version, the time up to which everything is here, when the newest event that is here was last written, in
-// RFC 3339, and the version of the mirror.
+// The mirror's cursor says how far a cluster is copied. It is an event with this reason and the reporter of gaps. Its annotations are
+// the cluster's version, the time up to which everything is copied, the time at which the newest copied event was last written
+// (both in RFC 3339), and the version of the mirror.
 const (
 	CursorReason   = "Mirrored"
 	CursorVersion  = "mirror.tidings.example/cursor"
@@ -21,8 +21,8 @@ const (
 type Cursor struct {
 	Cluster  string
 	Version  string    // of the cluster
-	Complete time.Time // everything that the cluster had then is here
-	Last     time.Time // when the newest event that is here was last written there; zero: unknown
+	Complete time.Time // everything that the cluster had at this time is copied
+	Last     time.Time // when the newest copied event was last written in the cluster; zero: unknown
 	Mirror   string    // version of the program
 }
 

@@ -94,7 +94,7 @@ const MaxDimension = 512
 // cutMark stands for the rest of a text.
 const cutMark = "…"
 
-// CutDimension returns a text as a dimension has it: of a longer one the beginning, with a mark behind it.
+// CutDimension returns a text as a dimension has it: whole, or if it is longer than MaxDimension its beginning and a mark.
 func CutDimension[T string | []byte](text T) T {
 	if len(text) <= MaxDimension {
 		return text

@@ -24,7 +24,7 @@ func ReportOf(ev *eventsv1.Event) (r Report, ok bool) {
 // Cluster returns the cluster that the report is about.
 func (r Report) Cluster() string { return cmp.Or(r.Gap.Cluster, r.Cursor.Cluster) }
 
-// ClaimsReport reports whether the event of the attributes seems to be a [Report], which the server need not believe.
+// ClaimsReport reports whether the event of the attributes claims to be a [Report]. Anybody can write such an event.
 func (a Attributes) ClaimsReport() bool {
 	switch string(a.Field(Reason)) {
 	case GapReason, DroppedReason, CursorReason:
@@ -33,8 +33,8 @@ func (a Attributes) ClaimsReport() bool {
 	return false
 }
 
-// WithReport marks attributes that have an occurrence with what their event reports. The server marks the reports that it believes: no
-// field or label of an event does.
+// WithReport marks attributes with the report of their event. The attributes must have an occurrence. Only the server marks reports,
+// and only the ones that it believes: no field or label of an event sets the mark.
 func (a Attributes) WithReport(r Report) Attributes {
 	m := marks{version: a.Version()}
 	switch {
@@ -61,7 +61,7 @@ func (a Attributes) WithVersion(version uint64) Attributes {
 // Version returns the version that the event had in the store that it came from, 0 if it is not known.
 func (a Attributes) Version() uint64 { return a.marks().version }
 
-// marks are what the server notes of a version. Times are in seconds since 1970.
+// marks are the server's notes about a version. Times are in seconds since 1970.
 type marks struct {
 	from, to int64 // of a gap; equal: when a cluster was complete, as its cursor says; 0: no report is believed
 	version  uint64
@@ -69,8 +69,8 @@ type marks struct {
 	count    int64
 }
 
-// withMarks sets the marks: the times (varints), the version (uvarint) and, if there is a rule, that (length and text) and its
-// count (varint).
+// withMarks sets the marks: the times (varints), the version (uvarint) and, if there is a rule, the rule (length and text) and
+// its count (varint).
 func (a Attributes) withMarks(m marks) Attributes {
 	before := a[:len(a)-len(a.mark())]
 	marked := append(make(Attributes, 0, len(a)+24), before...)
@@ -81,7 +81,7 @@ func (a Attributes) withMarks(m marks) Attributes {
 	return binary.AppendVarint(appendText(marked, m.rule), m.count)
 }
 
-// marks returns what withMarks has set.
+// marks returns the marks that withMarks has set.
 func (a Attributes) marks() (m marks) {
 	b := a.mark()
 	from, n := binary.Varint(b)

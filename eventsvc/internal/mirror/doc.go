@@ -4,8 +4,8 @@
 //	   │                            ├─► batch ─► write by name and version ─► cursor
 //	   └────── watch from cursor ───┘
 //
-// All changes that wait are written by one bulk request, in their order. An event that comes alone is not held up for others. What a
-// bulk request cannot do is done one by one, in parallel, and one after the other for the same event.
+// All waiting changes are written by one bulk request, in their order. A change does not wait for others to join it. Changes that a
+// bulk request cannot make are written one by one: changes of one event in their order, changes of different events in parallel.
 //
 // Everything is read and written through core/v1, which has all fields of old and new events.
 //

@@ -19,8 +19,8 @@ type Group struct {
 	Sample *store.Record
 }
 
-// GroupPage says which groups are asked for: at most so many, and no more once they and their
-// samples have so many bytes.
+// GroupPage says which groups are asked for: at most Limit, and no more once they and their
+// samples have Bytes.
 type GroupPage struct {
 	Order        Order
 	After        *GroupPlace // only behind this place; nil: from the first

@@ -19,7 +19,7 @@ type Terms struct {
 	reasons    []event.FieldRequirement // that one is asked for, which stores may find fast
 	// Rest are the terms that are not on dimensions; nil: none.
 	Rest *event.Selector
-	// What a search asks for besides that: of dimensions, of texts, and of several at once.
+	// The other expressions of a search: on dimensions, on texts, and all that are neither.
 	byDimension, byText, mixed []*search.Expr
 	search                     *search.Expr // all of it
 }
@@ -79,7 +79,7 @@ func ParseTerms(fieldSelector, labelSelector, text string) (t Terms, err error) 
 	return t, nil
 }
 
-// setSearch adds a search, and what is asked for of lists besides it.
+// setSearch adds a search to the terms. rest has the terms of the other parameters that are not on dimensions.
 func (t *Terms) setSearch(e *search.Expr, rest *event.Selector) {
 	t.search = e
 	for _, part := range e.Conjuncts() {
@@ -134,8 +134,8 @@ func namesOne(term *search.Expr) bool {
 	return term.Kind == search.Field && term.Name == string(Namespace) && len(term.Values) == 1 && !strings.Contains(term.Values[0], "*") && term.Values[0] != ""
 }
 
-// OfSeries splits a search: wanted has the terms on kinds, reasons, types, namespaces and clusters, others what events have to be read
-// for, nil if that is nothing. A term that names one namespace is in neither.
+// OfSeries splits a search. wanted evaluates the terms on kinds, reasons, types, namespaces and clusters. others has the terms for
+// which events have to be read, nil if there are none. A term that names one namespace is in neither.
 func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others *Terms) {
 	var exprs, read []*search.Expr
 	for _, e := range t.search.Conjuncts() {

@@ -21,8 +21,8 @@ const (
 	maxClusters = 1000 // that have a series, and a row in an answer
 )
 
-// Mirrored knows how far clusters are copied: what the cursors of their mirrors say, which are events that the server believes. It reads them once, and
-// then follows their changes, whichever replica writes them. It is safe for concurrent use.
+// Mirrored knows how far clusters are copied. It reads the cursors of their mirrors once, and then follows their changes, whichever
+// replica writes them. Cursors are events, of which it uses only the ones that the server believes. It is safe for concurrent use.
 type Mirrored struct {
 	store store.Store
 	codec *codec.Codec
@@ -123,7 +123,7 @@ func (m *Mirrored) change(d *store.Delivery) {
 	}
 }
 
-// believed parses a version of a cursor. It reports false if that is not marked: anybody may have written it.
+// believed parses a version of a cursor. It reports false if the version has no mark: anybody may have written it.
 func (m *Mirrored) believed(v *store.View) (c event.Cursor, ok bool) {
 	if !v.Attributes.Believed() {
 		return c, false

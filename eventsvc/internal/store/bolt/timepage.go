@@ -30,10 +30,10 @@ const (
 // roundTime is about how long a page reads the files at once. Only tests change it.
 var roundTime = 500 * time.Microsecond
 
-// A timePager reads one page of a timeline, in rounds: it reads some versions and copies
-// them, and gives the copies to the functions of the query when the files are let go. These
-// may take long, and the files could not be closed meanwhile. Between two rounds other
-// requests go first ([flow.Turns]), and the page ends if nobody waits for it any more.
+// A timePager reads one page of a timeline, in rounds. A round copies some versions, releases
+// the files, and passes the copies to the functions of the query: they may take long, and
+// files that are in use cannot be closed. Between two rounds other requests go first
+// ([flow.Turns]), and the page ends if nobody waits for it any more.
 type timePager struct {
 	reader *reader
 	query  *store.TimeQuery
@@ -44,28 +44,28 @@ type timePager struct {
 
 	search     *seglog.Search  // by words, until it is done; nil: none
 	moments    *seglog.Moments // goes over the index by time
-	byPostings bool            // left has all versions with one of the terms, instead
+	byPostings bool            // instead of moments: left has all versions with one of the terms
 	left       []seglog.Moment // records that are to be looked at
 	after      store.Moment    // behind the seconds that are done
 	ended      bool            // no records are left
 
 	asked   []asked  // versions that Match is to be asked about
-	matched []uint64 // those that it has accepted
+	matched []uint64 // versions that Match has accepted
 	found   []copied // newest versions of their events, in no order; a copy without a value was not kept
-	kept    []byte   // memory of the copies that were
-	size    int      // of their values
+	kept    []byte   // memory of the copies in found
+	size    int      // bytes of the values in found
 	whole   bool     // all records of the seconds up to after were looked at, and no others
 	showing bool     // found has all of its seconds and is in order
-	shown   int      // so many of found were copied
+	shown   int      // how many of found were copied
 	ready   []copied // versions that visit is to be called with
-	memory  []byte   // of the copies
+	memory  []byte   // memory of the copies in ready
 	batch   int      // how many bytes of copies a round makes
 	enough  int      // how many bytes of values are found before they are shown: little at first, too
 
-	began   time.Time // of the round
-	looked  int       // at records
-	entries int       // of runs
-	bytes   int       // of the values that were shown
+	began   time.Time // when the round began
+	looked  int       // records that were looked at
+	entries int       // entries of runs that were read
+	bytes   int       // bytes of the values that were shown
 }
 
 // copied is a version in memory of the page.
@@ -116,7 +116,7 @@ func (p *timePager) round(ctx context.Context, log *seglog.Reader, v index.View)
 	return p.lend()
 }
 
-// lookOn looks at records until enough are found or were copied, or the round is late, but not before something was done.
+// lookOn looks at records until enough are found or copied, or until the round is late. It looks at one at least.
 func (p *timePager) lookOn(ctx context.Context) error {
 	for late := false; p.looksOn() && !late; late = p.late() {
 		if len(p.left) == 0 {
@@ -263,7 +263,7 @@ func (p *timePager) pass(second int64) {
 	p.whole = true
 }
 
-// sufficient reports that what is found is worth to be shown.
+// sufficient reports that enough is found for a batch of copies, or for the page.
 func (p *timePager) sufficient() bool {
 	return p.size >= p.enough || p.full() || p.query.Limit > 0 && len(p.found) >= p.query.Limit
 }

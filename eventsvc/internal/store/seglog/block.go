@@ -238,16 +238,16 @@ func (w *blockWriter) event(e *Entry, a attributeParts) {
 	c.number(columnForm, number+formTemplate)
 }
 
-// attributeParts are what attributes have behind the fields.
+// attributeParts are the parts of attributes after the fields.
 type attributeParts struct {
 	labels  []byte
 	seen    int64  // time of the occurrence, in microseconds
-	counts  []byte // the rest, without
-	version int64  // the version of a mark that says nothing else
-	marked  bool   // there is one
+	counts  []byte // the rest of the attributes, without the mark
+	version int64  // the version in a mark that has nothing else
+	marked  bool   // there is such a mark
 }
 
-// markPrefix is what such a mark has in front of the version.
+// markPrefix precedes the version in such a mark.
 var markPrefix = []byte{0, 0}
 
 // textParts are the parts of a text of [event.AppendText].
@@ -521,7 +521,7 @@ func (w *cellWalk) cell(c column) {
 	w.block.cells = append(w.block.cells, at)
 }
 
-// plain passes over what follows the number of a cell that is no word.
+// plain skips the bytes after the number of a cell that is no word.
 func (w *cellWalk) plain(c column, kind cellKind, v uint64) {
 	switch kind {
 	case cellText:
@@ -555,7 +555,7 @@ func (w *cellWalk) plain(c column, kind cellKind, v uint64) {
 	}
 }
 
-// word passes over what follows the number of a word, and returns what its cell is.
+// word skips the bytes after the number of a word, and returns its cell.
 func (w *cellWalk) word(c column, v uint64) uint32 {
 	b := w.block
 	switch v {

@@ -22,24 +22,24 @@ const (
 	searchUnsealed = 16
 )
 
-// A Search is for the records of a range of seconds up to a revision, whose notes have all pieces. These are
+// A Search finds the records of a range of seconds, up to a revision, whose texts have all pieces. Pieces are
 // folded ([event.Fold]).
 type Search struct {
 	From, To int64
 	Last     uint64
 	Pieces   [][]byte
-	Late     func() bool // whether [Reader.Search] has taken long enough; asked after each piece of work
+	Late     func() bool // reports that [Reader.Search] has taken long enough; called after each piece of work
 
 	begun    bool
-	parts    [][]byte // of Pieces, that are looked up in the words
-	segments Segments // as they were at first
-	sealed   []int    // those with words that are to be looked up
-	covered  uint64   // the last revision of the first of them whose words are looked up
+	parts    [][]byte // parts of Pieces that are looked up in the words
+	segments Segments // the segments of the reader when the search began
+	sealed   []int    // segments whose words are still to be looked up
+	covered  uint64   // last revision of sealed[0] whose words were looked up
 	words    wordEntry
 	groups   []groupPlace
 	frame    notesFrame
 	unsealed []int  // segments that have no words
-	next     uint64 // revision at which to go on in the first of them
+	next     uint64 // revision at which unsealed[0] goes on
 	found    []uint64
 	room     []byte
 }
@@ -50,14 +50,14 @@ type groupPlace struct {
 	first, last uint64
 }
 
-// Search goes on with a search, until it is late or done. When it is done, it returns the revisions of the records that match,
-// and perhaps of some that do not, in no order and perhaps twice. It reports false if they are too many to be looked up one by
-// one, if something that shortens the search is damaged, or if a segment was replaced meanwhile.
+// Search continues a search until it is late or done; more reports that it is not done. A finished search returns the revisions
+// of all matching records and perhaps of others, in no order and perhaps twice. ok is false if they are too many to be looked up
+// one by one, if words or notes are damaged, or if a segment was replaced meanwhile.
 func (r *Reader) Search(s *Search) (revisions []uint64, ok, more bool, err error) {
 	if !s.begun {
 		ok, err = r.beginSearch(s)
 	} else {
-		n := len(s.segments) // others may have been begun
+		n := len(s.segments) // the log may have more by now
 		ok = n <= len(r.segments) && slices.Equal(s.segments, r.segments[:n])
 	}
 	for late := false; ok && err == nil && len(s.sealed)+len(s.groups)+len(s.unsealed) > 0; late = s.Late() {
@@ -76,8 +76,8 @@ func (r *Reader) Search(s *Search) (revisions []uint64, ok, more bool, err error
 	return s.found, ok && len(s.found) <= searchMost, false, err
 }
 
-// beginSearch finds the segments that are searched, and searches the records that they may not have yet. It reports false if
-// the segments are too many.
+// beginSearch finds the segments to search, and searches the pending records. It reports false if too many pending records
+// match, if one is damaged, or if too many segments have no words.
 func (r *Reader) beginSearch(s *Search) (ok bool, err error) {
 	s.begun, s.segments = true, r.segments
 	s.parts = partsOf(s.Pieces)
@@ -88,7 +88,7 @@ func (r *Reader) beginSearch(s *Search) (ok bool, err error) {
 	for _, p := range parts {
 		stored, ok := p.(*stored)
 		switch {
-		case !ok: // it has pending records
+		case !ok: // the pending records, see below
 		case r.segments[stored.segment].Compressed:
 			s.sealed = append(s.sealed, stored.segment)
 		default:
@@ -128,7 +128,7 @@ func (r *Reader) searchWords(s *Search) (ok bool, err error) {
 	}
 	in, err := w.having(s.parts)
 	if err != nil || len(s.groups)+count(in.groups) > searchGroups {
-		return false, nil //nolint:nilerr // whoever checks the store is told
+		return false, nil //nolint:nilerr // a check of the store reports the damage
 	}
 	for at, end := range w.ends {
 		if in.groups&(1<<at) != 0 {
@@ -139,7 +139,7 @@ func (r *Reader) searchWords(s *Search) (ok bool, err error) {
 	return true, nil
 }
 
-// reasonsWith returns the classes of the reasons of records in a segment whose texts have all parts, and perhaps more.
+// reasonsWith returns the classes of the reasons with which texts that have all parts occur in a segment, and perhaps others.
 func (r *Reader) reasonsWith(i int, parts [][]byte) (classes uint64, err error) {
 	const all = ^uint64(0)
 	if !r.segments[i].Compressed {
@@ -162,7 +162,7 @@ func (r *Reader) reasonsWith(i int, parts [][]byte) (classes uint64, err error) 
 		}
 		in, err := w.having(parts)
 		if err != nil {
-			return all, nil //nolint:nilerr // whoever checks the store is told
+			return all, nil //nolint:nilerr // a check of the store reports the damage
 		}
 		classes, covered = classes|in.reasons, w.ends[len(w.ends)-1]
 	}
@@ -220,7 +220,7 @@ func (s *Search) look(revision uint64, record []byte) (ok bool) {
 	}
 	e, err := parseEntry(revision, record)
 	if err != nil {
-		return false // whoever looks it up is told
+		return false // the lookup of the record reports the damage
 	}
 	if e.Kind == Deleted {
 		return true

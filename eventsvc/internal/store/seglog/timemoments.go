@@ -31,7 +31,7 @@ type Moments struct {
 	generation int
 	parts      []part
 	known      map[uint64]*grouping // by file
-	reasons    map[uint64]uint64    // by file: classes of those that records with all pieces have
+	reasons    map[uint64]uint64    // by file: classes of the reasons with which all pieces occur
 	minute     int64
 	runs       []partRun // of the minute
 	size       int       // of them

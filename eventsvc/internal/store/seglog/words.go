@@ -15,9 +15,8 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// The words of so many groups of blocks are in one entry, a bit for each group, or of those with so
-// many bytes of words. An event takes 2 bytes there. In a filter of hashes it would take more,
-// and nothing could be said of a part of a word.
+// An entry of words ends after wordGroups groups of blocks, or sooner with wordBytes of words. A word has a bit for each group.
+// An event takes 2 bytes there. A filter of hashes would take more, and could not be searched for a part of a word.
 const (
 	wordGroups = 64
 	wordBytes  = 1 << 20
@@ -28,29 +27,29 @@ func isWord(b byte) bool {
 	return b >= 0x80 || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9'
 }
 
-// A wordWriter writes the words of folded notes.
+// A wordWriter writes the words of folded texts.
 type wordWriter struct {
-	from uint64   // the words are of revisions behind this one
+	from uint64   // the words are from revisions after this one
 	ends []uint64 // the last revisions of the groups
 	in   map[string]wordPlaces
-	size int // of the words
+	size int // bytes of the words
 	room []byte
 }
 
-// wordPlaces are the groups that have a word, a bit for each, and the classes of the reasons of the events that do.
+// wordPlaces says which groups have a word, a bit for each, and with which classes of reasons the word occurs.
 type wordPlaces struct{ groups, reasons uint64 }
 
-// and returns what both have.
+// and returns the groups and classes that both have.
 func (p wordPlaces) and(q wordPlaces) wordPlaces {
 	return wordPlaces{p.groups & q.groups, p.reasons & q.reasons}
 }
 
-// or returns what one of them has.
+// or returns the groups and classes that at least one has.
 func (p wordPlaces) or(q wordPlaces) wordPlaces {
 	return wordPlaces{p.groups | q.groups, p.reasons | q.reasons}
 }
 
-// reasonClass returns the class of a reason, as the bit of one of 64. In texts a NUL of the reason is a blank.
+// reasonClass returns the class of a reason, one of 64, as a bit. A NUL counts as a blank, which replaces it in texts.
 func reasonClass[T string | []byte](reason T) uint64 {
 	h := uint32(2166136261) // FNV-1a
 	for i := range len(reason) {
@@ -126,7 +125,7 @@ func (w *wordWriter) entry(encoder *zstd.Encoder) (key, value []byte) {
 	return recordKey(last), be.AppendUint32(value, boltfile.Checksum(last, value))
 }
 
-// table returns the words, each between two line ends, and where each is: the groups of all, and behind them the classes.
+// table returns the words, each between two line ends, and their places: first the groups of every word, then the classes.
 func (w *wordWriter) table() (words, in []byte) {
 	n := len(w.in)
 	words, in = append(make([]byte, 0, w.size+1), '\n'), make([]byte, 2*8*n)
@@ -140,11 +139,11 @@ func (w *wordWriter) table() (words, in []byte) {
 
 // A wordEntry says in which groups of blocks there are which words, and with which reasons.
 type wordEntry struct {
-	from  uint64   // it covers the revisions behind this one
+	from  uint64   // it covers the revisions after this one
 	ends  []uint64 // the last revisions of the groups
 	words []byte   // each between two line ends
 	in    []byte   // the frame with the places of each word
-	bits  []byte   // its content, once it was needed
+	bits  []byte   // the decompressed frame, once it was needed
 }
 
 // parse verifies an entry. It shares the memory of value. After an error it covers nothing.
@@ -171,8 +170,8 @@ func (w *wordEntry) parse(key, value []byte) error {
 // mostParts is how many parts of the searched texts are looked up in the words, each in up to a few milliseconds an entry.
 const mostParts = 8
 
-// partsOf returns parts of folded texts as they show in the words: what is between two other characters, with a line end where a word
-// begins or ends. Of many it returns the longest, which the fewest words have.
+// partsOf cuts folded texts into words, as an entry has them: a line end marks where a word begins or ends. The first and the last
+// word of a text may be parts of longer ones. Of more than mostParts it returns the longest, which the fewest words have.
 func partsOf(texts [][]byte) (parts [][]byte) {
 	for _, text := range texts {
 		parts = appendParts(parts, text)
@@ -204,7 +203,7 @@ func appendParts(parts [][]byte, text []byte) [][]byte {
 	return parts
 }
 
-// having returns where all parts are.
+// having returns the places that have all parts.
 func (w *wordEntry) having(parts [][]byte) (wordPlaces, error) {
 	all := wordPlaces{^uint64(0) >> (64 - len(w.ends)), ^uint64(0)}
 	for _, part := range parts {
@@ -216,7 +215,7 @@ func (w *wordEntry) having(parts [][]byte) (wordPlaces, error) {
 	return all, nil
 }
 
-// find returns where there is a word with this part.
+// find returns the places of all words with this part.
 func (w *wordEntry) find(part []byte) (in wordPlaces, err error) {
 	word, counted := -1, 0 // the word that begins behind the line ends that were counted
 	for at := 0; ; {

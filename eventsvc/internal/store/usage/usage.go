@@ -27,10 +27,10 @@ type Stats struct {
 	MaxBytes int64 `json:"maxBytes"` // what the files may take; 0: no limit
 }
 
-// A SegmentAccount says what nothing needs of one segment of the log.
+// A SegmentAccount says how much of one segment of the log is no longer needed.
 type SegmentAccount struct {
 	Dead     int64 // bytes of records that nothing needs
-	Retained int64 // bytes of those that the last rewrite has kept: deletions that are still needed to make the index again
+	Retained int64 // bytes of the deletions that the last rewrite has kept, because rebuilding the index needs them
 	Counted  bool  // Dead was found by reading the segment since the start
 	Damaged  bool  // once counted: it has a record that may be an older version of any event
 }
