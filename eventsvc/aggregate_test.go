@@ -115,6 +115,9 @@ func TestAggregate(t *testing.T) {
 		defer func() { _ = resp.Body.Close() }()
 		return resp.StatusCode == http.StatusOK
 	})
+	if code := statusFor(t, p.url("--listen-admin")+"/metrics", "evil.example"); code != http.StatusForbidden {
+		t.Errorf("the admin listener answers for another host: %d", code)
+	}
 	proxy, err := tls.LoadX509KeyPair(dir+"/tls.crt", dir+"/tls.key")
 	if err != nil {
 		t.Fatal(err)

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -243,6 +245,11 @@ func TestUndo(t *testing.T) {
 	p.do("DELETE", eventsPath+"/e1", "")
 	p.do("DELETE", eventsPath+"/e2", "")
 	p.do("PATCH", eventsPath+"/e3", `{"metadata":{"labels":{"since":"then"}}}`)
+	watch, err := p.send("GET", eventsPath+"?watch=1", "") // begins with the three that are there
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = watch.Body.Close() }()
 	file := filepath.Join(t.TempDir(), "before.ndjson")
 	command(t, 0, append([]string{"export", file, "--at", revision, "--namespace", "default"}, here...)...)
 	said := command(t, 0, append([]string{"import", file}, here...)...)
@@ -261,6 +268,20 @@ func TestUndo(t *testing.T) {
 	}
 	if n, err := strconv.ParseUint(revision, 10, 64); err != nil || len(p.items(n)) != 5 { // still held: nothing was compacted
 		t.Errorf("%v, %d events", err, len(p.items(n)))
+	}
+	var seen []any
+	for frames := json.NewDecoder(watch.Body); len(seen) < 5; {
+		var frame struct {
+			Type   string
+			Object map[string]any
+		}
+		if err := frames.Decode(&frame); err != nil || frame.Type != "ADDED" {
+			t.Fatalf("the watch has %+v: %v", frame, err)
+		}
+		seen = append(seen, frame.Object)
+	}
+	if diff := cmp.Diff(uids(before), slices.Sorted(slices.Values(uids(seen)))); diff != "" {
+		t.Error(diff)
 	}
 	if said := command(t, 1, append([]string{"export", "-", "--at", "99999"}, here...)...); !strings.Contains(said, "yet to come") {
 		t.Error(said)

@@ -227,6 +227,9 @@ func TestMirror(t *testing.T) {
 	create(other, "default", "same")
 	create(other, "shop", "left-out")
 	admin, stop := runMirror(t, args...)
+	if code := statusFor(t, admin+"/metrics", "evil.example"); code != http.StatusForbidden {
+		t.Errorf("the admin listener answers for another host: %d", code)
+	}
 	otherArgs := []string{"--kubeconfig=" + kubeconfigFor(t, other.url("--listen-http"), source.token), "--cluster=b", "--cluster-label=",
 		"--namespace=default", "--server=" + target.url("--listen-http"), "--token-file=" + file(t, source.token)}
 	_, stopOther := runMirror(t, otherArgs...)

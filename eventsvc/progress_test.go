@@ -55,6 +55,31 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 }
 
+// TestProgressOfFiles: where there is no terminal, a long import writes a line for each 10 seconds, and a short one none.
+func TestProgressOfFiles(t *testing.T) {
+	t.Parallel()
+	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = log.Close() }()
+	synctest.Test(t, func(t *testing.T) {
+		tell, end := tellFiles(stdio{out: io.Discard, err: log}, "import")
+		for n := range int64(25) {
+			tell(n, 100)
+			time.Sleep(time.Second)
+		}
+		tell(50<<20, 0) // the size of standard input is not known
+		time.Sleep(11 * time.Second)
+		tell(60<<20, 0)
+		end()
+	})
+	const want = "import:  11 %\nimport:  22 %\nimport: 60.0 MiB read\n"
+	if got, err := os.ReadFile(log.Name()); err != nil || string(got) != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
+	}
+}
+
 // steps records progress, which only rises and ends with the whole.
 type steps struct {
 	t           *testing.T
