@@ -35,6 +35,12 @@ func (b *tab) menu(name string) {
 	}
 }
 
+// keepFiles has the page keep the text and the name of a file that it would save.
+func keepFiles(b *tab) {
+	b.t.Helper()
+	evaluate[bool](b, `(window.saved = undefined, URL.createObjectURL = (blob) => { blob.text().then((t) => (window.saved = t)); return "#" + Math.random(); }, HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }, true)`)
+}
+
 // bulk creates an event in each of many namespaces, 500 in one request.
 func (s *services) bulk(t testing.TB, namespaces []string) {
 	t.Helper()
@@ -54,11 +60,7 @@ func (s *services) bulk(t testing.TB, namespaces []string) {
 // TestChoose: each value in rows, the drawer, facets and groups has a button that shows only it, and one that leaves it out.
 func TestChoose(t *testing.T) {
 	t.Parallel()
-	s := startServices(t)
-	s.some(t, 50) // 10 Failed, 5 of each object
-	b := openTab(t, s)
-	b.open("/console/#/events?from=-1h")
-	b.signIn(admin)
+	_, b := withEvents(t, 50) // 10 Failed, 5 of each object
 	for _, test := range []struct{ cell, only, out string }{
 		{"c-type", "10 events", "40 events"}, {"c-reason", "10 events", "40 events"}, {"c-object", "5 events", "45 events"}, {"c-namespace", "50 events", ""},
 	} {
@@ -108,12 +110,7 @@ func TestChoose(t *testing.T) {
 // TestRowsAreLinks: a row opens in another tab by the middle button or with Ctrl, as a link does, and its text can be selected.
 func TestRowsAreLinks(t *testing.T) {
 	t.Parallel()
-	s := startServices(t)
-	s.some(t, 20)
-	b := openTab(t, s)
-	b.open("/console/#/events?from=-1h")
-	b.signIn(admin)
-	b.waitText(".count", "20 events")
+	s, b := withEvents(t, 20)
 	if href := evaluate[string](b, `document.querySelector('[data-row="default/some-0004"] a').getAttribute("href")`); !strings.Contains(href, "event=default%2Fsome-0004") {
 		t.Errorf("the row leads to %q", href)
 	}
@@ -154,12 +151,7 @@ func TestRowsAreLinks(t *testing.T) {
 // the namespace is one of them from the beginning. Widths are kept.
 func TestColumns(t *testing.T) {
 	t.Parallel()
-	s := startServices(t)
-	s.some(t, 30)
-	b := openTab(t, s)
-	b.open("/console/#/events?from=-1h")
-	b.signIn(admin)
-	b.waitText(".count", "30 events")
+	_, b := withEvents(t, 30)
 	b.waitText("[role=columnheader]", "Namespace")
 	b.clickText(".head .title", "Object")
 	b.clickText(".head .title", "Object")
@@ -302,7 +294,7 @@ func TestTakeAway(t *testing.T) {
 	} {
 		for _, form := range []string{"CSV", "JSON"} {
 			show(b, test.view)
-			evaluate[bool](b, `(window.saved = undefined, URL.createObjectURL = (blob) => { blob.text().then((t) => (window.saved = t)); return "#" + Math.random(); }, HTMLAnchorElement.prototype.click = function () { window.savedAs = this.download; }, true)`)
+			keepFiles(b)
 			b.menu("Link to this, and the same elsewhere")
 			b.clickText(".take button", form)
 			b.waitText(".said", test.file+"."+strings.ToLower(form)+" has all of them")
@@ -342,7 +334,7 @@ func TestCut(t *testing.T) {
 	b.open("/console/#/events?from=-8d")
 	b.signIn(admin)
 	b.waitText(".count", "more as you scroll")
-	evaluate[bool](b, `(window.saved = undefined, URL.createObjectURL = (blob) => { blob.text().then((t) => (window.saved = t)); return "#saved"; }, HTMLAnchorElement.prototype.click = () => {}, true)`)
+	keepFiles(b)
 	b.menu("Link to this, and the same elsewhere")
 	b.clickText(".take button", "CSV")
 	b.waitText(".said", "The first 20,000 events are in events.csv. There are more: narrow the search or the range.")
@@ -356,11 +348,7 @@ func TestCut(t *testing.T) {
 // anything secret, and signing out forgets those that were not saved.
 func TestSearches(t *testing.T) {
 	t.Parallel()
-	s := startServices(t)
-	s.some(t, 30)
-	b := openTab(t, s)
-	b.open("/console/#/events?from=-1h")
-	b.signIn(admin)
+	_, b := withEvents(t, 30)
 	for _, text := range []string{"reason:Failed", "web-3"} {
 		show(b, "events?from=-1h")
 		b.click(".box input")

@@ -36,6 +36,18 @@ func (s *services) some(t *testing.T, n int) {
 	}
 }
 
+// withEvents starts services with n events, and opens the list of these.
+func withEvents(t *testing.T, n int) (*services, *tab) {
+	t.Helper()
+	s := startServices(t)
+	s.some(t, n)
+	b := openTab(t, s)
+	b.open("/console/#/events?from=-1h")
+	b.signIn(admin)
+	b.waitText(".count", fmt.Sprintf("%d events", n))
+	return s, b
+}
+
 // rows are the names of the events that a table shows, from the top.
 func (b *tab) rows() []string {
 	b.t.Helper()
@@ -45,11 +57,7 @@ func (b *tab) rows() []string {
 // TestSearch: fields and values are completed, terms become chips, chips are turned round and removed, facets add them.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	s := startServices(t)
-	s.some(t, 50)
-	b := openTab(t, s)
-	b.open("/console/#/events?from=-1h")
-	b.signIn(admin)
+	_, b := withEvents(t, 50)
 	b.key("/")
 	b.typing("rea")
 	b.waitText("[role=option]", "reason:")
@@ -347,12 +355,7 @@ func TestLanguage(t *testing.T) {
 // TestKeysOnRows: a key opens no row that is not on the screen, and none of a list that is empty.
 func TestKeysOnRows(t *testing.T) {
 	t.Parallel()
-	s := startServices(t)
-	s.some(t, 90)
-	b := openTab(t, s)
-	b.open("/console/#/events?from=-1h")
-	b.signIn(admin)
-	b.waitText(".count", "90 events")
+	_, b := withEvents(t, 90)
 	b.key("j")
 	evaluate[bool](b, `(document.querySelector(".table").scrollTop = 2000, true)`)
 	b.settled()
