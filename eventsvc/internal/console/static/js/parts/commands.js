@@ -112,4 +112,3 @@ const isPattern = (t) => Boolean(t.list) || t.value.includes("*") || /^[a-z]/.te
 
 /** @param {(string|false|0|undefined)[]} parts */
 const lacking = (parts) => parts.filter(Boolean).join("; ");
-

@@ -72,28 +72,28 @@ export class Facets {
 
   /** @param {string} dimension @param {any} all */
   #facet(dimension, all) {
-    const finding = this.#find.dimension === dimension && this.#find.text.trim() !== "";
     const data = this.#answerFor(dimension, all);
+    const some = data !== all; // those that were looked for
     /** @type {{value: string, count: number}[]} */
     const values = data.facets?.[dimension] ?? [];
     const rest = data.other?.[dimension] ?? 0;
     const distinct = all.distinct?.[dimension] ?? values.length;
-    if (data === all && !values.length || (data === all && values.length === 1 && values[0].value === "" && rest === 0)) return null;
-    const rows = finding && data !== all;
+    if (!some && (!values.length || values.length === 1 && values[0].value === "" && rest === 0)) return null;
     const most = Math.max(...values.map((v) => v.count), 1);
     const long = this.#long.has(dimension);
-    const shown = long || rows ? values : values.slice(0, 8);
+    const shown = long || some ? values : values.slice(0, 8);
     const hidden = rest + values.slice(shown.length).reduce((n, v) => n + v.count, 0);
-    const left = (rows ? data.distinct?.[dimension] ?? shown.length : distinct) - shown.length;
+    const found = some ? data.distinct?.[dimension] ?? values.length : distinct;
+    const left = found - shown.length;
     return h("section", { class: "facet", key: dimension },
-      h("h3", { id: "facet-" + dimension }, dimension, distinct > 8 && h("span", { class: "hint" }, finding && data !== all ? ` ${human(data.distinct?.[dimension] ?? values.length)} of ${human(distinct)}` : ` ${human(distinct)}`)),
+      h("h3", { id: "facet-" + dimension }, dimension, distinct > 8 && h("span", { class: "hint" }, some ? ` ${human(found)} of ${human(distinct)}` : ` ${human(distinct)}`)),
       (distinct > 20 || long) && h("input", {
         type: "search", class: "find", value: this.#find.dimension === dimension ? this.#find.text : "", "aria-label": `Find a ${dimension}`, placeholder: `Find a ${dimension}`, autocomplete: "off", spellcheck: "false",
         oninput: (/** @type {Event} */ e) => { this.#find = { dimension, text: /** @type {HTMLInputElement} */ (e.target).value }; this.app.redraw(); },
       }),
       h("ul", { "aria-labelledby": "facet-" + dimension }, shown.map((v) => this.#value(dimension, v, most))),
-      rows && !values.length && h("p", { class: "quiet" }, "None has that in its name."),
-      rows ? left > 0 && h("p", { class: "hint" }, `${human(left)} more: write more of the name.`) : (hidden > 0 || long) && h("button", {
+      some && !values.length && h("p", { class: "quiet" }, "None has that in its name."),
+      some ? left > 0 && h("p", { class: "hint" }, `${human(left)} more: write more of the name.`) : (hidden > 0 || long) && h("button", {
         type: "button", class: "plain more", onclick: () => {
           this.#find = { dimension: "", text: "" };
           if (long) this.#long.delete(dimension);
