@@ -17,7 +17,7 @@ type entry struct {
 	Page  string `json:"page"`
 	URL   string `json:"url"`
 	Text  string `json:"text"`
-	About string `json:"about,omitempty"` // of the first section of a page: what the list of contents says that the page answers
+	About string `json:"about,omitempty"` // in the first section of a page: its description in the list of pages
 }
 
 // named is the first cell of a row that names one setting, metric or alert.

@@ -38,7 +38,7 @@ var wording = []struct {
 	{regexp.MustCompile(`\{\{`), "what the template stands for"},
 }
 
-// widest is how many columns a line of a paragraph has at most. Tables and code may have more.
+// widest is the most columns of a line in a paragraph. Lines of tables and code may be wider.
 const widest = 140
 
 // TestStyle: the words and sentences of every page can be read once, and its headings are in order.
@@ -57,7 +57,7 @@ func TestStyle(t *testing.T) {
 	}
 }
 
-// helpText is what a program says about a flag, a metric or a command.
+// helpText is the help of a flag, a metric or a command.
 var (
 	helpText    = regexp.MustCompile(`(?:help:|Help: +)"([^"]*)"`)
 	commandHelp = regexp.MustCompile("(?s)Help\\(\\) string \\{\n\treturn `(.*?)`")
@@ -98,7 +98,7 @@ func TestHelpTexts(t *testing.T) {
 	}
 }
 
-// checkWords reports words that a text should not have.
+// checkWords reports words that no text should have.
 func checkWords(t *testing.T, where, text string) {
 	t.Helper()
 	for _, w := range wording {
@@ -150,7 +150,7 @@ func checkHeadings(t *testing.T, levels []int) {
 	}
 }
 
-// checkLines reports lines of paragraphs and lists that are too wide to be compared by a reader of a change.
+// checkLines reports lines of paragraphs and lists that are too wide to read in a diff.
 func checkLines(t *testing.T, source string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../..", source))

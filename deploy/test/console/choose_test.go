@@ -57,7 +57,7 @@ func (s *services) bulk(t testing.TB, namespaces []string) {
 	}
 }
 
-// TestChoose: each value in rows, the drawer, facets and groups has a button that shows only it, and one that leaves it out.
+// TestChoose: each value in rows, the drawer, facets and groups has a button that shows only this value, and one that leaves it out.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	_, b := withEvents(t, 50) // 10 Failed, 5 of each object

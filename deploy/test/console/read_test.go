@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEntries: eight changes are seen without scrolling, each with its sentence; what its place is computed from is behind a button.
+// TestEntries: eight changes are seen without scrolling, each with its sentence. A button shows how its place is computed.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	s, facts := week(t)
@@ -32,7 +32,7 @@ func TestEntries(t *testing.T) {
 	b.waitText(".statistics", "G²")
 }
 
-// TestRepeats: of one reason in one namespace and kind the newest warning stands for all, with their count.
+// TestRepeats: warnings with the same reason, namespace and kind are one row, with the newest of them and their count.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -95,7 +95,7 @@ func TestAxes(t *testing.T) {
 	}
 }
 
-// TestLegend: what a bar stands for stays beside what is said about the bar below the pointer, and nothing moves.
+// TestLegend: the legend stays while the text about the bar below the pointer is shown beside it, and nothing moves.
 func TestLegend(t *testing.T) {
 	t.Parallel()
 	s, _ := week(t)

@@ -276,7 +276,7 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// before is what a page takes for granted: a way to the server, and the events that it asks for.
+// before prepares what a page takes for granted: a way to the server, and the events that it asks for.
 var before = map[string]string{
 	"docs/how-to/console-time.md": `export EVENTSVC_KUBECONFIG=var/kubeconfig TZ=UTC
 eventsvc record -f - <<'EOF'

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// passing are the parts of an output that no second run repeats, and what stands for them.
+// passing matches the parts of an output that differ from run to run, with their replacements.
 var passing = []struct {
 	form *regexp.Regexp
 	is   string
@@ -23,7 +23,7 @@ var passing = []struct {
 	{regexp.MustCompile(`[ \t]+`), " "}, // columns are as wide as their times
 }
 
-// lasting returns the lines of an output without what differs from run to run.
+// lasting returns the lines of an output, with the parts of passing replaced.
 func lasting(output string) (lines []string) {
 	for line := range strings.Lines(output) {
 		for _, p := range passing {
@@ -36,7 +36,7 @@ func lasting(output string) (lines []string) {
 	return lines
 }
 
-// absent returns the first line that a page shows and an output does not have, at its place. A line … stands for any lines,
+// absent returns the first line that a page shows and that is not at its place in an output. A line … stands for any lines,
 // … at the end of a line for its rest, and … within a line for some of it. Lines before and after what is shown may follow,
 // because a block has several commands.
 func absent(shown, output string) string {

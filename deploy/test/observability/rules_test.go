@@ -199,7 +199,7 @@ func TestAlertsDocumented(t *testing.T) {
 	samePage(t, path, page.String())
 }
 
-// prose returns what a page says from one text up to another: what is written by hand.
+// prose returns the hand-written part of a page, from one text up to another.
 func prose(t *testing.T, path, from, to string) string {
 	t.Helper()
 	page, err := os.ReadFile(path)

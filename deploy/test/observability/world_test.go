@@ -112,7 +112,7 @@ func startMirror(t *testing.T, tokens *svc, from string, to *svc, settings ...st
 	return s
 }
 
-// aggregated is eventsvc aggregate beside a kube-apiserver that this test plays.
+// aggregated is a running eventsvc aggregate, for which the test plays kube-apiserver.
 type aggregated struct {
 	*svc
 	client  *http.Client // as kube-apiserver

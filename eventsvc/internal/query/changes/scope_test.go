@@ -53,7 +53,7 @@ func TestScope(t *testing.T) {
 	}
 }
 
-// TestWanted: a question about some rows has these, with the same numbers.
+// TestWanted: a question with Wanted has only the wanted rows, and their numbers are the same as without it.
 func TestWanted(t *testing.T) {
 	t.Parallel()
 	m := small(t, func(m *memory) {

@@ -163,7 +163,7 @@ func flipBytes(t *testing.T, whole map[string][]byte, name string) {
 	t.Logf("%s: %d flips of %d bytes, %d found when reading, %d when opening", name, (used+step-1)/step, used, found.Load(), refused.Load())
 }
 
-// restore makes the files of a directory the whole ones.
+// restore writes all files of a directory as they were.
 func restore(dir string, whole map[string][]byte) error {
 	for file, want := range whole {
 		path := filepath.Join(dir, file)
@@ -183,7 +183,7 @@ func restore(dir string, whole map[string][]byte) error {
 	return nil
 }
 
-// spoil makes the files of a directory the whole ones, but for one byte.
+// spoil writes all files of a directory as they were, except one byte.
 func spoil(dir string, whole map[string][]byte, name string, at int) error {
 	if err := restore(dir, whole); err != nil {
 		return err

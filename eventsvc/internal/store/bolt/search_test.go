@@ -55,7 +55,7 @@ func fillNotes(t *testing.T, db *bolt.DB, rnd *rand.Rand) {
 	}
 }
 
-// A scanned is an event as a scan of everything finds it.
+// A scanned is an event as a scan of the whole store finds it.
 type scanned struct {
 	revision     uint64
 	text         []byte // event.AppendText
@@ -103,10 +103,10 @@ func scan(t *testing.T, db *bolt.DB) (all []scanned) {
 	return all
 }
 
-// hour is the range of all events.
+// hour is the range that all events are in.
 func hour() store.Range { return store.Range{From: goldenTime(), To: goldenTime().Add(time.Hour)} }
 
-// having returns the revisions of the events that match, in one of the orders.
+// having returns the revisions of the events that match, oldest or newest first.
 func having(all []scanned, oldestFirst bool, match func(*scanned) bool) (revisions []uint64) {
 	for i := range all {
 		if match(&all[i]) {
@@ -196,7 +196,7 @@ func randomTerm(rnd *rand.Rand, all []scanned) (term string, match func(*scanned
 	}
 }
 
-// searchText searches for what people do: phrases, some of them not to be there, one of two, and fields. It returns how many
+// searchText searches as people do: for phrases, without phrases, for one phrase of two, and by fields. It returns how many
 // events have it.
 func searchText(t *testing.T, db *bolt.DB, rnd *rand.Rand, all []scanned) int {
 	t.Helper()

@@ -68,7 +68,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestReasonsOfWords: the reasons of all texts with a word are found by every part of it and, by a part of one word, no other is.
+// TestReasonsOfWords: every part of a word finds the reasons of all texts with the word. A part of only one word finds no others.
 func TestReasonsOfWords(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -106,7 +106,7 @@ func TestReasonsOfWords(t *testing.T) {
 	}
 }
 
-// TestPartsOfWords: of long texts, some parts are looked up, each once, the longest ones first.
+// TestPartsOfWords: at most mostParts parts of long texts are looked up, each once, the longest first.
 func TestPartsOfWords(t *testing.T) {
 	t.Parallel()
 	texts := [][]byte{[]byte(strings.Repeat("THE ", 1000)), []byte("A-B THE LONGEST"), []byte("C"), []byte("1 2 3 4 5 6 7")}

@@ -1,5 +1,5 @@
 // Search of the manual: which sections, settings, metrics and alerts a text finds, by BM25 over stems and synonyms. A word
-// that the manual does not have stands for those that it resembles.
+// that the manual does not have finds the words that it resembles.
 
 /**
  * One entry of the index.
@@ -102,7 +102,7 @@ function meanings(word, known) {
 }
 
 /**
- * Says whether two words differ by one letter that is missing, too much, another or at its neighbour's place.
+ * Says whether two words differ by one letter that is missing, added, replaced or swapped with its neighbour.
  * @param {string} a @param {string} b
  */
 function resembles(a, b) {

@@ -36,13 +36,13 @@ export class App {
   /** The row of changes whose place is explained, -1 for none. */
   explained = -1;
   /**
-   * The kinds of failure that were said while the page is drawn: each is said once.
+   * The kinds of failure that the page shows so far while it is drawn: each is shown once.
    * @type {Set<string>}
    */
   told = new Set();
-  /** Whether the facets are open where they have no room of their own. */
+  /** Whether the facets are open on a screen that has no room for them beside the rest. */
   facets = false;
-  /** The revision behind which everything is new, "" if nothing is: what was there before the question was asked again. */
+  /** The revision of the answer before the question was repeated: rows after it are new. "" means that none is. */
   since = "";
   /** What the page says for a moment, and reads to who cannot see it. */
   said = "";

@@ -107,7 +107,7 @@ export function rate(count, first, last) {
 }
 
 /**
- * A text with what turns its direction, or cannot be seen, as a mark: so that it reads as it is stored.
+ * A text whose invisible characters, and characters that change its direction, are shown as marks.
  * @param {string} text
  */
 export const clear = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,

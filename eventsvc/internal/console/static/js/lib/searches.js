@@ -1,10 +1,10 @@
-// Searches that were made, and those that are saved: in this browser only.
+// Recent and saved searches. They are stored in this browser only.
 
 const key = "tidings.searches";
 const most = 12;
 
 /**
- * A search that is saved: what it is called, and the fragment of its address.
+ * A saved search: its name, and the fragment of its address.
  * @typedef {{name: string, to: string}} Saved
  */
 
@@ -18,7 +18,7 @@ function load() {
       saved: (Array.isArray(stored.saved) ? stored.saved : []).filter((/** @type {any} */ s) => text(s?.name) && text(s?.to) && s.to.startsWith("#/")),
     };
   } catch {
-    return { recent: [], saved: [] }; // storage may be forbidden, or somebody else's
+    return { recent: [], saved: [] }; // storage may be forbidden, or have a value of another program
   }
 }
 
@@ -29,7 +29,7 @@ function keep() {
     if (searches.recent.length || searches.saved.length) localStorage.setItem(key, JSON.stringify(searches));
     else localStorage.removeItem(key);
   } catch {
-    // They are known as long as this tab, then.
+    // The searches last as long as this tab, then.
   }
 }
 

@@ -123,7 +123,7 @@ export function zoneName() {
 }
 
 /**
- * The zone with its distance from UTC, as of now.
+ * The name of the zone and its present offset from UTC.
  */
 export function zoneTitle() {
   const minutes = -new Date().getTimezoneOffset();

@@ -1,4 +1,4 @@
-// What adds a value to the search, or leaves it out: the same two buttons beside every value.
+// The two buttons beside every value: one adds it to the search, the other leaves it out.
 
 import { h } from "../lib/dom.js";
 import * as grammar from "../lib/grammar.js";
@@ -8,8 +8,8 @@ import { icon } from "./icons.js";
 
 /**
  * @param {import("../app.js").App} app
- * @param {Term[]} terms that find what has the value; several are left out together
- * @param {string} name of the value, for who cannot see beside what the buttons are
+ * @param {Term[]} terms that find the events with the value; several are left out together
+ * @param {string} name of the value, read to people who cannot see which value the buttons belong to
  * @param {string} [tabindex]
  */
 export function choose(app, terms, name, tabindex) {

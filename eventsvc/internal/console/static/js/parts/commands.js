@@ -1,11 +1,11 @@
-// The question of a view, or one event, as lines for other programs.
+// Command lines with which other programs ask the question of a view, or show one event.
 
 import { url } from "../lib/api.js";
 import * as grammar from "../lib/grammar.js";
 import { asked } from "../lib/takeaway.js";
 import { rfc3339 } from "../lib/time.js";
 
-/** @typedef {{name: string, text: string, lacks: string}} Command what one of them cannot ask is said in `lacks` */
+/** @typedef {{name: string, text: string, lacks: string}} Command `lacks` says which parts of the question it cannot ask */
 
 /**
  * A value within single quotes for a shell.
@@ -35,7 +35,7 @@ const resource = (app) => "events.events.k8s.io".replace("events.k8s.io", app.co
 const curl = (path) => `curl -H "Authorization: Bearer $TOKEN" ${quote(location.origin + path)}`;
 
 /**
- * The search behind a view: of an object, what finds its events.
+ * The search behind a view. The search of an object finds its events.
  * @param {import("../app.js").App} app
  */
 function searchOf(app) {
@@ -46,7 +46,7 @@ function searchOf(app) {
 }
 
 /**
- * The question of the view.
+ * The commands for the question of the view.
  * @param {import("../app.js").App} app @returns {Command[]}
  */
 export function commands(app) {
@@ -74,7 +74,7 @@ export function commands(app) {
 }
 
 /**
- * What `eventsvc query` is told besides the search.
+ * The flags of `eventsvc query` besides the search.
  * @param {import("../app.js").App} app
  */
 function flags(app) {
@@ -89,7 +89,7 @@ function flags(app) {
 }
 
 /**
- * One event.
+ * The commands that show one event.
  * @param {import("../app.js").App} app @param {any} e @returns {Command[]}
  */
 export function ofEvent(app, e) {

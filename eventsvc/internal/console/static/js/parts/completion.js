@@ -42,7 +42,7 @@ export class Completion {
   }
 
   /**
-   * The values of a field in the range, with what else is asked for. Of more than fit into one answer, those that have a part.
+   * The values of a field in the range, within the rest of the search. If one answer cannot have all, only values that contain part.
    * @param {string} field @param {string} part
    */
   #valuesOf(field, part) {

@@ -87,7 +87,7 @@ export class Drawer {
   }
 
   /**
-   * What adds a value to the search, or leaves it out.
+   * The buttons that add a value to the search, or leave it out.
    * @param {string} title @param {string} value
    */
   #choose(title, value) {

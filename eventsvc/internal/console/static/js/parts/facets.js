@@ -9,7 +9,7 @@ import { choose } from "./choose.js";
 import { icon } from "./icons.js";
 import { answered } from "./message.js";
 
-/** Where the facets have no room beside the rest, they are shown when they are asked for. */
+/** Matches screens that have no room for the facets: there a button shows them. */
 const narrow = matchMedia("(max-width: 46rem)");
 
 /** @param {import("../app.js").App} app */
@@ -92,7 +92,7 @@ export class Facets {
         oninput: (/** @type {Event} */ e) => { this.#find = { dimension, text: /** @type {HTMLInputElement} */ (e.target).value }; this.app.redraw(); },
       }),
       h("ul", { "aria-labelledby": "facet-" + dimension }, shown.map((v) => this.#value(dimension, v, most))),
-      some && !values.length && h("p", { class: "quiet" }, "None has that in its name."),
+      some && !values.length && h("p", { class: "quiet" }, "No value contains this text."),
       some ? left > 0 && h("p", { class: "hint" }, `${human(left)} more: write more of the name.`) : (hidden > 0 || long) && h("button", {
         type: "button", class: "plain more", onclick: () => {
           this.#find = { dimension: "", text: "" };

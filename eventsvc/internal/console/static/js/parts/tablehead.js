@@ -1,15 +1,15 @@
-// The head of a table: a column is sorted by its title, made wider at its edge, and hidden.
+// The head of a table. The title of a column sorts by it or hides it, and its edge changes the width.
 
 import { h } from "../lib/dom.js";
 import { prefer, prefs } from "../lib/prefs.js";
 import { columns } from "./columns.js";
 
 /**
- * How rows are sorted: by a column, "-" before it turns it round; "" is as they come.
+ * How rows are sorted: by a column, in reverse with "-" before its name. "" keeps the order of the server.
  * @typedef {{by: string, can: (name: string) => boolean, set: (by: string) => void}} Sorting
  */
 
-const least = 48; // pixels of a column
+const least = 48; // pixels: the smallest width of a column
 const step = 16;
 
 /**
@@ -48,7 +48,7 @@ export function tableHead(app, names, sorting) {
         },
       }, columns[name].title, way !== "none" && h("span", { class: "way", "aria-hidden": "true" }, way === "ascending" ? "▲" : "▼")),
       h("span", {
-        class: "edge", title: "Drag to change the width; twice for the usual one", "aria-hidden": "true",
+        class: "edge", title: "Drag to change the width; double-click for the default", "aria-hidden": "true",
         ondblclick: () => { const { [name]: _, ...rest } = prefs.widths; prefer("widths", rest); app.redraw(); },
         onpointerdown: (/** @type {PointerEvent} */ e) => drag(app, name, e),
       }));
