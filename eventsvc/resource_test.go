@@ -94,6 +94,17 @@ func TestScopesAdvertised(t *testing.T) {
 	if code, _, header := p.get(bearing(p.token), ""); code != http.StatusForbidden || !strings.HasPrefix(header.Get("WWW-Authenticate"), `Bearer error="insufficient_scope", scope="events:read", resource_metadata="`) {
 		t.Errorf("%d %s", code, header.Get("WWW-Authenticate"))
 	}
+	for _, path := range []string{"", "/mcp"} {
+		resp, err := http.Get(p.url("--listen-http") + "/.well-known/oauth-protected-resource" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || !strings.Contains(string(body), `"scopes_supported":["events:read","events:write"]`) {
+			t.Errorf("%q: %v %s", path, err, body)
+		}
+	}
 }
 
 // TestPublicURL: without --public-url, a listener on a loopback address that clients can name is the public URL; another is none.
