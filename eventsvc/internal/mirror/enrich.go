@@ -11,6 +11,7 @@ import (
 	"time"
 	"unique"
 
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/event"
@@ -282,14 +283,14 @@ func reserved(key string) bool {
 // metadata returns the labels and annotations of a copy that is to replace a stored one, which may be none. Labels that
 // somebody has added to that stay. What this package adds never changes, and an event's own labels win: those of a copy that is
 // mirrored again, for instance.
-func (it *item) metadata(labels, annotations map[string]string) (l, a map[string]string) {
-	l, a = with(labels, it.copy.Labels), with(annotations, it.copy.Annotations)
+func (it *item) metadata(stored, annotations map[string]string) (l, a map[string]string) {
+	l, a = labels.Merge(stored, it.copy.Labels), labels.Merge(annotations, it.copy.Annotations)
 	for key, value := range it.added.labels {
 		if _, own := l[key]; !own {
 			l[key] = value
 		}
 	}
-	for key, value := range labels {
+	for key, value := range stored {
 		if reserved(key) {
 			l[key] = value
 		}

@@ -4,12 +4,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
-	"maps"
+	"io"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -39,8 +40,8 @@ func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 	ev.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	ev.ObjectMeta = metav1.ObjectMeta{
 		Name: event.CopyName(m.Cluster, ev.Name, ev.UID), Namespace: ev.Namespace,
-		Labels:      with(ev.Labels, m.labels()),
-		Annotations: with(ev.Annotations, map[string]string{event.SourceUID: it.uid, event.SourceVersion: it.version}),
+		Labels:      labels.Merge(ev.Labels, m.labels()),
+		Annotations: labels.Merge(ev.Annotations, map[string]string{event.SourceUID: it.uid, event.SourceVersion: it.version}),
 	}
 	return it, nil
 }
@@ -64,23 +65,11 @@ func (m *Mirror) labels() map[string]string {
 }
 
 // hash returns a hash of labels, 0 if there are none.
-func hash(labels map[string]string) uint64 {
-	if len(labels) == 0 {
+func hash(of map[string]string) uint64 {
+	if len(of) == 0 {
 		return 0
 	}
 	h := fnv.New64a()
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		_, _ = fmt.Fprintf(h, "%s=%s,", key, labels[key]) // neither can have these characters
-	}
+	_, _ = io.WriteString(h, labels.Set(of).String()) // sorted
 	return h.Sum64() | 1
-}
-
-// with returns a map that has the entries of both; those of more win.
-func with(base, more map[string]string) map[string]string {
-	all := maps.Clone(base)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, more)
-	return all
 }

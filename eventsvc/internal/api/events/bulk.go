@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"mime"
 	"net/http"
 	"strconv"
@@ -19,6 +18,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"tidings.example/eventsvc/internal/api/access"
@@ -366,7 +366,7 @@ func (b *bulk) replace(l *line, current *store.Record) (store.Decision, error) {
 func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
 	next := *l.event
 	next.UID, next.ManagedFields = "", nil // prepareLine set them for a create
-	next.Labels, next.Annotations = with(next.Labels, live.Labels), with(live.Annotations, next.Annotations)
+	next.Labels, next.Annotations = labels.Merge(next.Labels, live.Labels), labels.Merge(live.Annotations, next.Annotations)
 	if owner, known := live.Labels[event.OwnerNameLabel]; known && owner != l.event.Labels[event.OwnerNameLabel] {
 		delete(next.Annotations, event.OwnerNameLabel) // the whole name of another owner
 		if whole, long := live.Annotations[event.OwnerNameLabel]; long {
@@ -374,14 +374,6 @@ func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
 		}
 	}
 	return &next
-}
-
-// with returns the entries of both maps. Where both have a key, its value is taken from more.
-func with(base, more map[string]string) map[string]string {
-	all := make(map[string]string, len(base)+len(more))
-	maps.Copy(all, base)
-	maps.Copy(all, more)
-	return all
 }
 
 // stored notes what the store has made of a line.
