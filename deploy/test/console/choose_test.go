@@ -345,7 +345,7 @@ func TestCut(t *testing.T) {
 }
 
 // TestSearches: searches that were made are offered again, and one is saved with its name; both stay in the browser, without
-// anything secret, and signing out forgets those that were not saved.
+// anything secret, and signing out forgets the searches that were not saved.
 func TestSearches(t *testing.T) {
 	t.Parallel()
 	_, b := withEvents(t, 30)

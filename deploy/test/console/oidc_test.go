@@ -308,15 +308,15 @@ func TestProviderTwoTabs(t *testing.T) {
 	}
 }
 
-// TestProviderRequest: parameters of the entry, and those that the provider's endpoint has already, are in the request, and PKCE
-// also for a provider that does not say that it knows it.
+// TestProviderRequest: the request has the parameters of the entry and of the provider's endpoint. It uses PKCE even if the
+// metadata of the provider does not list it.
 func TestProviderRequest(t *testing.T) {
 	t.Parallel()
 	s, p := startWithProvider(t, "", `, parameters: {audience: "https://events.example", prompt: select_account}`)
 	p.set(func(h *behaviour) {
 		h.publish = func(m map[string]any) {
 			m["authorization_endpoint"] = p.URL + "/authorize?tenant=a&state=b"
-			delete(m, "code_challenge_methods_supported") // as Entra's metadata, and PKCE is used all the same
+			delete(m, "code_challenge_methods_supported") // as in the metadata of Entra
 		}
 	})
 	s.restart(t, "eventsvc")

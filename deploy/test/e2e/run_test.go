@@ -213,7 +213,7 @@ const border = "---- end of the block ----"
 
 // TestDocumentation runs the sh blocks of the README's first minute and of
 // every page below deploy/docs, one page in one shell, while `make run` is up.
-// What a page shows in a block output is what the block before it has printed, but for times and ids.
+// A block output of a page shows what the block before it prints, except times and ids.
 func TestDocumentation(t *testing.T) {
 	t.Parallel()
 	expected := map[string][]string{

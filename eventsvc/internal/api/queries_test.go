@@ -748,7 +748,7 @@ func TestLongDimensions(t *testing.T) {
 	for _, path := range []string{"facets", "histogram?by=reason", "groups?by=reason", "groups?by=type,reason,kind,node&limit=1", "groups?by=object&limit=1"} {
 		for _, format := range []string{"application/json", "text/csv"} {
 			a := w.do("GET", "/query/v1/"+path, "", "Accept", format).must(200)
-			samples := format == "application/json" && strings.HasPrefix(path, "groups") // which are whole events
+			samples := format == "application/json" && strings.HasPrefix(path, "groups") // samples are whole events
 			if link := a.header.Get("Link"); len(a.body) > 64<<10 && !samples || len(link) > 8<<10 {
 				t.Errorf("%s as %s: %d bytes, and a link of %d", path, format, len(a.body), len(link))
 			}

@@ -32,7 +32,7 @@ type answer struct {
 	Hints         []string
 	Continue      string
 
-	Items   []json.RawMessage // of events: events; of object: versions; of clusters: clusters
+	Items   []json.RawMessage // events, versions of an object, or clusters
 	Groups  []json.RawMessage // group
 	Changes []json.RawMessage // change
 	Facets  map[string][]valueCount

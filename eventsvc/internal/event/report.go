@@ -50,7 +50,7 @@ func (a Attributes) WithReport(r Report) Attributes {
 // Believed reports whether the attributes are marked with a report.
 func (a Attributes) Believed() bool { return a.marks().to != 0 }
 
-// WithVersion notes the version that an imported event had in the store that it came from, so that an older one that
+// WithVersion notes the version that an imported event had in its original store, so that an older version that
 // is imported later does not replace it.
 func (a Attributes) WithVersion(version uint64) Attributes {
 	m := a.marks()
@@ -58,14 +58,14 @@ func (a Attributes) WithVersion(version uint64) Attributes {
 	return a.withMarks(m)
 }
 
-// Version returns the version that the event had in the store that it came from, 0 if it is not known.
+// Version returns the version that the event had in its original store, 0 if it is not known.
 func (a Attributes) Version() uint64 { return a.marks().version }
 
 // marks are the server's notes about a version. Times are in seconds since 1970.
 type marks struct {
-	from, to int64 // of a gap; equal: when a cluster was complete, as its cursor says; 0: no report is believed
+	from, to int64 // times of a gap; equal: when a cluster was complete, as its cursor says; 0: no report is believed
 	version  uint64
-	rule     string // of a gap that a rule made
+	rule     string // the rule that dropped events, if the gap is one of a rule
 	count    int64
 }
 

@@ -39,7 +39,7 @@ const errorDetailsLabel = "__error_details__"
 const (
 	// maxParsed bounds the labels that a stage makes from one entry.
 	maxParsed = 200
-	// maxLabels bounds those that all stages make: each new one is compared with all.
+	// maxLabels bounds the labels that all stages make together: each new label is compared with all others.
 	maxLabels = 500
 )
 

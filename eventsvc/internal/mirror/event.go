@@ -22,9 +22,9 @@ type item struct {
 	version  string
 	written  time.Time // when the source says that it was last written
 	modified bool      // the target probably has an earlier version
-	relisted bool      // the target may have one: it is of a list after a gap
+	relisted bool      // from a list after a gap: the target may have an earlier version
 	created  time.Time // when the source has stored its first version
-	labels   uint64    // of the event, as a hash; 0: none
+	labels   uint64    // hash of the event's labels; 0: it has none
 	added    addition
 }
 

@@ -18,7 +18,7 @@ type known struct {
 
 type knownVersion struct {
 	version string
-	labels  uint64 // of the event, as a hash; 0: none, or not known
+	labels  uint64 // hash of the labels with which the copy was written; 0: none, or not known
 }
 
 func (k *known) has(uid, version string) bool {

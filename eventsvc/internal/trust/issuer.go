@@ -24,7 +24,7 @@ type Issuer struct {
 	Claims           []string     `yaml:"claims"`        // claims that the policy may ask for
 	Console          *SignIn      `yaml:"console"`       // how people sign in there; nil: not at all
 	Advertise        bool         `yaml:"advertise"`     // name the issuer to clients that look for a token service
-	Cluster          bool         `yaml:"-"`             // the file names it [issuers.Cluster], and Issuer is what that stands for
+	Cluster          bool         `yaml:"-"`             // the file has [issuers.Cluster], and Issuer is the issuer of the pod's cluster
 }
 
 // From implements [issuers.Entry].

@@ -111,8 +111,8 @@ func (b *buckets) of(now time.Time, key string) *rate.Limiter {
 // HasRates reports whether new events are counted at any rate.
 func (g *Guard) HasRates() bool { return len(g.rates) > 0 }
 
-// CountCreate counts a new event in at the rates of its client and namespace, or returns
-// the 429 for one that is too many.
+// CountCreate counts a new event at the rates of its client and namespace. It returns a 429
+// if a rate is exceeded.
 func (g *Guard) CountCreate(c echo.Context, namespace string) error {
 	if !g.HasRates() {
 		return nil

@@ -55,14 +55,14 @@ func NewBulkCounter() *prometheus.CounterVec {
 	return lines
 }
 
-// RouteBulk serves one request for many events of core/v1: what a create checks is checked for each, and what a replacement checks
-// for each later version of a mirror's copy.
+// RouteBulk serves requests for many events of core/v1. Each event passes the checks of a create, each later version of a mirror's
+// copy the checks of a replacement.
 func RouteBulk(e *echo.Echo, c Config) {
 	r := newResource(c, event.CoreV1)
 	e.POST(BulkPath, c.Guard.AllowSome(r.groupResource, policy.Create, r.bulk))
 }
 
-// line is one event of a bulk request, and what the answer says of it.
+// line is one event of a bulk request, and its result.
 type line struct {
 	Index           int    `json:"index"`
 	Code            int    `json:"code"`
@@ -72,14 +72,14 @@ type line struct {
 	Reason          string `json:"reason,omitempty"` // of a refusal
 
 	key       store.Key
-	event     *eventsv1.Event // fit to be created
+	event     *eventsv1.Event // as prepareLine has left it
 	writer    writer
 	generated bool
 	counted   bool // at the create rates
 	copied    copied
 }
 
-// copied tells the copy of a mirror from other events: what it is a copy of, and in which version.
+// copied says which event of which cluster an event is a copy of, and in which version. uid is empty if it is no copy.
 type copied struct{ cluster, uid, version string }
 
 func copiedOf(ev *eventsv1.Event) copied {
@@ -229,7 +229,7 @@ func (b *bulk) prepareLine(l *line, ev *eventsv1.Event) error {
 	return nil
 }
 
-// call is what the verbs for one event know of a request.
+// call returns the request as a call for one event, for code that is shared with the other verbs.
 func (b *bulk) call(key store.Key) *call[httpio.WriteOptions] {
 	return &call[httpio.WriteOptions]{ctx: b.ctx, key: key, options: b.options}
 }
@@ -376,7 +376,7 @@ func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
 	return &next
 }
 
-// stored notes what the store has made of a line.
+// stored notes the outcome of a line.
 func (b *bulk) stored(l *line, o *store.Outcome) error {
 	l.event = nil
 	if o.Err != nil {

@@ -84,10 +84,10 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	}}, nil
 }
 
-// maxSeries bounds the memory of the series that a search fits.
+// maxSeries is the most series with matching events that are kept in memory.
 const maxSeries = 20_000
 
-// seriesOf returns the series that have events in the window which match a search, as the rows of changes name them.
+// seriesOf returns the dimensions of the events in the window that match a search, as the rows of changes have them.
 func (r *request) seriesOf(ctx context.Context, allows func(namespace, cluster string) bool, terms query.Terms) (map[event.Dimensions]bool, error) {
 	shot, err := r.source.Snapshot(ctx, query.Query{From: r.shot.From, To: r.shot.To, Revision: r.shot.Revision, Allows: allows, Terms: terms})
 	if err != nil {

@@ -12,11 +12,11 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// These bound what the decoding of a body may cost. They are far above what clients send.
+// Limits of the cost of decoding a body. Bodies of clients stay far below them.
 const (
-	maxDepth           = 100   // of nested objects and lists
-	maxValues          = 50000 // in a body
-	maxPatchOperations = 10000 // in a JSON patch, as in kube-apiserver; so many stay within maxValues
+	maxDepth           = 100   // levels of nested objects and lists
+	maxValues          = 50000 // values of a body
+	maxPatchOperations = 10000 // operations of a JSON patch, as in kube-apiserver; they stay within maxValues
 )
 
 func tooDeep() error {

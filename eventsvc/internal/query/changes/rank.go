@@ -55,7 +55,7 @@ const (
 	// chance is the most occurrences that may be expected between two changes if the first
 	// is to count as a cause of the second.
 	chance = 0.05
-	// probeBurst is the least bound of the dispersion of failures: a probe that fails now and then does so three or four
+	// probeBurst is the smallest bound of the dispersion of failures. A probe that fails now and then fails three or four
 	// times in a row, which alone is no outage.
 	probeBurst = 3
 	// maxCandidates bounds the rows whose onset is looked for.
@@ -269,7 +269,7 @@ func (c *comparison) failures(rows []*candidate) []*candidate {
 		if f.exact {
 			r.exact = f.name
 		}
-		r.atMost(max(probeBurst, math.Sqrt(float64(n)))) // a burst counts as the root of it
+		r.atMost(max(probeBurst, math.Sqrt(float64(n)))) // a burst counts as the square root of its events
 		r.evidence = surprise(float64(n), float64(r.had), windows) / r.dispersion
 		row := by[f.tallyKey]
 		if row != nil && row.way != Less && 2*n >= row.now {

@@ -142,7 +142,7 @@ func (p *timePager) looksOn() bool {
 	return !p.showing && len(p.memory) < p.batch && (p.query.Limit == 0 || len(p.asked) < p.query.Limit)
 }
 
-// findMatched adds the versions that Match has accepted to those that are found, until it is late.
+// findMatched adds the versions that Match has accepted to found, until the round is late.
 func (p *timePager) findMatched() error {
 	for late := false; len(p.matched) > 0 && !late; late = p.late() {
 		if err := p.find(p.matched[0]); err != nil {

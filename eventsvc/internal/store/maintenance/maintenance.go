@@ -194,7 +194,7 @@ func (m *Maintenance) tidyIndex(ctx context.Context) error {
 // Compact does a round, and then brings back all disk space that can be had, whether it is
 // much or not. It compresses all sealed segments if told to. Progress counts files.
 func (m *Maintenance) Compact(ctx context.Context, compress bool, progress store.Progress) error {
-	if err := m.Round(ctx); err != nil && !errors.Is(err, store.ErrFull) { // what follows may make the room that it lacked
+	if err := m.Round(ctx); err != nil && !errors.Is(err, store.ErrFull) { // the compaction may make the room that the round lacked
 		return err
 	}
 	defer m.Pause()()

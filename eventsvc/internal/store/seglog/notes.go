@@ -34,7 +34,7 @@ type noteWriter struct {
 	count uint64
 	heads []byte
 	texts []byte
-	from  int // of the text that was added last
+	from  int // where the last text begins
 	room  []byte
 }
 

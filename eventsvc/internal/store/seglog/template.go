@@ -59,8 +59,8 @@ const (
 	cellNumber                  // uvarint
 	cellSeconds                 // 0, or difference to the second of the occurrence, zigzag, + 1 (uvarint)
 	cellNanos                   // 0; 1: the microseconds of the occurrence; 2: 3 bytes of microseconds are behind the frame; nanoseconds + 3 (uvarint)
-	cellTime                    // how many bytes of the difference to the one before, zigzag, are behind the frame
-	cellMark                    // 0, or difference to the one before, zigzag, + 1 (uvarint)
+	cellTime                    // number of bytes of the difference to the time before, zigzag, which are behind the frame
+	cellMark                    // 0: no mark; or difference to the mark before, zigzag, + 1 (uvarint)
 	cellName                    // see the names below
 	cellNone
 )

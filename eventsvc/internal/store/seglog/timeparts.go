@@ -113,8 +113,8 @@ func (r *Reader) parts(last uint64, from, to int64) ([]part, error) {
 	return append(all, p), err
 }
 
-// stored is the part of a segment. It opens the file only when a run is needed: before that it
-// is at the first one or, newest first, at the last one, whose minutes the summary has.
+// stored is the part of a segment. It opens the file only when a run is needed. Until then it is at
+// the first run or, newest first, at the last one: the summary has the minutes of both.
 type stored struct {
 	reader  *Reader
 	segment int

@@ -236,7 +236,7 @@ func (r *minuteRun) eachOf(series uint32, cell []byte, f func(runEntry)) bool {
 	return true
 }
 
-// takeMarks takes what is in front of an entry: its node, if that is not the one of the entry before, and its span.
+// takeMarks reads the marks before an entry: its node, if the entry before has another one, and its span.
 func (e *runEntry) takeMarks(cell []byte) (rest []byte, ok bool) {
 	if cell[0] == nodeMark {
 		if cell, ok = takeMark(cell, &e.Node); !ok {
