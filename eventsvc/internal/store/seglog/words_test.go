@@ -33,6 +33,17 @@ func wordsOf(t testing.TB, frames [][]string) (key, value []byte) {
 	return w.entry(encoder)
 }
 
+// find looks a random part of a text up. What is found of a part of one word is exact.
+func find(t *testing.T, rnd *rand.Rand, w *wordEntry) (part []byte, in wordPlaces, exact bool) {
+	t.Helper()
+	part = storetest.PartOf(rnd, storetest.Text(rnd, 1+rnd.IntN(2)))
+	in, err := w.having(partsOf([][]byte{part}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return part, in, !bytes.ContainsFunc(part, func(r rune) bool { return r < 0x80 && !isWord(byte(r)) })
+}
+
 // TestWords: a frame is found by every part of its notes and, by a part of one word, no other is.
 func TestWords(t *testing.T) {
 	t.Parallel()
@@ -50,12 +61,7 @@ func TestWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2000 {
-		part := storetest.PartOf(rnd, storetest.Text(rnd, 1+rnd.IntN(2)))
-		in, err := w.having(partsOf([][]byte{part}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		exact := !bytes.ContainsFunc(part, func(r rune) bool { return r < 0x80 && !isWord(byte(r)) })
+		part, in, exact := find(t, rnd, &w)
 		for i, notes := range frames {
 			has := false
 			for _, note := range notes {
@@ -88,18 +94,13 @@ func TestReasonsOfWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2000 {
-		part := storetest.PartOf(rnd, storetest.Text(rnd, 1+rnd.IntN(2)))
-		in, err := w.having(partsOf([][]byte{part}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		part, in, exact := find(t, rnd, &w)
 		var want uint64
 		for text, reason := range with {
 			if bytes.Contains(event.Fold(nil, []byte(text)), part) {
 				want |= reasonClass(reason)
 			}
 		}
-		exact := len(part) > 0 && !bytes.ContainsFunc(part, func(r rune) bool { return r < 0x80 && !isWord(byte(r)) })
 		if want&^in.reasons != 0 || exact && want != in.reasons {
 			t.Fatalf("%q is with reasons %b, want %b", part, in.reasons, want)
 		}
