@@ -197,6 +197,20 @@ func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
 	return 0
 }
 
+// TestNoRetention: in a store without a retention, as eventsvc open has one, nothing ever expires.
+func TestNoRetention(t *testing.T) {
+	t.Parallel()
+	clock := newFakeClock()
+	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now})
+	defer closeDB(t, db)
+	create(t, db, 1, "v")
+	clock.add(10 * 365 * 24 * time.Hour)
+	maintain(t, db)
+	if s := db.Stats(); s.Events != 1 {
+		t.Errorf("%d events, want 1", s.Events)
+	}
+}
+
 // R16: jumps of the wall clock, found at start. Those that are not followed are
 // said, and expiry that is delayed is seen in the metrics for as long.
 func TestClockJumps(t *testing.T) {
