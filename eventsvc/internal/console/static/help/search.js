@@ -18,7 +18,7 @@ const synonyms = new Map(Object.entries({
   crash: "recover killed", crashed: "recover killed", dashboard: "grafana console", database: "store", db: "database store",
   account: "client", aks: "managed kubernetes", eks: "managed kubernetes", gke: "managed kubernetes", openshift: "managed kubernetes", elasticsearch: "dump export",
   env: "environment variables", environment: "variables", shutdown: "stops", graceful: "stops", reload: "restart followed", heatmap: "histogram",
-  disable: "refuse disabled", disabled: "disable", fluent: "exporter logs", javascript: "library", typescript: "library", 
+  disable: "refuse disabled", disabled: "disable", fluent: "exporter logs", javascript: "library", typescript: "library",
   outbound: "outgoing", shrink: "compact smaller", vacuum: "compact", storm: "rates noisy", watchers: "watches", who: "audit client",
   delete: "remove", deny: "forbidden 403 policy", denied: "forbidden 403 policy", disaster: "lost recover", dr: "lost recover",
   docker: "compose container", down: "away", downgrade: "roll back", duplicated: "duplicates twice", effective: "running", email: "alerts",
@@ -108,9 +108,9 @@ function meanings(word, known) {
 function resembles(a, b) {
   if (Math.abs(a.length - b.length) > 1) return false;
   let begin = 0, end = 0;
-  const most = Math.min(a.length, b.length);
-  while (begin < most && a[begin] === b[begin]) begin++;
-  while (end < most - begin && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  const shorter = Math.min(a.length, b.length);
+  while (begin < shorter && a[begin] === b[begin]) begin++;
+  while (end < shorter - begin && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
   const [x, y] = [a.slice(begin, a.length - end), b.slice(begin, b.length - end)];
   return x.length <= 1 && y.length <= 1 || x.length === 2 && y.length === 2 && x[0] === y[1] && x[1] === y[0];
 }

@@ -19,14 +19,8 @@ const quote = (s) => (/^[\w./:=@%+-]+$/.test(s) ? s : `'${s.replaceAll("'", `'\\
  */
 const logql = (s) => JSON.stringify(s);
 
-/**
- * The LogQL label or structured metadata of a field.
- * @type {Record<string, string>}
- */
-const labels = Object.fromEntries(grammar.dimensions.map((d) => [d, d]));
-
-/** @type {Record<string, string>} */
-const metadata = { name: "name", uid: "uid" };
+/** The fields that are labels in LogQL, and those that are structured metadata. Both have the same names there. */
+const labels = new Set(grammar.dimensions), metadata = new Set(["name", "uid"]);
 
 /** @param {import("../app.js").App} app */
 const resource = (app) => "events.events.k8s.io".replace("events.k8s.io", app.config.eventsPath.split("/")[2]);
@@ -59,10 +53,10 @@ export function commands(app) {
   const selector = grammar.listSelector(terms.filter((t) => t.field !== "namespace" || t.not));
   const kubectl = [`kubectl get ${resource(app)}`, namespace ? `-n ${quote(namespace)}` : "-A",
     selector && `--field-selector ${quote(selector)}`, selectLabels && `-l ${quote(selectLabels)}`].filter(Boolean).join(" ");
-  const streams = terms.filter((t) => labels[t.field]).map((t) => labels[t.field] + (isPattern(t) ? `${t.not ? "!~" : "=~"}${logql("(?i)" + grammar.pattern(t))}` : `${t.not ? "!=" : "="}${logql(t.value)}`));
+  const streams = terms.filter((t) => labels.has(t.field)).map((t) => t.field + (isPattern(t) ? `${t.not ? "!~" : "=~"}${logql("(?i)" + grammar.pattern(t))}` : `${t.not ? "!=" : "="}${logql(t.value)}`));
   const filters = terms.filter((t) => !t.field).map((t) => `${t.not ? "!~" : "|~"} ${logql("(?i)" + t.value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))}`)
-    .concat(terms.filter((t) => metadata[t.field]).map((t) => `| ${metadata[t.field]}${t.not ? "!=" : "="}${logql(t.value)}`));
-  const unasked = terms.filter((t) => t.field && !labels[t.field] && !metadata[t.field]).map((t) => (t.field === "()" ? "OR, NOT and parentheses" : t.field));
+    .concat(terms.filter((t) => metadata.has(t.field)).map((t) => `| ${t.field}${t.not ? "!=" : "="}${logql(t.value)}`));
+  const unasked = terms.filter((t) => t.field && !labels.has(t.field) && !metadata.has(t.field)).map((t) => (t.field === "()" ? "OR, NOT and parentheses" : t.field));
   const derived = endpoint === "groups" ? "the counts" : endpoint === "changes" ? "the comparison" : endpoint === "object" ? "older versions" : "";
   return [
     { name: "curl", text: curl(path), lacks: "" },
