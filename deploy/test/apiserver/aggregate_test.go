@@ -286,47 +286,44 @@ func (a *aggregated) ask(token, method, path, body string, headers ...string) (c
 	return resp.StatusCode, string(text)
 }
 
+// post sends a body to the event server and returns the answer; code 0: there was none.
+func (h *history) post(path, media, body string) (code int, answer string) {
+	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+path, strings.NewReader(body))
+	if err != nil {
+		return 0, err.Error()
+	}
+	req.Header.Set("Authorization", "Bearer "+h.token)
+	req.Header.Set("Content-Type", media)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(text)
+}
+
 // record records an event at the event server.
 func (h *history) record(namespace, name string) {
 	h.t.Helper()
 	body := fmt.Sprintf(`{"metadata":{"name":%q},"involvedObject":{"kind":"Pod","namespace":%q,"name":"web-0"},"reason":"Killing","message":"m","type":"Normal"}`, name, namespace)
-	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/api/v1/namespaces/"+namespace+"/events", strings.NewReader(body))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+h.token)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusCreated {
-		h.t.Fatalf("%s %s", resp.Status, text)
+	if code, answer := h.post("/api/v1/namespaces/"+namespace+"/events", "application/json", body); code != http.StatusCreated {
+		h.t.Fatalf("%d %s", code, answer)
 	}
 }
 
 // recordMany records n events in one request.
 func (h *history) recordMany(namespace string, first, n int) {
-	var lines bytes.Buffer
+	var lines strings.Builder
 	for i := range n {
 		fmt.Fprintf(&lines, `{"metadata":{"namespace":%q,"name":"m.%d"},"involvedObject":{"kind":"Pod","namespace":%q,"name":"web-0"},"reason":"Killing","message":"m","type":"Normal"}`+"\n",
 			namespace, first+i, namespace)
 	}
-	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/bulk/v1/events", &lines)
-	if err != nil {
-		h.t.Error(err)
-		return
-	}
-	req.Header.Set("Authorization", "Bearer "+h.token)
-	req.Header.Set("Content-Type", "application/x-ndjson")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		h.t.Error(err)
-		return
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if text, _ := io.ReadAll(resp.Body); bytes.Count(text, []byte(`"code":201,`)) != n {
-		h.t.Errorf("not all of %d events are created: %s %.300s", n, resp.Status, text)
+	if code, answer := h.post("/bulk/v1/events", "application/x-ndjson", lines.String()); strings.Count(answer, `"code":201,`) != n {
+		h.t.Errorf("not all of %d events are created: %d %.300s", n, code, answer)
 	}
 }
 
@@ -837,19 +834,9 @@ func (a *aggregated) testFull(t *testing.T) {
 
 // refusesWrites reports whether the event server has no space left for an event.
 func (h *history) refusesWrites() bool {
-	body := `{"metadata":{"generateName":"more-"},"involvedObject":{"kind":"Pod","namespace":"more","name":"web-0"},"reason":"Killing","type":"Normal"}`
-	req, err := http.NewRequestWithContext(h.t.Context(), http.MethodPost, h.url+"/api/v1/namespaces/more/events", strings.NewReader(body))
-	if err != nil {
-		return false
-	}
-	req.Header.Set("Authorization", "Bearer "+h.token)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	return err == nil && resp.StatusCode == http.StatusServiceUnavailable && bytes.Contains(text, []byte("no space left"))
+	code, answer := h.post("/api/v1/namespaces/more/events", "application/json",
+		`{"metadata":{"generateName":"more-"},"involvedObject":{"kind":"Pod","namespace":"more","name":"web-0"},"reason":"Killing","type":"Normal"}`)
+	return code == http.StatusServiceUnavailable && strings.Contains(answer, "no space left")
 }
 
 // testRotation changes the authority of the front proxy, as an administrator does: both, the new certificate, the new one alone.
