@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -419,6 +420,7 @@ func TestAggregate(t *testing.T) {
 	t.Run("NamespacesGo", a.testNamespaces)
 	t.Run("AuthorityRotates", a.testRotation)
 	t.Run("Away", a.testAway)
+	t.Run("MetricsThatAreAskedFor", a.testMetrics)
 }
 
 // testPeople asks as each of three people, with each verb, in a namespace and in all.
@@ -723,6 +725,24 @@ func (a *aggregated) testWatches(t *testing.T) {
 // metric returns a metric of eventsvc aggregate, "" if there is none of that name.
 func (a *aggregated) metric(name string) string {
 	return (&mirror{t: a.t, admin: a.admin}).metric(name)
+}
+
+// testMetrics checks that this process has its part of the metrics that the alerts use. It runs after the other tests.
+func (a *aggregated) testMetrics(t *testing.T) {
+	alerts, err := os.ReadFile("../../observability/alerts.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`\beventsvc_aggregate_[a-z_]+\b`).FindAllString(string(alerts), -1)
+	if len(names) == 0 {
+		t.Error("the alerts ask for nothing")
+	}
+	told := (&mirror{t: a.t, admin: a.admin}).metrics()
+	for _, name := range names {
+		if !strings.Contains(told, "# TYPE "+name+" ") {
+			t.Errorf("the alerts ask for %s, which aggregate does not tell", name)
+		}
+	}
 }
 
 // testMemory records events while controllers run. Nobody but people reads them, and the memory of the controllers stays.

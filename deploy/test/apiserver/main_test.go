@@ -419,16 +419,21 @@ func (m *mirror) current() {
 
 // metric returns the value of a metric of the mirror, "" if it does not answer.
 func (m *mirror) metric(name string) string {
+	for line := range strings.Lines(m.metrics()) {
+		if value, ok := strings.CutPrefix(line, name+" "); ok {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// metrics returns everything that the admin listener tells Prometheus, or "".
+func (m *mirror) metrics() string {
 	resp, err := http.Get("http://" + m.admin + "/metrics")
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, _ := io.ReadAll(resp.Body)
-	for line := range strings.Lines(string(body)) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
+	return string(body)
 }
