@@ -416,11 +416,11 @@ func TestAggregate(t *testing.T) {
 	lost := a.watchThenLose(t)
 	t.Run("Watches", a.testWatches)
 	t.Run("Memory", a.testMemory)
+	t.Run("MetricsThatAreAskedFor", a.testMetrics)
 	t.Run("RightTakenAway", func(t *testing.T) { a.testTakenAway(t, lost) })
 	t.Run("NamespacesGo", a.testNamespaces)
 	t.Run("AuthorityRotates", a.testRotation)
 	t.Run("Away", a.testAway)
-	t.Run("MetricsThatAreAskedFor", a.testMetrics)
 }
 
 // testPeople asks as each of three people, with each verb, in a namespace and in all.
@@ -727,7 +727,7 @@ func (a *aggregated) metric(name string) string {
 	return (&mirror{t: a.t, admin: a.admin}).metric(name)
 }
 
-// testMetrics checks that this process has its part of the metrics that the alerts use. It runs after the other tests.
+// testMetrics checks that this process has its part of the metrics that the alerts use.
 func (a *aggregated) testMetrics(t *testing.T) {
 	alerts, err := os.ReadFile("../../observability/alerts.yaml")
 	if err != nil {
