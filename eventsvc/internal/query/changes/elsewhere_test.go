@@ -11,10 +11,7 @@ import (
 
 // elsewhere are incidents of which most have their cause outside the namespace in which it is
 // felt. They were written before the ranking was changed for them.
-var elsewhere = []struct {
-	asks string // namespace in which it is felt
-	incident
-}{
+var elsewhere = []feltIncident{
 	{"media-stage", incident{"credentials of the registry expired", "media-stage", "Pod", "Failed", "", func(s *scene) {
 		for _, pod := range s.deploy(0, "media-stage", "worker", 3) {
 			s.pull(4, "media-stage", pod, "failed to authorize: 401 Unauthorized: token has expired")
@@ -194,28 +191,48 @@ var elsewhere = []struct {
 	}}},
 }
 
+// feltIncident is an incident, and where somebody feels it.
+type feltIncident struct {
+	asks string // namespace in which it is felt
+	incident
+}
+
 // TestElsewhere asks for changes ten minutes after each of these incidents began, about the whole
 // cluster and about the namespace in which it is felt.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
+	for name, list := range map[string]struct {
+		seed uint64
+		all  []feltIncident
+	}{"causes elsewhere": {3, elsewhere}, "fresh kinds": {4, fresh}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rankFelt(t, list.seed, list.all)
+		})
+	}
+}
+
+// rankFelt plays incidents in one cluster, and counts the causes that are found.
+func rankFelt(t *testing.T, seed uint64, all []feltIncident) {
+	t.Helper()
 	share := 1.0
 	if testing.Short() {
 		share = 0.1
 	}
 	var played []incident
-	for _, in := range elsewhere {
+	for _, in := range all {
 		played = append(played, in.incident)
 	}
-	c := busy(3, share, played)
+	c := busy(seed, share, played)
 	var first, found, fromThere int
-	for i, in := range elsewhere {
+	for i, in := range all {
 		when := at(begins(i) + asked)
-		all := c.ask(t, when)
+		cluster := c.ask(t, when)
 		one, err := changes.Rank(t.Context(), c.memory, changes.Query{At: when, Allows: everywhere, Namespaces: []string{in.asks}, Note: c.note, Revision: c.until(when)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		place, near := in.rankOf(all.Rows), in.rankOf(one.Rows)
+		place, near := in.rankOf(cluster.Rows), in.rankOf(one.Rows)
 		if place == 1 {
 			first++
 		}
@@ -225,15 +242,15 @@ func TestElsewhere(t *testing.T) {
 		if near > 0 && near <= 5 {
 			fromThere++
 		}
-		t.Logf("%s: rank %d of %d; from %s %d of %d", in.name, place, len(all.Rows), in.asks, near, len(one.Rows))
-		for _, a := range [][]changes.Change{all.Rows, one.Rows} {
+		t.Logf("%s: rank %d of %d; from %s %d of %d", in.name, place, len(cluster.Rows), in.asks, near, len(one.Rows))
+		for _, a := range [][]changes.Change{cluster.Rows, one.Rows} {
 			for n := range a[:min(len(a), 6)] {
 				t.Logf("        %s", row(&a[n]))
 			}
 			t.Log("        -")
 		}
 	}
-	t.Logf("of %d causes %d are first and %d among the first five, %d if one asks from the namespace", len(elsewhere), first, found, fromThere)
+	t.Logf("of %d causes %d are first and %d among the first five, %d if one asks from the namespace", len(all), first, found, fromThere)
 	if share == 1 && (first < 13 || found < 18 || fromThere < 15) {
 		t.Error("want 13, 18 and 15")
 	}
