@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -215,6 +216,26 @@ func (p *program) end(sig syscall.Signal) error {
 		return fmt.Errorf("left with %d\n%s", code, p.log.String())
 	}
 	return nil
+}
+
+// spent is the processor time of a running program so far.
+func (p *program) spent(t testing.TB) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	const utime, stime = 14 - 3, 15 - 3 // proc_pid_stat(5), counted from the state
+	var ticks time.Duration
+	for _, field := range []string{fields[utime], fields[stime]} {
+		n, err := strconv.Atoi(field)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += time.Duration(n)
+	}
+	return ticks * time.Second / 100 // USER_HZ
 }
 
 // token asks for the token of a client.
