@@ -2,6 +2,10 @@ package console_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 )
@@ -24,6 +28,24 @@ func TestPage(t *testing.T) {
 		}
 		b.shot(strings.ToLower(view))
 	}
+}
+
+// TestBelowPath: the page works behind a proxy that serves eventsvc below a path, and removes that path.
+func TestBelowPath(t *testing.T) {
+	t.Parallel()
+	s, _ := week(t)
+	to, err := url.Parse(s.events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httptest.NewServer(http.StripPrefix("/events", httputil.NewSingleHostReverseProxy(to)))
+	t.Cleanup(proxy.Close)
+	b := openTab(t, &services{tokens: s.tokens, events: proxy.URL + "/events"})
+	b.open("/console/#/events?from=-8d")
+	b.signInWithToken(s.token(t, admin))
+	b.wait(`document.querySelector("main [data-row]")`)
+	b.open("/console/help/")
+	b.wait(`document.title`)
 }
 
 // TestSignInWithToken: a token that is pasted is as good as a client, and a reload forgets it.

@@ -30,6 +30,9 @@ export class Failure extends Error {
   }
 }
 
+/** What a proxy has before the paths of eventsvc, such as "/events", which it removes; mostly nothing. */
+export const root = () => location.pathname.slice(0, location.pathname.lastIndexOf("/console/"));
+
 /** @type {Record<number, Kind>} */
 const kinds = { 400: "invalid", 401: "expired", 403: "forbidden", 404: "missing", 410: "gone", 422: "invalid", 429: "busy", 503: "busy" };
 
@@ -137,7 +140,7 @@ export class Api {
       /** @type {Response} */
       let response;
       try {
-        response = await fetch(address, { headers: { Accept: accept, Authorization: "Bearer " + token }, signal, cache: "no-store", credentials: "omit" });
+        response = await fetch(root() + address, { headers: { Accept: accept, Authorization: "Bearer " + token }, signal, cache: "no-store", credentials: "omit" });
       } catch (err) {
         if (aborted(err) || err instanceof Failure) throw err;
         throw new Failure("unreachable", "the server cannot be reached");

@@ -1,6 +1,6 @@
 // Command lines with which other programs ask the question of a view, or show one event.
 
-import { url } from "../lib/api.js";
+import { root, url } from "../lib/api.js";
 import * as grammar from "../lib/grammar.js";
 import { asked } from "../lib/takeaway.js";
 import { rfc3339 } from "../lib/time.js";
@@ -26,7 +26,7 @@ const labels = new Set(grammar.dimensions), metadata = new Set(["name", "uid"]);
 const resource = (app) => "events.events.k8s.io".replace("events.k8s.io", app.config.eventsPath.split("/")[2]);
 
 /** @param {string} path */
-const curl = (path) => `curl -H "Authorization: Bearer $TOKEN" ${quote(location.origin + path)}`;
+const curl = (path) => `curl -H "Authorization: Bearer $TOKEN" ${quote(location.origin + root() + path)}`;
 
 /**
  * The search behind a view. The search of an object finds its events.
