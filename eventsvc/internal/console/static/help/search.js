@@ -1,5 +1,5 @@
 // Search of the manual: which sections, settings, metrics and alerts a text finds, by BM25 over stems and synonyms. A word
-// that the manual does not have finds the words that it resembles.
+// that the manual does not have finds the words that it begins or misspells.
 
 /**
  * One entry of the index.
@@ -9,6 +9,9 @@
 
 /** What is shown at most, and of one page. */
 const most = 8, mostOfPage = 3;
+
+/** What the score of a whole page adds to the score of each of its sections: of equal sections, the page about the question wins. */
+const share = 0.1;
 
 /** What people call things, and what the manual calls them. */
 const synonyms = new Map(Object.entries({
@@ -51,7 +54,7 @@ const stop = new Set((
 
 /** @param {string} text */
 function words(text) {
-  return text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((w) => w !== "");
+  return text.toLowerCase().replace(/['’]s\b/g, "").split(/[^\p{L}\p{N}]+/u).filter((w) => w !== "");
 }
 
 /**
@@ -65,54 +68,79 @@ export function stem(word) {
   return w.replace(/([^aeiou])\1$/, "$1").replace(/e$/, "");
 }
 
-/** @type {WeakMap<Entry[], {parsed: Parsed[], known: Map<string, number>, average: number}>} */
+/**
+ * What is known of all entries: in how many a stem is, and the words as they are written.
+ * @typedef {{parsed: Parsed[], average: number, pages: Map<string, Parsed>, averagePage: number, known: Map<string, number>, written: Set<string>}} Index
+ */
+
+/** @type {WeakMap<Entry[], Index>} */
 const indexes = new WeakMap();
 
-/** @param {Entry[]} entries */
+/** @param {Entry[]} entries @returns {Index} */
 function index(entries) {
   let found = indexes.get(entries);
   if (found) return found;
-  /** @type {Map<string, number>} */
-  const known = new Map(); // in how many entries a stem is
+  const known = new Map(), written = new Set(), pages = new Map();
   const parsed = entries.map((entry) => {
     const counts = new Map();
-    const all = words(`${entry.title} ${entry.page} ${entry.about ?? ""} ${entry.text}`).map(stem);
-    for (const w of all) counts.set(w, (counts.get(w) ?? 0) + 1);
+    const all = words(`${entry.title} ${entry.page} ${entry.about ?? ""} ${entry.text}`);
+    for (const w of all) {
+      written.add(w);
+      counts.set(stem(w), (counts.get(stem(w)) ?? 0) + 1);
+    }
     for (const w of counts.keys()) known.set(w, (known.get(w) ?? 0) + 1);
     return { entry, title: new Set(words(entry.title).map(stem)), page: new Set(words(entry.page).map(stem)), about: new Set(words(entry.about ?? "").map(stem)), counts, length: all.length };
   });
-  found = { parsed, known, average: parsed.reduce((sum, p) => sum + p.length, 0) / Math.max(1, parsed.length) };
+  for (const p of parsed) {
+    const page = pages.get(p.entry.page) ?? { ...p, title: new Set(), counts: new Map(), length: 0 };
+    for (const [w, n] of p.counts) page.counts.set(w, (page.counts.get(w) ?? 0) + n);
+    page.length += p.length;
+    pages.set(p.entry.page, page);
+  }
+  const length = parsed.reduce((sum, p) => sum + p.length, 0);
+  found = { parsed, average: length / Math.max(1, parsed.length), pages, averagePage: length / Math.max(1, pages.size), known, written };
   indexes.set(entries, found);
   return found;
 }
 
 /**
- * Returns the stems that a word of a question stands for, with their weights: the word itself, what it begins, its synonyms.
- * @param {string} word @param {Map<string, number>} known
+ * Returns the stems that a word of a question stands for, with their weights: the word itself, its synonyms, and, if the manual
+ * does not have it, what it begins or what it misspells.
+ * @param {string} word @param {Index} index
  */
-function meanings(word, known) {
+function meanings(word, { known, written }) {
   /** @type {Map<string, number>} */
   const all = new Map([[stem(word), 1]]);
   for (const other of words(synonyms.get(word) ?? "")) if (!all.has(stem(other))) all.set(stem(other), 0.7);
-  if (word.length > 2 && !known.has(stem(word))) { // still being typed
-    for (const w of known.keys()) if (w.startsWith(word) && !all.has(w)) all.set(w, 0.6);
-    if (all.size === 1 && word.length > 3) for (const w of known.keys()) if (resembles(w, stem(word))) all.set(w, 0.6);
+  if (all.size > 1 || known.has(stem(word)) || word.length < 3) return all;
+  for (const w of known.keys()) if (w.startsWith(word)) all.set(w, 0.6); // still being typed
+  for (let mistakes = 1; all.size === 1 && mistakes <= 2 && word.length > 3 * mistakes; mistakes++) {
+    for (const w of [...written, ...synonyms.keys()]) {
+      if (distance(w, word) !== mistakes) continue;
+      for (const other of [w, ...words(synonyms.get(w) ?? "")]) all.set(stem(other), 0.6);
+    }
   }
   return all;
 }
 
 /**
- * Says whether two words differ by one letter that is missing, added, replaced or swapped with its neighbour.
+ * How many letters are missing, added, replaced or swapped with their neighbours between two words; 3 stands for more than two.
  * @param {string} a @param {string} b
  */
-function resembles(a, b) {
-  if (Math.abs(a.length - b.length) > 1) return false;
-  let begin = 0, end = 0;
-  const shorter = Math.min(a.length, b.length);
-  while (begin < shorter && a[begin] === b[begin]) begin++;
-  while (end < shorter - begin && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
-  const [x, y] = [a.slice(begin, a.length - end), b.slice(begin, b.length - end)];
-  return x.length <= 1 && y.length <= 1 || x.length === 2 && y.length === 2 && x[0] === y[1] && x[1] === y[0];
+function distance(a, b) {
+  if (Math.abs(a.length - b.length) > 2) return 3;
+  /** @type {number[]} */
+  let before = [];
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      next[j] = Math.min(row[j] + 1, next[j - 1] + 1, row[j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+      if (i > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) next[j] = Math.min(next[j], before[j - 2] + 1);
+    }
+    [before, row] = [row, next];
+  }
+  return Math.min(row[b.length], 3);
 }
 
 /**
@@ -121,16 +149,19 @@ function resembles(a, b) {
  * @returns {Entry[]}
  */
 export function find(entries, question) {
-  const { parsed, known, average } = index(entries);
+  const all = index(entries);
+  const { parsed, pages, known } = all;
   const asked = words(question);
-  const wanted = (asked.some((w) => !stop.has(w)) ? asked.filter((w) => !stop.has(w)) : asked).slice(0, 16).map((w) => meanings(w, known));
+  const wanted = (asked.some((w) => !stop.has(w)) ? asked.filter((w) => !stop.has(w)) : asked).slice(0, 16).map((w) => meanings(w, all));
   if (wanted.length === 0) return [];
   const exact = asked.join(" ");
   /** @type {Map<string, number>} */
   const shown = new Map();
+  const whole = new Map([...pages].map(([page, p]) => [page, share * score(p, wanted, known, parsed.length, all.averagePage)]));
   return parsed
-    .map((p) => ({ entry: p.entry, score: score(p, wanted, known, parsed.length, average) * (words(p.entry.title).join(" ") === exact ? 4 : 1) }))
+    .map((p) => ({ entry: p.entry, score: score(p, wanted, known, parsed.length, all.average) * (words(p.entry.title).join(" ") === exact ? 4 : 1) }))
     .filter((found) => found.score > 0)
+    .map((found) => ({ ...found, score: found.score + (whole.get(found.entry.page) ?? 0) }))
     .sort((a, b) => b.score - a.score)
     .map((found) => found.entry)
     .filter((entry) => {
