@@ -25,8 +25,8 @@ import (
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
-// reasons are the reasons of the events that [fillNotes] creates.
-var reasons = []string{"Pulled", "BackOff", "Straße"}
+// reasons are the reasons of the events that [fillNotes] creates. The last one is rare.
+var reasons = []string{"Pulled", "BackOff", "Straße", "Evicted"}
 
 // fillNotes makes a store with three log files that can be sealed, and an open one.
 func fillNotes(t *testing.T, db *bolt.DB, rnd *rand.Rand) {
@@ -35,7 +35,7 @@ func fillNotes(t *testing.T, db *bolt.DB, rnd *rand.Rand) {
 		drafts, keys := make([]store.Draft, 700), make([]store.Key, 700)
 		for i := range drafts {
 			at := event.Occurrence{Time: goldenTime().Add(time.Duration(rnd.IntN(3600)) * time.Second), Count: 1, New: 1}
-			fields := [event.NumFields]string{event.Reason: reasons[rnd.IntN(len(reasons))], event.RegardingName: fmt.Sprintf("web-%d", rnd.IntN(300))}
+			fields := [event.NumFields]string{event.Reason: reasons[rnd.IntN(20)/6], event.RegardingName: fmt.Sprintf("web-%d", rnd.IntN(300))}
 			drafts[i] = store.Draft{Value: []byte(storetest.Noted(storetest.Text(rnd, 1+rnd.IntN(6)))), Attributes: event.NewAttributes(fields, nil).With(at)}
 			keys[i] = key(rnd.IntN(2000))
 		}
@@ -211,6 +211,9 @@ func searchText(t *testing.T, db *bolt.DB, rnd *rand.Rand, all []scanned) int {
 		terms, matches = append(terms, "name:"+one.name), append(matches, func(s *scanned) bool { return s.name == one.name })
 	case 1:
 		terms, matches = append(terms, "reason!="+one.reason), append(matches, func(s *scanned) bool { return s.reason != one.reason })
+	case 2: // few events have it
+		rare := reasons[len(reasons)-1]
+		terms, matches = append(terms, "reason:"+rare), append(matches, func(s *scanned) bool { return s.reason == rare })
 	}
 	text := strings.Join(terms, " ")
 	parsed, err := query.ParseTerms("", "", text)

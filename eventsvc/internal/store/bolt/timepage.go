@@ -169,7 +169,7 @@ func (p *timePager) begin() (begun bool, err error) {
 				return true, p.takePostings(rarest)
 			}
 		}
-		p.search = &seglog.Search{From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces, Late: p.late}
+		p.search = &seglog.Search{From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces, Nodes: p.query.Nodes, Wanted: p.wanted(), Late: p.late}
 	}
 	if len(p.query.Pieces) > 0 {
 		found, ok, more, err := p.log.Search(p.search)

@@ -2,6 +2,7 @@ package seglog
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	"tidings.example/eventsvc/internal/event"
@@ -28,7 +29,9 @@ type Search struct {
 	From, To int64
 	Last     uint64
 	Pieces   [][]byte
-	Late     func() bool // reports that [Reader.Search] has taken long enough; called after each piece of work
+	Nodes    bool                        // dimensions have their node
+	Wanted   func(event.Dimensions) bool // records of other dimensions may be left out; nil: all
+	Late     func() bool                 // reports that [Reader.Search] has taken long enough; called after each piece of work
 
 	begun    bool
 	parts    [][]byte // parts of Pieces that are looked up in the words
@@ -38,8 +41,9 @@ type Search struct {
 	words    wordEntry
 	groups   []groupPlace
 	frame    notesFrame
-	unsealed []int  // segments that have no words
-	next     uint64 // revision at which unsealed[0] goes on
+	unsealed []int    // segments that have no words
+	next     uint64   // revision at which unsealed[0] goes on, 0 if it was not begun
+	wanted   []uint64 // revisions that are left of unsealed[0], if few of its records are wanted
 	found    []uint64
 	room     []byte
 }
@@ -201,7 +205,27 @@ func (r *Reader) searchRecords(s *Search) (ok bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if s.next == 0 {
+		last := recordsIn(r.segments[i], v.tx).Last(0)
+		few := false
+		if s.wanted, few, err = r.wantedIn(i, s, last); err != nil {
+			return false, err
+		}
+		if s.next = r.segments[i].Base; few {
+			s.next = last + 1
+		}
+	}
 	ok = true
+	for late := false; ok && !late && len(s.wanted) > 0; late = s.Late() {
+		e, err := r.Get(s.wanted[0])
+		if s.wanted = s.wanted[1:]; errors.Is(err, ErrGone) {
+			continue
+		}
+		ok = err == nil && s.lookAt(&e)
+	}
+	if len(s.wanted) > 0 {
+		return ok, nil
+	}
 	all, err := recordsIn(r.segments[i], v.tx).Each(s.next, func(revision uint64, record []byte) (bool, error) {
 		s.next = revision + 1
 		ok = s.look(revision, record)
@@ -213,21 +237,49 @@ func (r *Reader) searchRecords(s *Search) (ok bool, err error) {
 	return ok, err
 }
 
+// searchShare: if a search wants at most one record of so many in a segment, it reads them one by one.
+const searchShare = 8
+
+// wantedIn returns the revisions of the records of a segment that a search wants by their time and dimensions, if they are few.
+func (r *Reader) wantedIn(i int, s *Search, last uint64) (revisions []uint64, few bool, err error) {
+	m := Moments{From: s.From, To: s.To, Last: s.Last, Nodes: s.Nodes, Wanted: s.Wanted}
+	if err := m.openSegment(r, i); err != nil {
+		return nil, false, err
+	}
+	most := int(last-r.segments[i].Base) / searchShare
+	for more := true; more; {
+		var found []Moment
+		if found, _, more, err = m.Next(r); err != nil {
+			return nil, false, err
+		}
+		for _, at := range found {
+			revisions = append(revisions, at.Revision)
+		}
+		if len(revisions) > most {
+			return nil, false, nil
+		}
+	}
+	slices.Sort(revisions)
+	return revisions, true, nil
+}
+
 // look adds a record if it matches. It reports false if there are too many, or if the record is damaged.
 func (s *Search) look(revision uint64, record []byte) (ok bool) {
 	if revision > s.Last {
 		return true
 	}
 	e, err := parseEntry(revision, record)
-	if err != nil {
-		return false // the lookup of the record reports the damage
-	}
+	return err == nil && s.lookAt(&e) // the lookup of the record reports the damage
+}
+
+// lookAt is look for a record that was read.
+func (s *Search) lookAt(e *Entry) (ok bool) {
 	if e.Kind == Deleted {
 		return true
 	}
 	text, unread := e.AppendText(nil)
 	if unread != nil || s.has(text) {
-		s.found = append(s.found, revision)
+		s.found = append(s.found, e.Revision)
 	}
 	return len(s.found) <= searchMost
 }

@@ -146,18 +146,33 @@ func (m *Moments) group(p part) (func(event.Dimensions) int, error) {
 
 // open moves to the beginning of the range, at the first call and when the reader was
 // opened again.
-func (m *Moments) open(r *Reader) (err error) {
+func (m *Moments) open(r *Reader) error {
 	if m.reader == r && m.generation == r.generation {
 		return nil
 	}
+	parts, err := r.parts(m.Last, m.From, m.To)
+	if err != nil {
+		return err
+	}
+	m.begin(r, parts)
+	return nil
+}
+
+// openSegment moves to the beginning of the range in one segment, and leaves out all others.
+func (m *Moments) openSegment(r *Reader, i int) error {
+	summary, err := r.summary(i)
+	if err == nil {
+		m.begin(r, []part{&stored{reader: r, segment: i, summary: summary}})
+	}
+	return err
+}
+
+func (m *Moments) begin(r *Reader, parts []part) {
 	if m.known == nil {
 		m.known, m.reasons = map[uint64]*grouping{}, map[uint64]uint64{}
 	}
 	delete(m.known, 0) // the pending records have other series now
-	m.reader, m.generation, m.runs = r, r.generation, m.runs[:0]
-	if m.parts, err = r.parts(m.Last, m.From, m.To); err != nil {
-		return err
-	}
+	m.reader, m.generation, m.runs, m.parts = r, r.generation, m.runs[:0], parts
 	at := m.From
 	if !m.OldestFirst {
 		at = m.To - 1
@@ -166,7 +181,6 @@ func (m *Moments) open(r *Reader) (err error) {
 	for _, p := range m.parts {
 		p.seek(minute, m.OldestFirst)
 	}
-	return nil
 }
 
 // gather takes the runs of the next minute from all parts. It reports false if there are
