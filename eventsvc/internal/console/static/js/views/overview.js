@@ -6,6 +6,7 @@ import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { absolute, day, duration, hour, minute, parameter, relative, rfc3339, short } from "../lib/time.js";
 import { changeList } from "../parts/changelist.js";
+import { Clusters } from "../parts/clusters.js";
 import { objectName, series } from "../parts/columns.js";
 import { Facets, facetsShown } from "../parts/facets.js";
 import { Histogram } from "../parts/histogram.js";
@@ -19,6 +20,7 @@ export class Overview {
     this.app = app;
     this.histogram = new Histogram(app, 150);
     this.facets = new Facets(app);
+    this.clusters = new Clusters(app);
     /** @type {Resource<any>} */
     this.warnings = new Resource(app.redraw);
     /** @type {Resource<any>} */
@@ -33,6 +35,7 @@ export class Overview {
       h("div", { class: "side" }, facetsShown(app) && this.facets.draw()),
       h("div", { class: "wide" },
         this.histogram.draw(),
+        this.clusters.draw(),
         this.histogram.answer.failure && !counted ? null : counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
           h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
             data.changes.length ? changeList(app, data) : !data.partial && h("p", { class: "quiet" }, "Nothing differs from what came before."))),
@@ -105,6 +108,6 @@ export class Overview {
 
   leave() {
     this.histogram.stop();
-    for (const r of [this.facets.answer, this.warnings, this.changes]) r.stop();
+    for (const r of [this.facets.answer, this.clusters.answer, this.warnings, this.changes]) r.stop();
   }
 }

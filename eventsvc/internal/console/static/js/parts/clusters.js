@@ -1,0 +1,58 @@
+// Clusters: which ones are copied to here, and whether their mirrors are heard from. A server of one's own events has none.
+
+import { h } from "../lib/dom.js";
+import { clear, counted } from "../lib/event.js";
+import * as grammar from "../lib/grammar.js";
+import { Resource } from "../lib/load.js";
+import { absolute, minute, relative, second } from "../lib/time.js";
+
+/** @typedef {{name: string, completeUntil: string, lag: number, lastEvent?: string, gaps: number, mirror?: string}} Row */
+
+/** A cluster that is not complete for so long is behind: the alert ClusterBehind waits as long. */
+const late = 5 * minute;
+
+/** So many are shown at first. */
+const few = 6;
+
+export class Clusters {
+  #all = false;
+
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {Resource<{items: Row[]}>} */
+    this.answer = new Resource(app.redraw);
+  }
+
+  draw() {
+    const { app } = this;
+    const { from, to } = app.state;
+    if (app.session.open) this.answer.want(JSON.stringify([app.turn, from, to]), (signal) => app.api.query("clusters", { from, to }, signal));
+    const rows = this.answer.data?.items ?? [];
+    if (!rows.length) return null; // or why there is no answer, which the histogram says
+    const behind = rows.filter(isBehind);
+    const sorted = [...behind.sort((a, b) => b.lag - a.lag), ...rows.filter((r) => !isBehind(r))];
+    const shown = this.#all ? sorted : sorted.slice(0, few);
+    return h("section", { class: "panel-box clusters", "aria-labelledby": "clusters-title" },
+      h("h2", { id: "clusters-title" }, "Clusters", h("span", { class: "hint" }, behind.length ? `${behind.length} of ${rows.length} behind` : `${rows.length} mirrored`)),
+      h("ul", null, shown.map((r) => this.#row(r))),
+      sorted.length > few && h("button", { type: "button", class: "plain more", onclick: () => { this.#all = !this.#all; app.redraw(); } }, this.#all ? "Show fewer" : `${sorted.length - few} more`));
+  }
+
+  /** @param {Row} r */
+  #row(r) {
+    const { app } = this;
+    const term = { field: "cluster", value: r.name, not: false };
+    const asked = grammar.asks(app.state.q, term.field, term.value) === "with";
+    const complete = Date.parse(r.completeUntil);
+    const newest = Date.parse(r.lastEvent ?? "");
+    return h("li", { key: r.name },
+      h("button", { type: "button", class: "plain name", "aria-pressed": asked, title: r.name, "data-cluster": r.name, onclick: () => (asked ? app.remove(term) : app.add(term)) }, clear(r.name)),
+      isBehind(r) && h("span", { class: "change-mark new" }, "Behind"),
+      r.gaps > 0 && h("span", { class: "change-mark new" }, counted(r.gaps, "gap")),
+      h("time", { title: `Complete until ${absolute(complete)}${Number.isNaN(newest) ? "" : `; its newest event is of ${absolute(newest)}`}${r.mirror ? `; mirror ${clear(r.mirror)}` : ""}` }, `heard from ${relative(complete)}`));
+  }
+}
+
+/** @param {Row} r */
+const isBehind = (r) => r.lag * second > late;
