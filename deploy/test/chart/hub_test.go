@@ -1,14 +1,17 @@
 package chart_test
 
 import (
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -19,12 +22,7 @@ func TestHubPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, _ := strings.Cut(string(page), "```yaml\n")
-	text, _, _ = strings.Cut(text, "```")
-	var values map[string]any
-	if err := yaml.UnmarshalStrict([]byte(text), &values); err != nil {
-		t.Fatal(err)
-	}
+	values := valuesOn(t, page, 0)
 	dir := t.TempDir()
 	for name, content := range find[*corev1.ConfigMap](t, objects(t, values), "eventsvc-access").Data {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
@@ -44,5 +42,106 @@ func TestHubPage(t *testing.T) {
 		if !strings.HasPrefix(string(out), row[5]+": ") || (err == nil) != (row[5] == "yes") {
 			t.Errorf("%s: %v\n%s", row[0], err, out)
 		}
+	}
+}
+
+// valuesOn are the values of a block of a page, counted from 0.
+func valuesOn(t *testing.T, page []byte, block int) (values map[string]any) {
+	t.Helper()
+	blocks := strings.Split(string(page), "```yaml\n")
+	if block+1 >= len(blocks) {
+		t.Fatalf("the page has %d blocks", len(blocks)-1)
+	}
+	text, _, _ := strings.Cut(blocks[block+1], "```")
+	if err := yaml.UnmarshalStrict([]byte(text), &values); err != nil {
+		t.Fatal(err)
+	}
+	return values
+}
+
+// TestMember: in a member cluster the chart makes the mirror and aggregate alone. They use the hub, trust its authority, and have
+// tokens of its audience. The page's values are such a member's; another one trades its tokens at a tokensvc.
+func TestMember(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(root + "/deploy/docs/how-to/hub.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	withoutCA := map[string]any{"hub": map[string]any{"url": "https://events.example.com"}}
+	for name, member := range map[string]struct {
+		values   map[string]any
+		programs []string
+		env      map[string]string // "": must not be set
+		audience string
+		ca       corev1.VolumeSource // the zero value: none
+	}{
+		"the page": {valuesOn(t, page, 1), []string{"eventsvc-mirror", "eventsvc-aggregate"},
+			map[string]string{"EVENTSVC_TOKEN_FILE": "/var/run/secrets/tokens/eventsvc", "EVENTSVC_TOKEN_URL": ""}, "eventsvc",
+			corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: "hub-ca"}}}},
+		"tokens of a tokensvc": {valueSets(t)["member"], []string{"eventsvc-mirror", "eventsvc-aggregate"},
+			map[string]string{"EVENTSVC_TOKEN_URL": "https://tokens.example.com/oauth2/token", "EVENTSVC_ASSERTION_FILE": "/var/run/secrets/tokens/eventsvc", "EVENTSVC_TOKEN_FILE": ""},
+			"https://tokens.example.com", corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "hub-ca"}}},
+		"a public authority": {withoutCA, []string{"eventsvc-mirror"}, map[string]string{"EVENTSVC_CA_FILE": ""}, "eventsvc", corev1.VolumeSource{}},
+	} {
+		all := objects(t, member.values)
+		var pods []string
+		for _, object := range all {
+			meta, spec := podOf(object)
+			if spec == nil {
+				continue
+			}
+			pods = append(pods, meta.Name)
+			isMember(t, name+": "+meta.Name, spec, member.env, member.audience, member.ca)
+		}
+		slices.Sort(pods)
+		if want := slices.Sorted(slices.Values(member.programs)); !slices.Equal(pods, want) {
+			t.Errorf("%s: pods %v, want %v", name, pods, want)
+		}
+		for _, object := range all {
+			kind := object.GetObjectKind().GroupVersionKind().Kind
+			if m, ok := object.(metav1.Object); ok && (m.GetName() == "eventsvc" || m.GetName() == "eventsvc-access" || m.GetName() == "tidings-viewer") {
+				t.Errorf("%s: there is a %s %s", name, kind, m.GetName())
+			}
+		}
+	}
+}
+
+// isMember checks how a pod reaches the hub.
+func isMember(t *testing.T, name string, spec *corev1.PodSpec, env map[string]string, audience string, ca corev1.VolumeSource) {
+	t.Helper()
+	set := map[string]string{}
+	for _, v := range spec.Containers[0].Env {
+		set[v.Name] = v.Value
+	}
+	env = maps.Clone(env)
+	env["EVENTSVC_SERVER"] = "https://events.example.com"
+	for variable, want := range env {
+		if set[variable] != want {
+			t.Errorf("%s: %s is %q, want %q", name, variable, set[variable], want)
+		}
+	}
+	var found corev1.VolumeSource
+	for _, v := range spec.Volumes {
+		switch v.Name {
+		case "token":
+			if got := v.Projected.Sources[0].ServiceAccountToken.Audience; got != audience {
+				t.Errorf("%s: the audience is %s", name, got)
+			}
+		case "ca":
+			found = v.VolumeSource
+		}
+	}
+	mounted := slices.IndexFunc(spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+		return m.Name == "ca" && m.MountPath+"/ca.crt" == set["EVENTSVC_CA_FILE"]
+	})
+	switch {
+	case ca == (corev1.VolumeSource{}):
+		if found != ca || set["EVENTSVC_CA_FILE"] != "" {
+			t.Errorf("%s: an authority is mounted: %+v", name, found)
+		}
+	case mounted < 0,
+		ca.ConfigMap != nil && (found.ConfigMap == nil || found.ConfigMap.Name != ca.ConfigMap.Name),
+		ca.Secret != nil && (found.Secret == nil || found.Secret.SecretName != ca.Secret.SecretName):
+		t.Errorf("%s: the authority is %+v, want %+v at %s", name, found, ca, set["EVENTSVC_CA_FILE"])
 	}
 }

@@ -177,6 +177,9 @@ func TestTokens(t *testing.T) {
 	}
 	const beside = "http://tokensvc/oauth2/token"
 	for set, values := range valueSets(t) {
+		if values["hub"] != nil { // a member of a fleet has no eventsvc
+			continue
+		}
 		want := ""
 		if values["tokensvc"] != nil {
 			want = beside

@@ -247,6 +247,10 @@ func TestSchemaRefuses(t *testing.T) {
 		"{aggregated: {enabled: true}, eventsvc: {groupDomain: a}}": "/aggregated/tls",
 		"aggregated: {advertise: [get, delete]}":                    "/aggregated/advertise",
 		"aggregated: {replicas: 0}":                                 "/aggregated/replicas",
+		"hub: {url: 'http://a.example'}":                            "/hub/url",
+		"hub: {caConfigMap: a, caSecret: b}":                        "/hub",
+		"{hub: {url: 'https://a.example'}, tokensvc: {enabled: true, publicURL: 'https://b.example'}}": "/tokensvc/enabled",
+		"{hub: {url: 'https://a.example'}, ingress: {enabled: true, host: b.example}}":                 "/ingress/enabled",
 	} {
 		var values map[string]any
 		if err := yaml.Unmarshal([]byte(text), &values); err != nil {

@@ -58,14 +58,43 @@ securityContext:
       - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
 {{- end }}
 
-{{- /* The authority of eventsvc's certificate. Pods wait for it. */ -}}
+{{- /* The authority of eventsvc's certificate; nothing if it is one that the system trusts. Pods wait for it. */ -}}
 {{- define "tidings.ca" -}}
+{{- if or (not .Values.hub.url) .Values.hub.caConfigMap .Values.hub.caSecret -}}
 - name: ca
-  {{- if eq .Values.tls.mode "self-signed" }}
+  {{- if .Values.hub.caConfigMap }}
+  configMap: {name: {{ .Values.hub.caConfigMap }}, items: [{key: ca.crt, path: ca.crt}]}
+  {{- else if .Values.hub.caSecret }}
+  secret: {secretName: {{ .Values.hub.caSecret }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
+  {{- else if eq .Values.tls.mode "self-signed" }}
   configMap: {name: eventsvc-ca, items: [{key: ca.crt, path: ca.crt}]}
   {{- else }}
   secret: {secretName: {{ .Values.tls.secret }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
   {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* How the mirror and aggregate reach the eventsvc that keeps the events of this cluster. */ -}}
+{{- define "tidings.connection" -}}
+- {name: EVENTSVC_SERVER, value: {{ include "tidings.server" .root }}}
+{{- if include "tidings.ca" .root }}
+- {name: EVENTSVC_CA_FILE, value: /etc/{{ .name }}/ca/ca.crt}
+{{- end }}
+{{- with .root.Values.hub.tokenURL }}
+- {name: EVENTSVC_TOKEN_URL, value: {{ . | quote }}}
+- {name: EVENTSVC_ASSERTION_FILE, value: /var/run/secrets/tokens/eventsvc}
+{{- else }}
+- {name: EVENTSVC_TOKEN_FILE, value: /var/run/secrets/tokens/eventsvc}
+{{- end }}
+{{- end }}
+
+{{- /* Their credentials for it. The kubelet replaces the token long before it expires. */ -}}
+{{- define "tidings.token" -}}
+- name: token
+  projected:
+    defaultMode: 0440
+    sources:
+      - serviceAccountToken: {path: eventsvc, audience: {{ .Values.hub.audience | quote }}, expirationSeconds: 900}
 {{- end }}
 
 {{- define "tidings.hosts" -}}
@@ -80,7 +109,7 @@ localhost,127.0.0.1,::1,eventsvc,eventsvc.{{ .Release.Namespace }},eventsvc.{{ .
 {{- end }}
 
 {{- define "tidings.server" -}}
-https://eventsvc.{{ .Release.Namespace }}.svc
+{{ .Values.hub.url | default (printf "https://eventsvc.%s.svc" .Release.Namespace) }}
 {{- end }}
 
 {{- /* A container of helm test, but for its name and arguments. */ -}}
