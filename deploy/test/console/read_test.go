@@ -2,7 +2,12 @@ package console_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,6 +169,47 @@ func TestOneFailure(t *testing.T) {
 	s.start(t, "eventsvc")
 	b.clickText("main [role=alert] button", "Ask again")
 	b.wait(`!document.querySelector("main [role=alert]")`)
+}
+
+// TestNoAnswer: a question that is not answered for a minute ends, with one message on each view, and a way to ask again.
+func TestNoAnswer(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 10)
+	to, err := url.Parse(s.events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var silent atomic.Bool
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if silent.Load() && strings.HasPrefix(r.URL.Path, "/query/") {
+			<-r.Context().Done() // the page gives up
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	b := openTab(t, &services{tokens: s.tokens, events: front.URL})
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{ // so that nobody waits for a minute
+		Source: `{ const later = setTimeout; window.setTimeout = (f, ms, ...more) => later(f, ms === 60000 ? window.minute ?? ms : ms, ...more); }`,
+	})
+	b.open("/console/#/overview?from=-1h")
+	b.signInWithToken(s.token(t, admin))
+	b.waitText(".readout", "10 occurrences")
+	silent.Store(true)
+	evaluate[int](b, `window.minute = 200`)
+	for _, view := range []string{"events?from=-3h", "groups?from=-3h", "changes?window=2h", "object?kind=Pod&ns=default&name=web-1", "live?from=-3h", "overview?from=-3h"} {
+		show(b, view)
+		b.waitText("main [role=alert]", "there was no answer for a minute")
+		once(b, view)
+	}
+	b.shot("state-no-answer")
+	evaluate[int](b, `window.minute = 60000`)
+	silent.Store(false)
+	b.clickText("main [role=alert] button", "Ask again")
+	b.wait(`!document.querySelector("main [role=alert]")`)
+	b.waitText(".readout", "10 occurrences")
 }
 
 // once fails the test unless one thing is wrong on the page, and nothing says that it loads.

@@ -1,12 +1,15 @@
 package console_test
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"tidings.example/deploy/test/internal/incidents"
 )
 
 // TestGroups: events are put together by each dimension, with counts, first, last and course, and lead on.
@@ -178,6 +181,32 @@ func TestChanges(t *testing.T) {
 	b.fill("input[name=at]", "whenever")
 	b.key("Enter")
 	b.waitText(".change-form .error", "Write it as")
+}
+
+// TestYoungNamespace: what changed before an event is found although nothing is known of its namespace before that day.
+func TestYoungNamespace(t *testing.T) {
+	t.Parallel()
+	s := newServices(t, t.TempDir())
+	t.Cleanup(s.stopAll)
+	s.record(t, incidents.Week{Seed: 3, Events: 3000, End: time.Now().Add(-time.Hour)})
+	s.startAll(t)
+	for i := range 20 {
+		ev := event("young", fmt.Sprintf("young-%02d", i))
+		ev.EventTime = metav1.NewMicroTime(time.Now().Add(time.Duration(i-20) * 20 * time.Second))
+		ev.Type, ev.Reason, ev.Note = "Warning", "BackOff", "Back-off restarting failed container app"
+		if i < 4 {
+			ev.Reason, ev.Note = "FailedMount", `configmap "settings" not found`
+		}
+		s.create(t, ev)
+	}
+	b := openTab(t, s)
+	b.open("/console/#/events?q=namespace%3Ayoung&from=-1h")
+	b.signIn(admin)
+	b.click(`[data-row="young/young-19"]`)
+	b.clickText(".asks a", "What changed before this")
+	b.waitText("main", "Looked at young")
+	b.waitText(".changes", "BackOff")
+	b.waitText(".changes", "FailedMount")
 }
 
 // TestGaps: times in which a mirror was away, and those before history began, are drawn as such. What its rules dropped is said once.
