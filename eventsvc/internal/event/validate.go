@@ -42,7 +42,7 @@ func ValidateCreate(v View, ev *eventsv1.Event) field.ErrorList {
 	if len(errs) > 0 || v == EventsV1 { // validateStrict has checked the metadata
 		return errs
 	}
-	return metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, validatePathName, field.NewPath("metadata"))
+	return validateMetadata(&ev.ObjectMeta, validatePathName)
 }
 
 // validatePathName checks that a name can be a segment of a URL path, as core/v1
@@ -64,7 +64,7 @@ func validatePathName(name string, prefix bool) []string {
 // apply: they were those of the request that wrote it, and may have changed since.
 func ValidateStored(ev *eventsv1.Event) field.ErrorList {
 	metadata := field.NewPath("metadata")
-	errs := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, validatePathName, metadata)
+	errs := validateMetadata(&ev.ObjectMeta, validatePathName)
 	if ev.UID == "" {
 		errs = append(errs, field.Required(metadata.Child("uid"), "events that are new go through the API"))
 	}
@@ -106,8 +106,10 @@ func validateBasics(v View, ev *eventsv1.Event) field.ErrorList {
 	} else {
 		errs = validateNewStyle(v, ev)
 	}
-	for _, msg := range validation.IsDNS1123Subdomain(ev.Namespace) {
-		errs = append(errs, field.Invalid(field.NewPath("namespace"), ev.Namespace, msg))
+	if !plainName(ev.Namespace) {
+		for _, msg := range validation.IsDNS1123Subdomain(ev.Namespace) {
+			errs = append(errs, field.Invalid(field.NewPath("namespace"), ev.Namespace, msg))
+		}
 	}
 	return errs
 }
@@ -137,8 +139,10 @@ func validateNewStyle(v View, ev *eventsv1.Event) field.ErrorList {
 	if ev.ReportingController == "" {
 		errs = append(errs, field.Required(field.NewPath(controller), ""))
 	}
-	for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
-		errs = append(errs, field.Invalid(field.NewPath(controller), ev.ReportingController, msg))
+	if !plainKey(ev.ReportingController) {
+		for _, msg := range validation.IsQualifiedName(ev.ReportingController) {
+			errs = append(errs, field.Invalid(field.NewPath(controller), ev.ReportingController, msg))
+		}
 	}
 	for _, f := range []struct{ name, value string }{
 		{"reportingInstance", ev.ReportingInstance}, {"action", ev.Action}, {"reason", ev.Reason},
@@ -160,7 +164,7 @@ func validateLength(name, value string, limit int) field.ErrorList {
 
 // validateStrict checks the rules that events/v1 adds for new events.
 func validateStrict(ev *eventsv1.Event) field.ErrorList {
-	errs := metavalidation.ValidateObjectMeta(&ev.ObjectMeta, true, metavalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs := validateMetadata(&ev.ObjectMeta, metavalidation.NameIsDNSSubdomain)
 	errs = append(errs, validateFinalizers(ev.Finalizers)...)
 	errs = append(errs, validateSeries(ev.Series)...)
 	if ev.EventTime.IsZero() {
