@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/audit"
@@ -493,6 +495,73 @@ bindings:
 	w.as("root", "DELETE", "/api/v1/namespaces/shop/events/c", "").must(200)
 	send("root", line("4", "", ""), 200) // as a PUT without the last finalizer
 	w.as("root", "GET", "/api/v1/namespaces/shop/events/c", "").must(404)
+}
+
+// eventList is a list of events in protobuf, of the lines that are events.
+func eventList(t *testing.T, lines ...string) (body string, events int) {
+	t.Helper()
+	var list corev1.EventList
+	for _, line := range lines {
+		var ev corev1.Event
+		if json.Unmarshal([]byte(line), &ev) == nil {
+			list.Items = append(list.Items, ev)
+		}
+	}
+	message, err := list.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inEnvelope(t, "v1", "EventList", message), len(list.Items)
+}
+
+// inEnvelope returns a message as an object of Kubernetes in protobuf.
+func inEnvelope(t *testing.T, version, kind string, message []byte) string {
+	t.Helper()
+	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: version, Kind: kind}, Raw: message}
+	body, err := envelope.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "k8s\x00" + string(body)
+}
+
+// TestBulkInProtobuf: a list in protobuf stores the same events with the same codes as the same events in lines.
+func TestBulkInProtobuf(t *testing.T) {
+	t.Parallel()
+	media := []string{"Content-Type", "application/vnd.kubernetes.protobuf"}
+	lines, proto := newWorld(t), newWorld(t)
+	random := rand.New(rand.NewPCG(1, 41))
+	for range 20 {
+		var some []string
+		for range 40 {
+			line := randomLine(random)
+			if json.Unmarshal([]byte(line), new(corev1.Event)) == nil && !strings.Contains(line, "Lease") && strings.Count(line, `"kind"`) == 1 { // items have no kind
+				some = append(some, line)
+			}
+		}
+		body, n := eventList(t, some...)
+		want, got := lines.bulk("good", "", some...).results(n), proto.do("POST", bulkPath, body, media...).results(n)
+		equal(t, codes(got), codes(want))
+	}
+	if diff := cmp.Diff(stored(lines), stored(proto)); diff != "" {
+		t.Errorf("(-lines +protobuf)\n%s", diff)
+	}
+	one, _ := eventList(t, coreEvent("shop", "a"))
+	many, _ := eventList(t, slices.Repeat([]string{coreEvent("shop", "a")}, 1001)...)
+	for name, c := range map[string]struct {
+		body string
+		code int
+	}{
+		"no body": {"", 400}, "no envelope": {"{}", 400}, "no events": {inEnvelope(t, "v1", "EventList", nil), 400}, "an event": {inEnvelope(t, "v1", "Event", nil), 400},
+		"another version": {inEnvelope(t, "events.k8s.io/v1", "EventList", nil), 400}, "a part": {inEnvelope(t, "v1", "EventList", []byte("\x12\x7f")), 400},
+		"many events": {many, 413}, "one event": {one, 200},
+	} {
+		if got := proto.do("POST", bulkPath, c.body, media...); got.code != c.code {
+			t.Errorf("%s: %d %s, want %d", name, got.code, got.body, c.code)
+		}
+	}
+	got := proto.do("POST", bulkPath, inEnvelope(t, "v1", "EventList", []byte("\x12\x02\x0a\x7f")), media...).results(1)
+	equal(t, codes(got), []int{400})
 }
 
 // busyLater is a store that is busy after its first batch.

@@ -1,11 +1,12 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // bulkPath is where an event server takes many events of core/v1 in one request.
@@ -18,10 +19,14 @@ type Result struct {
 	Reason   string `json:"reason"`   // of a refusal
 }
 
-// Bulk creates events, and replaces copies of a mirror, in one request. Each event is one line of JSON, and has a result. After a
-// retryable error some events may be stored. Copies of a mirror can be sent again.
-func (c *Client) Bulk(ctx context.Context, events [][]byte) ([]Result, error) {
-	resp, err := c.send(ctx, Request{Method: http.MethodPost, Path: bulkPath, lines: bytes.Join(events, []byte("\n"))})
+// Bulk creates events, and replaces copies of a mirror, in one request. It sends them in protobuf, which takes both sides a fraction of
+// the time of JSON. Each event has a result. After a retryable error some events may be stored. Copies of a mirror can be sent again.
+func (c *Client) Bulk(ctx context.Context, events []corev1.Event) ([]Result, error) {
+	body, err := encodeEvents(events)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.send(ctx, Request{Method: http.MethodPost, Path: bulkPath, proto: body})
 	if err != nil {
 		return nil, err
 	}

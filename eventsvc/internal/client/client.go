@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/shared/trustfile"
@@ -39,6 +40,7 @@ type Client struct {
 	agent  string
 	// metadata: lists, watches and answers have the metadata of objects only; see [Client.Metadata].
 	metadata bool
+	protobuf bool // lists of events are read in protobuf; see [Client.Protobuf]
 }
 
 // Limits that a healthy server does not reach.
@@ -89,6 +91,14 @@ func (c *Client) Metadata() *Client {
 	return &only
 }
 
+// Protobuf returns a client of the same server that asks for lists of events in protobuf, which takes a fraction of the time of JSON.
+// A server that has no protobuf answers in JSON.
+func (c *Client) Protobuf() *Client {
+	fast := *c
+	fast.protobuf = true
+	return &fast
+}
+
 // Server returns the server's address for messages.
 func (c *Client) Server() string { return c.server }
 
@@ -101,27 +111,37 @@ type Request struct {
 	Body   any         // sent as JSON, unless it is nil
 
 	list  bool   // the answer is a list
-	lines []byte // sent as they are, as application/x-ndjson
+	proto []byte // sent as it is, as protobuf
 }
 
 // Do sends a request and decodes the JSON of the answer into answer, unless that is nil.
 func (c *Client) Do(ctx context.Context, r Request, answer any) error {
-	resp, err := c.send(ctx, r)
-	if err != nil {
+	body, _, err := c.read(ctx, r)
+	if err != nil || answer == nil {
 		return err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	return c.understood(json.Unmarshal(body, answer))
+}
+
+// read sends a request and returns the body of the answer and its media type.
+func (c *Client) read(ctx context.Context, r Request) (body []byte, media string, err error) {
+	resp, err := c.send(ctx, r)
 	if err != nil {
-		return &UnreachableError{Server: c.Server(), Err: err}
+		return nil, "", err
 	}
-	if answer == nil {
-		return nil
+	defer func() { _ = resp.Body.Close() }()
+	if body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody)); err != nil {
+		return nil, "", &UnreachableError{Server: c.Server(), Err: err}
 	}
-	if err := json.Unmarshal(body, answer); err != nil {
-		return fmt.Errorf("%s did not answer as an event server does; is it the address of one? %w", c.Server(), err)
+	return body, resp.Header.Get("Content-Type"), nil
+}
+
+// understood says of an answer that cannot be decoded that it is no event server's.
+func (c *Client) understood(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%s did not answer as an event server does; is it the address of one? %w", c.Server(), err)
 	}
-	return nil
+	return err
 }
 
 // Exchange sends a request and returns the body of the answer, with its status, whether that is a good one or not.
@@ -155,7 +175,7 @@ func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
 // answer returns the answer to a request. A token that is refused with 401 may have expired on the way, or its key may have
 // been withdrawn: the request, which was not carried out, is sent once more if there is another token.
 func (c *Client) answer(ctx context.Context, r Request) (*http.Response, error) {
-	body := r.lines
+	body := r.proto
 	if r.Body != nil {
 		var err error
 		if body, err = json.Marshal(r.Body); err != nil {
@@ -203,8 +223,8 @@ func (c *Client) attempt(ctx context.Context, r Request, body []byte) (resp *htt
 	}
 	req.Header.Set("User-Agent", c.agent)
 	switch {
-	case r.lines != nil:
-		req.Header.Set("Content-Type", "application/x-ndjson")
+	case r.proto != nil:
+		req.Header.Set("Content-Type", mediaProtobuf)
 	case body != nil:
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -223,6 +243,8 @@ func (c *Client) attempt(ctx context.Context, r Request, body []byte) (resp *htt
 // accept returns the media type to ask for.
 func (c *Client) accept(list bool) string {
 	switch {
+	case c.protobuf && list:
+		return mediaProtobuf + ",application/json"
 	case !c.metadata:
 		return "application/json"
 	case list:
@@ -236,34 +258,61 @@ func (c *Client) accept(list bool) string {
 type Page struct {
 	Metadata metav1.ListMeta   `json:"metadata"`
 	Items    []json.RawMessage `json:"items"`
+
+	Events []corev1.Event `json:"-"` // the items of a list in protobuf
 }
 
 // list reads one page. query holds the selectors, limit and continue.
 func (c *Client) list(ctx context.Context, path string, query url.Values) (*Page, error) {
-	var page Page
-	err := c.Do(ctx, Request{Path: path, Query: query, list: true}, &page)
+	page := new(Page)
+	body, media, err := c.read(ctx, Request{Path: path, Query: query, list: true})
+	switch {
+	case err != nil:
+	case media == mediaProtobuf:
+		err = c.understood(page.readEvents(body))
+	default:
+		err = c.understood(json.Unmarshal(body, page))
+	}
 	if err == nil && page.Metadata.ResourceVersion == "" {
 		err = fmt.Errorf("%s did not answer with a list; is it the address of an event server?", c.Server())
 	}
-	return &page, err
+	return page, err
 }
 
 // PageSize is the number of events of one page of a list.
 const PageSize = 500
 
-// Pages reads a list page by page and returns the resourceVersion of the list. It calls each with every page. After a
-// failure it calls again, and asks for the same page once more if that returns nil; otherwise it returns that error.
+// Pages reads a list page by page and returns the resourceVersion of the list. It calls each with every page, and asks for the next
+// page meanwhile. After a failure it calls again, and asks for the same page once more if that returns nil; otherwise it returns
+// that error.
 func (c *Client) Pages(ctx context.Context, path string, query url.Values, each func(*Page) error, again func(error) error) (string, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	q := url.Values{}
 	maps.Copy(q, query)
 	q.Set("limit", strconv.Itoa(PageSize))
-	for {
-		page, err := c.list(ctx, path, q)
+	read := func() func() (*Page, error) {
+		var page *Page
+		var err error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			page, err = c.list(ctx, path, q)
+		}()
+		return func() (*Page, error) { <-done; return page, err }
+	}
+	for next := read(); ; {
+		page, err := next()
 		if err != nil {
 			if err = again(err); err != nil {
 				return "", err
 			}
+			next = read()
 			continue
+		}
+		if page.Metadata.Continue != "" {
+			q.Set("continue", page.Metadata.Continue)
+			next = read()
 		}
 		if err := each(page); err != nil {
 			return "", err
@@ -271,7 +320,6 @@ func (c *Client) Pages(ctx context.Context, path string, query url.Values, each 
 		if page.Metadata.Continue == "" {
 			return page.Metadata.ResourceVersion, nil
 		}
-		q.Set("continue", page.Metadata.Continue)
 	}
 }
 

@@ -2,10 +2,11 @@ package mirror
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"tidings.example/eventsvc/internal/client"
 )
@@ -28,15 +29,12 @@ func (c *copier) writeMany(ctx context.Context, items []item) (rest []item) {
 	}
 	settled := map[int]bool{}
 	for len(places) > 0 && ctx.Err() == nil {
-		var lines [][]byte
-		for size := 0; len(lines) < min(len(places), bulkMost) && size < bulkBytes; {
-			line, err := json.Marshal(items[places[len(lines)]].first())
-			if err != nil { // a struct of texts, numbers and times
-				return items
-			}
-			lines, size = append(lines, line), size+len(line)
+		var events []corev1.Event
+		for size := 0; len(events) < min(len(places), bulkMost) && size < bulkBytes; {
+			ev := items[places[len(events)]].first()
+			events, size = append(events, *ev), size+ev.Size()
 		}
-		results, err := c.bulk(ctx, lines)
+		results, err := c.bulk(ctx, events)
 		if err != nil {
 			break // what is left is written one by one
 		}
@@ -44,7 +42,7 @@ func (c *copier) writeMany(ctx context.Context, items []item) (rest []item) {
 			i := places[n]
 			settled[i] = c.took(ctx, &items[i], result)
 		}
-		places = places[len(lines):]
+		places = places[len(events):]
 	}
 	for i := range items {
 		if !settled[i] {
@@ -73,10 +71,10 @@ func (c *copier) together(items []item) (places []int) {
 	return places
 }
 
-// bulk sends lines until they are answered, or refused as a whole.
-func (c *copier) bulk(ctx context.Context, lines [][]byte) (results []client.Result, err error) {
+// bulk sends events until they are answered, or refused as a whole.
+func (c *copier) bulk(ctx context.Context, events []corev1.Event) (results []client.Result, err error) {
 	err = c.insist(ctx, func() (err error) {
-		results, err = c.Target.Bulk(ctx, lines)
+		results, err = c.Target.Bulk(ctx, events)
 		switch client.Code(err) {
 		case http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
 			return errNoBulk

@@ -1,8 +1,6 @@
 package mirror
 
 import (
-	"encoding/json"
-	"fmt"
 	"hash/fnv"
 	"io"
 	"slices"
@@ -29,13 +27,9 @@ type item struct {
 }
 
 // newItem makes the copy of an event, without the fields that only a server sets, without finalizers, which nobody would
-// remove from the copy, and without owners, which a garbage collector would miss.
-func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
-	var ev corev1.Event
-	if err := json.Unmarshal(raw, &ev); err != nil || ev.UID == "" || ev.Name == "" {
-		return item{}, fmt.Errorf("the source sent what is no event: %.200s", raw)
-	}
-	it := item{copy: &ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(&ev), modified: modified,
+// remove from the copy, and without owners, which a garbage collector would miss. It changes the event.
+func (m *Mirror) newItem(ev *corev1.Event, modified bool) item {
+	it := item{copy: ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(ev), modified: modified,
 		created: ev.CreationTimestamp.Time, labels: hash(ev.Labels)}
 	ev.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	ev.ObjectMeta = metav1.ObjectMeta{
@@ -43,7 +37,7 @@ func (m *Mirror) newItem(raw json.RawMessage, modified bool) (item, error) {
 		Labels:      labels.Merge(ev.Labels, m.labels()),
 		Annotations: labels.Merge(ev.Annotations, map[string]string{event.SourceUID: it.uid, event.SourceVersion: it.version}),
 	}
-	return it, nil
+	return it
 }
 
 // lastWritten returns the latest of the times of an event.

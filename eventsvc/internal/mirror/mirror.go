@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -202,9 +203,12 @@ func (c *copier) list(ctx context.Context, reason string) error {
 		if lost.to.IsZero() {
 			lost.to = time.Now() // the list shows the source as it was between asked and now
 		}
-		items := make([]item, 0, len(p.Items))
+		items := make([]item, 0, len(p.Items)+len(p.Events))
 		for _, raw := range p.Items {
-			items = c.appendItem(items, raw, false)
+			items = c.appendText(items, raw, false)
+		}
+		for i := range p.Events {
+			items = c.appendItem(items, &p.Events[i], false)
 		}
 		for i := range items {
 			items[i].relisted = !lost.cursor.complete.IsZero()
@@ -217,7 +221,7 @@ func (c *copier) list(ctx context.Context, reason string) error {
 		}
 		return err
 	}
-	version, err := c.Source.Pages(ctx, c.path, nil, page, func(err error) error {
+	version, err := c.Source.Protobuf().Pages(ctx, c.path, nil, page, func(err error) error {
 		if client.Gone(err) { // the version of the first pages is no longer kept: list from the beginning
 			return err
 		}
@@ -322,7 +326,7 @@ func (c *copier) apply(ctx context.Context, batch []client.Change) error {
 	for _, change := range batch {
 		switch {
 		case change.Seen():
-			items = c.appendItem(items, change.Object, change.Type == watch.Modified)
+			items = c.appendText(items, change.Object, change.Type == watch.Modified)
 		case change.Type == watch.Deleted:
 			c.count(resultKept)
 		}
@@ -336,19 +340,32 @@ func (c *copier) apply(ctx context.Context, batch []client.Change) error {
 	return nil
 }
 
-// appendItem appends the copy of an event, unless a rule drops it. It leaves out and counts what is no event: to try it again
-// would not help.
-func (c *copier) appendItem(items []item, raw json.RawMessage, modified bool) []item {
-	it, err := c.newItem(raw, modified)
-	if err != nil {
-		c.count(resultRefused)
-		c.Log.Warn("left out", "namespace", c.label(), "error", err)
-		return items
+// appendText is appendItem for an event in JSON.
+func (c *copier) appendText(items []item, text json.RawMessage, modified bool) []item {
+	ev := new(corev1.Event)
+	if err := json.Unmarshal(text, ev); err != nil {
+		return c.appendNone(items, fmt.Errorf("the source sent what is no event: %.200s", text))
 	}
+	return c.appendItem(items, ev, modified)
+}
+
+// appendItem appends the copy of an event, unless a rule drops it.
+func (c *copier) appendItem(items []item, ev *corev1.Event, modified bool) []item {
+	if ev.UID == "" || ev.Name == "" {
+		return c.appendNone(items, fmt.Errorf("the source sent an event with the name %q and the uid %q", ev.Name, ev.UID))
+	}
+	it := c.newItem(ev, modified)
 	if c.drop(&it) {
 		return items
 	}
 	return append(items, it)
+}
+
+// appendNone counts and logs what is no event. It is left out: to try it again would not help.
+func (c *copier) appendNone(items []item, err error) []item {
+	c.count(resultRefused)
+	c.Log.Warn("left out", "namespace", c.label(), "error", err)
+	return items
 }
 
 // wrote notes the newest of the items that were written.

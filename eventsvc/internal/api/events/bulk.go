@@ -24,6 +24,7 @@ import (
 	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/policy"
@@ -37,7 +38,7 @@ const BulkPath = "/bulk/v1/events"
 const (
 	// MaxBulk is how many events one request may have: they fit in one commit.
 	MaxBulk = 1000
-	// mediaNDJSON is the media type of a line of JSON for each event, and of the answer.
+	// mediaNDJSON is the media type of a line of JSON for each event, and of the answer. A body can be an EventList in protobuf too.
 	mediaNDJSON = "application/x-ndjson"
 	// maxResult is about what the answer for one event takes.
 	maxResult = 1 << 10
@@ -102,8 +103,10 @@ func (c copied) compare(other copied) (order int, same bool) {
 func (r *Resource) bulk(c echo.Context) error {
 	req := c.Request()
 	// 1. Format, body, options, deadline.
-	if media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type")); err != nil || media != mediaNDJSON {
-		return errNoNDJSON()
+	media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	proto := media == request.MediaTypes[request.Protobuf]
+	if err != nil || media != mediaNDJSON && !proto {
+		return errNoEvents()
 	}
 	body, free, err := r.IO.Body(req)
 	if err != nil {
@@ -121,7 +124,7 @@ func (r *Resource) bulk(c echo.Context) error {
 	}
 	defer cancel()
 	// 2. The lines, and room for their answers.
-	texts, err := linesOf(body)
+	texts, err := linesOf(body, proto)
 	if err != nil {
 		return err
 	}
@@ -131,7 +134,9 @@ func (r *Resource) bulk(c echo.Context) error {
 		}
 	}
 	// 3. The event of each line: what is checked before the store.
-	b := &bulk{Resource: r, c: c, ctx: ctx, writer: r.writer(c, access.Grant{}, true), options: options, lines: make([]line, len(texts))}
+	b := &bulk{
+		Resource: r, c: c, ctx: ctx, writer: r.writer(c, access.Grant{}, true), options: options, proto: proto, lines: make([]line, len(texts)),
+	}
 	for i, text := range texts {
 		if err := b.read(i, text); err != nil {
 			return err
@@ -148,24 +153,30 @@ func (r *Resource) bulk(c echo.Context) error {
 }
 
 // linesOf splits a body. The last line may end without a newline.
-func linesOf(body []byte) ([][]byte, error) {
-	body = bytes.TrimSuffix(body, []byte("\n"))
-	n := bytes.Count(body, []byte("\n")) + 1
-	switch {
-	case len(body) == 0:
-		return nil, apierrors.NewBadRequest("the body has no events: send one in each line")
-	case n > MaxBulk:
-		return nil, httpio.Beyond("bulk-events", apierrors.NewRequestEntityTooLargeError(
-			fmt.Sprintf("the body has %d events, the limit is %d: send them in several requests", n, MaxBulk)))
+func linesOf(body []byte, proto bool) (lines [][]byte, err error) {
+	const tooMany = MaxBulk + 1
+	if proto {
+		lines, err = request.Items(body, tooMany)
+	} else if body = bytes.TrimSuffix(body, []byte("\n")); len(body) > 0 {
+		lines = bytes.SplitN(body, []byte("\n"), tooMany)
 	}
-	return bytes.Split(body, []byte("\n")), nil
+	switch {
+	case err != nil:
+		return nil, err
+	case len(lines) == 0:
+		return nil, apierrors.NewBadRequest("the body has no events: send one in each line")
+	case len(lines) == tooMany:
+		return nil, httpio.Beyond("bulk-events", apierrors.NewRequestEntityTooLargeError(
+			fmt.Sprintf("the body has more than %d events: send them in several requests", MaxBulk)))
+	}
+	return lines, nil
 }
 
-// errNoNDJSON is the 415 for a body of another format.
-func errNoNDJSON() error {
+// errNoEvents is the 415 for a body of another format.
+func errNoEvents() error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonUnsupportedMediaType, Code: http.StatusUnsupportedMediaType,
-		Message: "the body must be " + mediaNDJSON + ": an event of core/v1 in each line",
+		Message: "the body must be " + mediaNDJSON + ": an event of core/v1 in each line, or " + request.MediaTypes[request.Protobuf] + ": an EventList of core/v1",
 	}}
 }
 
@@ -176,6 +187,7 @@ type bulk struct {
 	ctx     context.Context
 	writer  writer // but for what it may do, which depends on the line
 	options httpio.WriteOptions
+	proto   bool // the lines are messages of events, not texts
 	lines   []line
 }
 
@@ -198,7 +210,13 @@ func (b *bulk) read(i int, text []byte) error {
 
 // decodeLine reads the event of a line.
 func (b *bulk) decodeLine(text []byte) (*eventsv1.Event, error) {
-	ev, _, err := b.Codec.Decoder.DecodeEvent(b.view, "", text, b.options.Validation)
+	var ev *eventsv1.Event
+	var err error
+	if b.proto {
+		ev, err = b.Codec.Decoder.DecodeItem(text)
+	} else {
+		ev, _, err = b.Codec.Decoder.DecodeEvent(b.view, "", text, b.options.Validation)
+	}
 	if err != nil {
 		return nil, err
 	}

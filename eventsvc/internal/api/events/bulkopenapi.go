@@ -3,6 +3,8 @@ package events
 import (
 	"encoding/json"
 	"strconv"
+
+	"tidings.example/eventsvc/internal/codec/request"
 )
 
 // BulkOpenAPI describes [BulkPath] in OpenAPI 3.0.
@@ -18,6 +20,8 @@ func BulkOpenAPI() ([]byte, error) {
 	lines := func(of string) schema {
 		return schema{mediaNDJSON: schema{"schema": schema{"$ref": "#/components/schemas/" + of}}}
 	}
+	body := lines("Event")
+	body[request.MediaTypes[request.Protobuf]] = schema{"schema": schema{"type": "string", "format": "binary"}}
 	return json.Marshal(schema{
 		"openapi": "3.0.0", "info": schema{"title": "Tidings bulk writes", "version": "v1"},
 		"paths": schema{BulkPath: schema{"post": schema{
@@ -26,14 +30,14 @@ func BulkOpenAPI() ([]byte, error) {
 				parameter("dryRun", "All: nothing is stored."), parameter("fieldManager", "Who sets the fields; default: the name in the user agent."),
 				parameter("fieldValidation", "Strict: a line with unknown or duplicate fields is refused."), parameter("timeout", "How long it may take, such as 10s."),
 			},
-			"requestBody": schema{"required": true, "description": "At most " + strconv.Itoa(MaxBulk) + " lines.", "content": lines("Event")},
+			"requestBody": schema{"required": true, "description": "At most " + strconv.Itoa(MaxBulk) + " lines, or as many items of an EventList in protobuf.", "content": body},
 			"responses": schema{
 				"200": schema{"description": "A result for each line, in order.", "content": lines("result")},
 				"400": status("There are no lines, or a parameter is wrong."),
 				"401": status("There is no token, or it is not valid."),
 				"403": status("The caller may create events in no namespace."),
 				"413": status("There are too many lines or bytes."),
-				"415": status("The body is not " + mediaNDJSON + "."),
+				"415": status("The body is in another format."),
 				"429": status("There are too many requests or writes: send the same lines again."),
 				"503": status("Nothing can be written at present: send the same lines again."),
 			},

@@ -182,14 +182,19 @@ func (c *Decoder) readProto(body []byte, obj Object) (metav1.TypeMeta, error) {
 	if err != nil {
 		return metav1.TypeMeta{}, errUnrecognized{err}
 	}
-	if err := checkFields(envelope.Raw); err != nil {
-		return metav1.TypeMeta{}, err
-	}
-	err = obj.Unmarshal(envelope.Raw)
+	return metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}, readMessage(envelope.Raw, obj)
+}
+
+// readMessage reads the message of an object.
+func readMessage(message []byte, obj Object) error {
+	err := checkFields(message)
 	if err == nil {
-		err = checkCounts(envelope.Raw, obj)
+		err = obj.Unmarshal(message)
 	}
-	return metav1.TypeMeta{Kind: envelope.Kind, APIVersion: envelope.APIVersion}, err
+	if err == nil {
+		err = checkCounts(message, obj)
+	}
+	return err
 }
 
 func openEnvelope(body []byte) (*runtime.Unknown, error) {

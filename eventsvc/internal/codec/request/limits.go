@@ -106,8 +106,8 @@ func countFields(b []byte, inner int) (n int) {
 	return n
 }
 
-// eachField calls visit with the fields of a message up to the first invalid one.
-func eachField(b []byte, visit func(number protowire.Number, kind protowire.Type, value []byte)) {
+// eachField calls visit with the fields of a message up to the first invalid one, and reports whether all are valid.
+func eachField(b []byte, visit func(number protowire.Number, kind protowire.Type, value []byte)) (valid bool) {
 	for len(b) > 0 {
 		number, kind, head := protowire.ConsumeTag(b)
 		if head < 0 {
@@ -120,6 +120,7 @@ func eachField(b []byte, visit func(number protowire.Number, kind protowire.Type
 		visit(number, kind, b[head:head+size])
 		b = b[head+size:]
 	}
+	return len(b) == 0
 }
 
 // checkCounts refuses a valid protobuf message of an event whose counts do not fit 32 bits.
