@@ -28,11 +28,22 @@ func benchServer(b *testing.B, n int) *api.Server {
 // benchServerOf is a server with n stored events, from 1 to n.
 func benchServerOf(b *testing.B, n int, event func(i int) (path, body string)) *api.Server {
 	b.Helper()
+	s, _ := benchServerIn(b, bolt.Options{Dir: b.TempDir()})
+	fill(b, s, n, event)
+	b.SetParallelism(64)
+	b.ReportAllocs()
+	b.ResetTimer() // the stored events are not what is measured
+	return s
+}
+
+// benchServerIn is a server of the events in a store.
+func benchServerIn(b *testing.B, o bolt.Options) (*api.Server, *bolt.DB) {
+	b.Helper()
 	c, err := codec.New("k8s.io")
 	if err != nil {
 		b.Fatal(err)
 	}
-	db, err := bolt.Open(bolt.Options{Dir: b.TempDir()})
+	db, err := bolt.Open(o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -49,30 +60,25 @@ func benchServerOf(b *testing.B, n int, event func(i int) (path, body string)) *
 	if err != nil {
 		b.Fatal(err)
 	}
-	next := atomic.Int64{}
-	b.SetParallelism(64)
-	done := make(chan struct{})
+	return s, db
+}
+
+// fill stores n events, from 1 to n.
+func fill(b *testing.B, s *api.Server, n int, event func(i int) (path, body string)) {
+	b.Helper()
+	var next atomic.Int64
+	var wg sync.WaitGroup
 	for range 64 {
-		go func() {
-			for {
-				i := next.Add(1)
-				if i > int64(n) {
-					done <- struct{}{}
-					return
-				}
+		wg.Go(func() {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
 				path, body := event(int(i))
 				if code, _ := request(b, s, "POST", path, body); code != 201 {
 					b.Error(code)
 				}
 			}
-		}()
+		})
 	}
-	for range 64 {
-		<-done
-	}
-	b.ReportAllocs()
-	b.ResetTimer() // the stored events are not what is measured
-	return s
+	wg.Wait()
 }
 
 // sink is a response writer that costs nothing.

@@ -12,13 +12,12 @@ import (
 
 // Timeline is what an engine knows of what happened, by the time at which it was observed
 // (see [event.Occurrence]). Every method is safe for concurrent use. A call reads one
-// state of the store, and must not wait for anything else, but for the functions of Observed;
-// work that takes long is asked for in several calls.
+// state of the store, and must not wait for anything else, but for the functions of Observed.
 type Timeline interface {
 	// Occurrences calls visit with what was observed in a range of time, the newest minutes
-	// first, and in no order within a minute. It does a bounded amount of work, which
-	// depends on what is stored and not on the length of the range, and returns the end of
-	// what is left: the begin of the range when all is done. [Occurrences] does the rest.
+	// first, and in no order within a minute. It returns the end of what is left: the begin of the
+	// range when all is done. [Occurrences] does the rest. The work depends on what is stored and
+	// not on the length of the range; a long one is done in rounds, between which other requests go first.
 	// It calls group once or more with each combination of dimensions that it comes upon,
 	// and leaves out those for which that returns a negative number. A deletion, an
 	// expiry or a compaction takes nothing away from what happened.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -34,15 +35,21 @@ func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(eve
 	if err != nil {
 		return in.To, err
 	}
-	rest := in.To.Unix() // if a file was replaced meanwhile, View calls the function again
-	err = r.Log.View(func(log *seglog.Reader) (err error) {
-		rest, err = log.Occurrences(ctx, in.From.Unix(), rest, revision, in.Nodes, group, visit)
-		return err
-	})
-	if ctx.Err() != nil {
-		return in.To, ctx.Err()
+	m := seglog.Moments{From: in.From.Unix(), To: in.To.Unix(), Last: revision, Nodes: in.Nodes, Group: group}
+	turns := flow.NewTurns(ctx)
+	for more := true; more && err == nil && turns.Next(); {
+		err = r.Log.View(func(log *seglog.Reader) (err error) { // again if a file was replaced meanwhile
+			more, err = m.Occurrences(log, visit)
+			return err
+		})
 	}
-	return time.Unix(rest, 0).UTC(), r.ended(revision, err)
+	if turns.Err() != nil {
+		return in.To, turns.Err()
+	}
+	if err != nil {
+		return time.Unix(m.To, 0).UTC(), r.ended(revision, err)
+	}
+	return in.From, r.ended(revision, nil)
 }
 
 // Observed implements [store.Timeline].

@@ -169,7 +169,7 @@ func (p *timePager) begin() (begun bool, err error) {
 				return true, p.takePostings(rarest)
 			}
 		}
-		p.search = &seglog.Search{From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces, Nodes: p.query.Nodes, Wanted: p.wanted(), Late: p.late}
+		p.search = &seglog.Search{From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces, Nodes: p.query.Nodes, Group: p.group(), Late: p.late}
 	}
 	if len(p.query.Pieces) > 0 {
 		found, ok, more, err := p.log.Search(p.search)
@@ -182,7 +182,7 @@ func (p *timePager) begin() (begun bool, err error) {
 		}
 	}
 	p.search = nil
-	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Nodes: p.query.Nodes, Wanted: p.wanted(), Pieces: p.query.Pieces}
+	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Nodes: p.query.Nodes, Group: p.group(), Pieces: p.query.Pieces}
 	return true, nil
 }
 
@@ -421,9 +421,9 @@ func (p *timePager) hand() (more bool, err error) {
 	return true, nil
 }
 
-// wanted returns which dimensions the query can want: what its selector says of them is
+// group returns a function that leaves out the dimensions that the query cannot want: what its selector says of them is
 // known before any record is read.
-func (p *timePager) wanted() func(event.Dimensions) bool {
+func (p *timePager) group() func(event.Dimensions) int {
 	q := p.query
 	known := &event.Selector{}
 	if q.Selector != nil {
@@ -435,11 +435,17 @@ func (p *timePager) wanted() func(event.Dimensions) bool {
 			}
 		}
 	}
-	if len(known.Fields) == 0 {
-		return q.Wanted
-	}
-	return func(d event.Dimensions) bool {
-		a := event.NewAttributes([event.NumFields]string{event.Type: d.Type, event.Reason: d.Reason, event.RegardingKind: d.Kind}, nil)
-		return known.Matches(d.Namespace, "", a) && (q.Wanted == nil || q.Wanted(d))
+	return func(d event.Dimensions) int {
+		if q.Wanted != nil && !q.Wanted(d) {
+			return -1
+		}
+		a := event.Attributes(nil)
+		if len(known.Fields) > 0 {
+			a = event.NewAttributes([event.NumFields]string{event.Type: d.Type, event.Reason: d.Reason, event.RegardingKind: d.Kind}, nil)
+		}
+		if !known.Matches(d.Namespace, "", a) {
+			return -1
+		}
+		return 0
 	}
 }

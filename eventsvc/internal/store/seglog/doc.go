@@ -14,8 +14,7 @@
 // renames the copy, opens it and swaps it in ([Log.Replace]).
 //
 // Each segment is indexed by time (files time*.go): when and how often its records were
-// observed. [Reader.Occurrences] counts that, and [Moments] goes over the records in
-// that order. Counts stay when records go: Rewrite keeps the sums of records that it leaves
+// observed. [Moments] goes over the records in that order, and [Moments.Occurrences] counts. Counts stay when records go: Rewrite keeps the sums of records that it leaves
 // out, and [Log.Carry] copies the sums of a segment that is to be unlinked to the head, in
 // one transaction with a note that they are there. From then on readers leave out the
 // segment that they came from, whether it is unlinked or not.

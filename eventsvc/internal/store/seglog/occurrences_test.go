@@ -24,14 +24,21 @@ func observedRecord(revision uint64, second int64) wal.Record {
 	return wal.Record{Revision: revision, Data: AppendEntry(nil, &e)}
 }
 
+// eachOccurrence calls visit with what was observed in a range.
+func eachOccurrence(r *Reader, m *Moments, visit func(store.Occurred)) (err error) {
+	for more := true; more && err == nil; {
+		more, err = m.Occurrences(r, visit)
+	}
+	return err
+}
+
 // countedIn returns how often something was observed in each second, of what was written up
 // to a revision.
 func countedIn(t *testing.T, l *Log, last uint64) map[int64]int64 {
 	t.Helper()
 	n := map[int64]int64{}
 	err := l.View(func(r *Reader) error {
-		_, err := r.Occurrences(t.Context(), -1e9, 1e9, last, false, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n[o.Second] += o.Count })
-		return err
+		return eachOccurrence(r, &Moments{From: -1e9, To: 1e9, Last: last}, func(o store.Occurred) { n[o.Second] += o.Count })
 	})
 	if err != nil {
 		t.Error(err)

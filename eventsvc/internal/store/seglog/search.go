@@ -29,9 +29,9 @@ type Search struct {
 	From, To int64
 	Last     uint64
 	Pieces   [][]byte
-	Nodes    bool                        // dimensions have their node
-	Wanted   func(event.Dimensions) bool // records of other dimensions may be left out; nil: all
-	Late     func() bool                 // reports that [Reader.Search] has taken long enough; called after each piece of work
+	Nodes    bool                       // dimensions have their node
+	Group    func(event.Dimensions) int // as in [Moments]: records that are left out by it may be left out
+	Late     func() bool                // reports that [Reader.Search] has taken long enough; called after each piece of work
 
 	begun    bool
 	parts    [][]byte // parts of Pieces that are looked up in the words
@@ -145,33 +145,32 @@ func (r *Reader) searchWords(s *Search) (ok bool, err error) {
 
 // reasonsWith returns the classes of the reasons with which texts that have all parts occur in a segment, and perhaps others.
 func (r *Reader) reasonsWith(i int, parts [][]byte) (classes uint64, err error) {
-	const all = ^uint64(0)
 	if !r.segments[i].Compressed {
-		return all, nil
+		return allReasons, nil
 	}
 	v, err := r.segment(i)
 	if err != nil {
-		return all, err
+		return allReasons, err
 	}
 	words := v.tx.Bucket([]byte(bucketWords))
 	if words == nil {
-		return all, nil
+		return allReasons, nil
 	}
 	var w wordEntry
 	covered := r.segments[i].Base - 1
 	c := words.Cursor()
 	for key, value := c.First(); key != nil; key, value = c.Next() {
 		if w.parse(key, value) != nil || w.from != covered {
-			return all, nil
+			return allReasons, nil
 		}
 		in, err := w.having(parts)
 		if err != nil {
-			return all, nil //nolint:nilerr // a check of the store reports the damage
+			return allReasons, nil //nolint:nilerr // a check of the store reports the damage
 		}
 		classes, covered = classes|in.reasons, w.ends[len(w.ends)-1]
 	}
 	if recordsIn(r.segments[i], v.tx).Last(0) > covered {
-		return all, nil
+		return allReasons, nil
 	}
 	return classes, nil
 }
@@ -242,7 +241,7 @@ const searchShare = 8
 
 // wantedIn returns the revisions of the records of a segment that a search wants by their time and dimensions, if they are few.
 func (r *Reader) wantedIn(i int, s *Search, last uint64) (revisions []uint64, few bool, err error) {
-	m := Moments{From: s.From, To: s.To, Last: s.Last, Nodes: s.Nodes, Wanted: s.Wanted}
+	m := Moments{From: s.From, To: s.To, Last: s.Last, Nodes: s.Nodes, Group: s.Group}
 	if err := m.openSegment(r, i); err != nil {
 		return nil, false, err
 	}

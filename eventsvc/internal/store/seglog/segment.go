@@ -39,7 +39,7 @@ type Segment struct {
 	scattered  atomic.Bool                // its index by time becomes much smaller when it is rewritten
 	summary    atomic.Pointer[runSummary] // once sealed and read: see [Reader.summary]
 	known      atomic.Pointer[knownSeries]
-	learned    atomic.Bool // it was tried to know its series
+	unknown    atomic.Bool // its series cannot be known: see [Log.learn]
 
 	observing sync.Mutex     // held while a head is written with what its records report
 	numbering *seriesNumbers // of its series; nil: to be read

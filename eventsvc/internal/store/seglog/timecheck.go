@@ -2,7 +2,6 @@ package seglog
 
 import (
 	"bytes"
-	"cmp"
 	"maps"
 	"slices"
 
@@ -48,19 +47,20 @@ func (c *observedChecker) readRuns() error {
 		return nil
 	}
 	return b.ForEach(func(k, v []byte) error {
-		var unknown error
+		var entries []runEntry
 		run, err := parseRun(k, v)
 		if err == nil {
-			err = run.Each(c.known, func(e runEntry) {
-				if e.Node != 0 && unknown == nil {
-					_, unknown = c.known(e.Node - 1)
-				}
-				if e.Revision != 0 {
-					c.entries[e.Revision] = append(c.entries[e.Revision], observation{Minute: run.Minute, runEntry: e})
-				}
-			})
+			entries, err = run.Append(nil, c.known)
 		}
-		if err = cmp.Or(err, unknown); err != nil {
+		for _, e := range entries {
+			if e.Node != 0 && err == nil {
+				_, err = c.known(e.Node - 1)
+			}
+			if e.Revision != 0 {
+				c.entries[e.Revision] = append(c.entries[e.Revision], observation{Minute: run.Minute, runEntry: e})
+			}
+		}
+		if err != nil {
 			c.damaged = true
 			c.problem("index by time, minute %x: %v", k, err)
 		}
@@ -68,17 +68,16 @@ func (c *observedChecker) readRuns() error {
 	})
 }
 
-// known reports that a series, or a node, has texts.
-func (c *observedChecker) known(series uint32) (bool, error) {
+// known returns an error unless a series, or a node, has texts.
+func (c *observedChecker) known(series uint32) (group int, err error) {
 	if _, ok := c.series[series]; ok {
-		return true, nil
+		return 0, nil
 	}
 	texts, err := seriesIn(c.tx, series)
-	if err != nil {
-		return false, err
+	if err == nil {
+		c.series[series] = texts
 	}
-	c.series[series] = texts
-	return true, nil
+	return 0, err
 }
 
 // compareRecords compares the entries with the records, and takes those out that have one.

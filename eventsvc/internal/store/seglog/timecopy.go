@@ -79,7 +79,7 @@ func (m *minuteCopy) read(k, v []byte) error {
 	before := len(m.entries)
 	run, err := parseRun(k, v)
 	if err == nil {
-		err = run.Each(allSeries, func(e runEntry) { m.entries = append(m.entries, e) })
+		m.entries, err = run.Append(m.entries, allSeries)
 	}
 	for i := before; i < len(m.entries) && err == nil; i++ {
 		e := &m.entries[i]

@@ -42,11 +42,23 @@ func TestKnownSeries(t *testing.T) {
 		return s
 	}
 	sound := learn(func(*bbolt.Bucket) error { return nil })
-	if d, ok := sound.series(1); !ok || d.Namespace != "web" || d.Reason != "Pulled" || l.known.Load() != 2 {
-		t.Errorf("%+v, %t, %d known", d, ok, l.known.Load())
+	if d, ok := sound.series(1); !ok || d.Value().Namespace != "web" || d.Value().Reason != "Pulled" || l.known.Load() != 2 {
+		t.Errorf("%+v, %t, %d known", d.Value(), ok, l.known.Load())
 	}
 	if _, ok := sound.series(2); ok {
 		t.Error("a series is known that is not there")
+	}
+	err := sound.db.Update(func(tx *bbolt.Tx) error {
+		return tx.Bucket([]byte(bucketSeries)).Put(seriesKey(2), seriesValue(seriesKey(2), nodeTexts("n1")))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sound.db.View(func(tx *bbolt.Tx) error { l.learn(sound, tx); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if d, ok := sound.series(2); !ok || d.Value().Node != "n1" || l.known.Load() != 3 {
+		t.Errorf("a series that was added is %+v, %t, %d known", d, ok, l.known.Load())
 	}
 	damaged := learn(func(b *bbolt.Bucket) error { return b.Put(seriesKey(1), []byte("damaged")) })
 	gap := learn(func(b *bbolt.Bucket) error { return b.Delete(seriesKey(0)) })
@@ -58,7 +70,7 @@ func TestKnownSeries(t *testing.T) {
 		}
 		_ = s.Close()
 	}
-	l.known.Store(2)
+	l.known.Store(3)
 	if err := sound.Close(); err != nil || l.known.Load() != 0 {
 		t.Errorf("%d known at the end, %v", l.known.Load(), err)
 	}

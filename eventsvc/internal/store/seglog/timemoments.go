@@ -3,6 +3,7 @@ package seglog
 import (
 	"cmp"
 	"slices"
+	"unique"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -22,19 +23,20 @@ const stepBytes = 64 << 10
 type Moments struct {
 	From, To    int64 // seconds that are left; To is not part of them
 	OldestFirst bool
-	Last        uint64                      // only records up to this revision
-	Nodes       bool                        // dimensions have their node
-	Wanted      func(event.Dimensions) bool // nil: all
-	Pieces      [][]byte                    // records whose texts do not have all of these may be left out ([Search])
+	Last        uint64                     // only records up to this revision
+	Nodes       bool                       // dimensions have their node
+	Group       func(event.Dimensions) int // of records with these dimensions; less than 0: they are left out; nil: 0
+	Pieces      [][]byte                   // records whose texts do not have all of these may be left out ([Search])
 
 	reader     *Reader
 	generation int
 	parts      []part
-	known      map[uint64]*grouping // by file
-	reasons    map[uint64]uint64    // by file: classes of the reasons with which all pieces occur
+	known      map[uint64]*grouping                    // by file
+	groups     map[unique.Handle[event.Dimensions]]int // of series, whatever file they are in
 	minute     int64
 	runs       []partRun // of the minute
 	size       int       // of them
+	entries    []runEntry
 	found      []Moment
 }
 
@@ -64,11 +66,7 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 			continue
 		}
 		looked++
-		group, err := m.group(run.part)
-		if err != nil {
-			return nil, 0, false, err
-		}
-		err = m.each(run, group, func(e runEntry, _ int) {
+		err := m.each(run, func(e *runEntry) {
 			looked++
 			if second := start + int64(e.Second); m.shows(e) && second >= from && second < to {
 				m.found = append(m.found, Moment{second, e.Revision})
@@ -86,33 +84,136 @@ func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err er
 }
 
 // each calls f with the entries of a run that have a group.
-func (m *Moments) each(run partRun, group func(event.Dimensions) int, f func(e runEntry, group int)) error {
-	known := m.known[run.part.file()]
-	if known == nil {
-		known = &grouping{}
-		m.known[run.part.file()] = known
+func (m *Moments) each(run partRun, f func(*runEntry)) error {
+	g, err := m.grouping(run.part)
+	if err != nil {
+		return err
 	}
-	n := 0
+	group := allSeries
 	if !m.Nodes {
-		return run.Each(func(series uint32) (_ bool, err error) {
-			n, err = known.of(run.part, series, group)
-			return n >= 0, err
-		}, func(e runEntry) { f(e, n) })
+		group = func(series uint32) (int, error) { return m.ofSeries(g, run.part, series) }
 	}
-	var failed error
-	err := run.Each(allSeries, func(e runEntry) {
-		if failed != nil {
-			return
+	if m.entries, err = run.Append(m.entries[:0], group); err != nil {
+		return err
+	}
+	for i := range m.entries {
+		e := &m.entries[i]
+		if m.Nodes {
+			if e.Group, err = m.ofNode(g, run.part, e.Series, e.Node); err != nil {
+				return err
+			}
 		}
-		if n, failed = known.ofNode(run.part, e.Series, e.Node, group); failed == nil && n >= 0 {
-			f(e, n)
+		if e.Group >= 0 {
+			f(e)
 		}
-	})
-	return cmp.Or(err, failed)
+	}
+	return nil
+}
+
+// A grouping remembers the groups of the series of one part, and those of each of their nodes.
+type grouping struct {
+	reasons  uint64 // classes of the reasons with which all pieces occur in the part; records with others are left out
+	bySeries []int
+	byNode   map[uint64]int // series, and node behind it
+}
+
+const (
+	// ungrouped is the place of a series that was not asked for yet.
+	ungrouped = -2
+	// maxGrouped is how many groups of series, and of nodes, are remembered of a part.
+	maxGrouped = 1 << 20
+)
+
+// grouping returns what is known of a part.
+func (m *Moments) grouping(p part) (*grouping, error) {
+	if known := m.known[p.file()]; known != nil {
+		return known, nil
+	}
+	g := &grouping{reasons: allReasons}
+	if s, ok := p.(*stored); ok && len(m.Pieces) > 0 {
+		var err error
+		if g.reasons, err = m.reader.reasonsWith(s.segment, partsOf(m.Pieces)); err != nil {
+			return nil, err
+		}
+	}
+	m.known[p.file()] = g
+	return g, nil
+}
+
+// ofSeries returns the group of a series, a negative number if it is left out.
+func (m *Moments) ofSeries(g *grouping, p part, series uint32) (int, error) {
+	if known := g.bySeries; int(series) < len(known) && known[series] != ungrouped {
+		return known[series], nil
+	}
+	return m.ask(g, p, series)
+}
+
+// ask asks for the group of a series, and remembers it if that does not take too much memory.
+func (m *Moments) ask(g *grouping, p part, series uint32) (int, error) {
+	d, err := p.dimensions(series)
+	if err != nil {
+		return 0, err
+	}
+	n, known := m.groups[d]
+	if !known {
+		if n = m.groupOf(d.Value()); len(m.groups) < maxKnownSeries {
+			m.groups[d] = n
+		}
+	}
+	if g.reasons != allReasons && g.reasons&reasonClass(d.Value().Reason) == 0 {
+		n = -1
+	}
+	if series < maxGrouped {
+		for len(g.bySeries) <= int(series) {
+			g.bySeries = append(g.bySeries, ungrouped)
+		}
+		g.bySeries[series] = n
+	}
+	return n, nil
+}
+
+// groupOf asks for the group of dimensions.
+func (m *Moments) groupOf(d event.Dimensions) int {
+	if m.Group == nil {
+		return 0
+	}
+	return max(m.Group(d), -1)
+}
+
+// ofNode returns the group of a node of a series, a negative number if it is left out.
+func (m *Moments) ofNode(g *grouping, p part, series, node uint32) (int, error) {
+	if node == 0 {
+		return m.ofSeries(g, p, series)
+	}
+	key := uint64(series)<<32 | uint64(node)
+	if n, ok := g.byNode[key]; ok {
+		return n, nil
+	}
+	of, err := p.dimensions(series)
+	if err != nil {
+		return 0, err
+	}
+	on, err := p.dimensions(node - 1)
+	if err != nil {
+		return 0, err
+	}
+	d := of.Value()
+	d.Node = on.Value().Node
+	n := m.groupOf(d)
+	if g.reasons&reasonClass(d.Reason) == 0 {
+		n = -1
+	}
+	if len(g.byNode) < maxGrouped {
+		if g.byNode == nil {
+			g.byNode = map[uint64]int{}
+		}
+		g.byNode[key] = n
+	}
+	return n, nil
 }
 
 // shows reports whether an entry is the newest moment of a version that may be seen.
-func (m *Moments) shows(e runEntry) bool {
+func (m *Moments) shows(e *runEntry) bool {
 	return e.Revision != 0 && e.Span == 0 && e.Revision <= m.Last
 }
 
@@ -122,26 +223,6 @@ func (m *Moments) compare(a, b Moment) int {
 		n = -n
 	}
 	return n
-}
-
-// group returns a function that leaves out the dimensions that are not wanted of a part.
-func (m *Moments) group(p part) (func(event.Dimensions) int, error) {
-	classes := ^uint64(0)
-	if s, ok := p.(*stored); ok && len(m.Pieces) > 0 {
-		var err error
-		if classes, ok = m.reasons[p.file()]; !ok {
-			if classes, err = m.reader.reasonsWith(s.segment, partsOf(m.Pieces)); err != nil {
-				return nil, err
-			}
-			m.reasons[p.file()] = classes
-		}
-	}
-	return func(d event.Dimensions) int {
-		if classes&reasonClass(d.Reason) == 0 || m.Wanted != nil && !m.Wanted(d) {
-			return -1
-		}
-		return 0
-	}, nil
 }
 
 // open moves to the beginning of the range, at the first call and when the reader was
@@ -169,7 +250,7 @@ func (m *Moments) openSegment(r *Reader, i int) error {
 
 func (m *Moments) begin(r *Reader, parts []part) {
 	if m.known == nil {
-		m.known, m.reasons = map[uint64]*grouping{}, map[uint64]uint64{}
+		m.known, m.groups = map[uint64]*grouping{}, map[unique.Handle[event.Dimensions]]int{}
 	}
 	delete(m.known, 0) // the pending records have other series now
 	m.reader, m.generation, m.runs, m.parts = r, r.generation, m.runs[:0], parts

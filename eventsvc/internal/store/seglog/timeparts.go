@@ -1,10 +1,11 @@
 package seglog
 
 import (
-	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
+	"unique"
 
 	"go.etcd.io/bbolt"
 
@@ -24,7 +25,7 @@ type part interface {
 	// minute returns the minute of the run that the part is at. It reports false at the end.
 	minute() (minute int64, ok bool, err error)
 	run() (minuteRun, error)
-	dimensions(series uint32) (event.Dimensions, error)
+	dimensions(series uint32) (unique.Handle[event.Dimensions], error)
 }
 
 var errSegmentNote = fmt.Errorf("what a segment says of its index by time: %w", boltfile.ErrChecksum)
@@ -140,9 +141,7 @@ func (p *stored) open() error {
 	if err == nil {
 		p.tx = v.tx
 		p.cursor = v.tx.Bucket([]byte(bucketRuns)).Cursor()
-		if p.segment < len(p.reader.segments)-1 {
-			p.reader.log.learn(p.reader.segments[p.segment], v.tx)
-		}
+		p.reader.log.learn(p.reader.segments[p.segment], v.tx)
 	}
 	return err
 }
@@ -223,123 +222,51 @@ func (p *stored) run() (minuteRun, error) {
 	return p.at.run, p.err
 }
 
-func (p *stored) dimensions(series uint32) (event.Dimensions, error) {
+func (p *stored) dimensions(series uint32) (d unique.Handle[event.Dimensions], err error) {
 	if d, ok := p.reader.segments[p.segment].series(series); ok {
 		return d, nil
 	}
 	texts, err := seriesIn(p.tx, series)
 	if err != nil {
-		return event.Dimensions{}, err
+		return d, err
 	}
-	return parseSeries(texts)
+	return uniqueSeries(texts)
 }
 
-// A grouping remembers the groups of the series of one part, and those of each of their nodes.
-type grouping struct {
-	bySeries []int
-	byNode   map[uint64]int // series, and node behind it
-}
-
-// ungrouped is the place of a series that was not asked for yet.
-const ungrouped = -2
-
-// of returns the group of a series, a negative number if it is left out.
-func (g *grouping) of(p part, series uint32, group func(event.Dimensions) int) (int, error) {
-	if known := g.bySeries; int(series) < len(known) && known[series] != ungrouped {
-		return known[series], nil
-	}
-	return g.ask(p, series, group)
-}
-
-// maxGrouped is how many groups of series, and of nodes, are remembered.
-const maxGrouped = 1 << 20
-
-// ask asks for the group of a series, and remembers it if that does not take too much memory.
-func (g *grouping) ask(p part, series uint32, group func(event.Dimensions) int) (int, error) {
-	for uint32(len(g.bySeries)) <= series && len(g.bySeries) < maxGrouped {
-		g.bySeries = append(g.bySeries, ungrouped)
-	}
-	d, err := p.dimensions(series)
-	if err != nil {
-		return 0, err
-	}
-	n := max(group(d), -1)
-	if int(series) < len(g.bySeries) {
-		g.bySeries[series] = n
-	}
-	return n, nil
-}
-
-// ofNode returns the group of a node of a series, a negative number if it is left out.
-func (g *grouping) ofNode(p part, series, node uint32, group func(event.Dimensions) int) (int, error) {
-	if node == 0 {
-		return g.of(p, series, group)
-	}
-	key := uint64(series)<<32 | uint64(node)
-	if n, ok := g.byNode[key]; ok {
-		return n, nil
-	}
-	d, err := p.dimensions(series)
-	if err != nil {
-		return 0, err
-	}
-	of, err := p.dimensions(node - 1)
-	if err != nil {
-		return 0, err
-	}
-	d.Node = of.Node
-	n := max(group(d), -1)
-	if len(g.byNode) < maxGrouped {
-		if g.byNode == nil {
-			g.byNode = map[uint64]int{}
-		}
-		g.byNode[key] = n
-	}
-	return n, nil
-}
-
-// A call of [Reader.Occurrences] ends behind the minute in which it has read so many bytes of
-// runs. A run counts for some bytes more, which stand for finding it.
+// roundBytes is about how many bytes of runs [Moments.Occurrences] reads at once, in less than a millisecond. A run counts for some
+// bytes more, which stand for finding it.
 const (
-	turnBytes = 1 << 20
-	runBytes  = 64
+	roundBytes = 256 << 10
+	runBytes   = 64
 )
 
-// Occurrences calls visit with what was observed from one second to before another and
-// written up to a revision, and returns the end of what is left: see [store.Timeline] and [store.Range]. Also
-// after an error, nothing that was visited is left.
-func (r *Reader) Occurrences(ctx context.Context, from, to int64, last uint64, nodes bool, group func(event.Dimensions) int, visit func(store.Occurred)) (rest int64, err error) {
-	m := Moments{From: from, To: to, Last: last, Nodes: nodes}
+// Occurrences calls visit with what was observed in the next minutes of the range, newest first, by its groups. It reports whether
+// there may be more. Also after an error, nothing that was visited is left of the range.
+func (m *Moments) Occurrences(r *Reader, visit func(store.Occurred)) (more bool, err error) {
 	if err := m.open(r); err != nil {
-		return to, err
+		return false, err
 	}
-	for size := 0; size < turnBytes; {
+	for size := 0; size < roundBytes; {
 		// The runs of all parts first, so that no file has to be opened after a visit.
-		if more, err := m.gather(); err != nil {
-			return to, err
-		} else if !more {
-			return from, nil
+		if more, err := m.gather(); err != nil || !more {
+			return false, err
 		}
+		start := m.minute * 60
 		for _, run := range m.runs {
-			var o store.Occurred
-			start := m.minute * 60
-			err := m.each(run, group, func(e runEntry, group int) {
-				o.Group, o.Second, o.Span, o.Revision, o.Count = group, start+int64(e.Second), int64(e.Span), e.Revision, e.Count
-				if o.Count > 0 && o.Revision <= last && o.Second >= from && o.Second < to {
-					visit(o)
+			err := m.each(run, func(e *runEntry) {
+				second := start + int64(e.Second)
+				if e.Count > 0 && e.Revision <= m.Last && second >= m.From && second < m.To {
+					visit(store.Occurred{Group: e.Group, Second: second, Span: int64(e.Span), Revision: e.Revision, Count: e.Count})
 				}
 			})
 			if err != nil {
-				return to, err
+				return false, err
 			}
 		}
 		size += m.size + len(m.runs)*runBytes
-		to, m.runs = m.minute*60, m.runs[:0]
-		if ctx.Err() != nil {
-			return to, ctx.Err()
-		}
+		m.To, m.runs = max(m.From, start), m.runs[:0]
 	}
-	return max(from, to), nil
+	return m.From < m.To, nil
 }
 
 // First returns the first second of the first minute in which something was observed, since
@@ -364,10 +291,11 @@ func (r *Reader) First(since time.Time) (second int64, ok bool, err error) {
 				return 0, false, err
 			}
 			held := at >= minuteSince(since)
-			if err := run.Each(allSeries, func(e runEntry) { held = held || e.Revision != 0 }); err != nil {
+			entries, err := run.Append(nil, allSeries)
+			if err != nil {
 				return 0, false, err
 			}
-			if held {
+			if held || slices.ContainsFunc(entries, func(e runEntry) bool { return e.Revision != 0 }) {
 				minute, ok = at, true
 				break
 			}

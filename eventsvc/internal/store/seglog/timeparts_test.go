@@ -108,7 +108,7 @@ func rangesAreRight(t *testing.T, dir string, minute uint64) bool {
 			}
 		}
 		for way, read := range map[string]func(*Reader) (int64, error){
-			"counted":      func(r *Reader) (int64, error) { return countRecords(t, r, span) },
+			"counted":      func(r *Reader) (int64, error) { return countRecords(r, span) },
 			"oldest first": func(r *Reader) (int64, error) { return countMoments(r, span, true) },
 			"newest first": func(r *Reader) (int64, error) { return countMoments(r, span, false) },
 		} {
@@ -128,8 +128,8 @@ func rangesAreRight(t *testing.T, dir string, minute uint64) bool {
 	return right
 }
 
-func countRecords(t *testing.T, r *Reader, span [2]int64) (n int64, err error) {
-	_, err = r.Occurrences(t.Context(), span[0], span[1], 1e6, false, func(event.Dimensions) int { return 0 }, func(store.Occurred) { n++ })
+func countRecords(r *Reader, span [2]int64) (n int64, err error) {
+	err = eachOccurrence(r, &Moments{From: span[0], To: span[1], Last: 1e6}, func(store.Occurred) { n++ })
 	return n, err
 }
 
@@ -168,7 +168,13 @@ func TestMomentsOfRewritten(t *testing.T) {
 	}
 	s := l.Head()
 	l.rotateTo(t, 6)
-	m := &Moments{From: 0, To: 7200, OldestFirst: true, Last: 5, Wanted: func(d event.Dimensions) bool { return d.Reason == "Early" }}
+	early := func(d event.Dimensions) int {
+		if d.Reason == "Early" {
+			return 0
+		}
+		return -1
+	}
+	m := &Moments{From: 0, To: 7200, OldestFirst: true, Last: 5, Group: early}
 	var found []uint64
 	for more := true; more; {
 		err := l.View(func(r *Reader) (err error) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"unique"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -99,6 +100,6 @@ func (p *pendingRuns) minute() (minute int64, ok bool, err error) {
 
 func (p *pendingRuns) run() (minuteRun, error) { return p.runs[p.at], nil }
 
-func (p *pendingRuns) dimensions(series uint32) (event.Dimensions, error) {
-	return parseSeries([]byte(p.texts[series]))
+func (p *pendingRuns) dimensions(series uint32) (unique.Handle[event.Dimensions], error) {
+	return uniqueSeries([]byte(p.texts[series]))
 }

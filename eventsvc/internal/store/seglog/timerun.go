@@ -19,6 +19,7 @@ type runEntry struct {
 	Count    int64  // 0 if the record reports nothing new
 	Node     uint32 // one more than the number of its texts, 0: none is known
 	Span     uint32 // so many seconds, from this one on, in which it was observed; 0: in this one
+	Group    int    // of its series, where it was read
 }
 
 // The flags of an entry, above the bits of its second.
@@ -176,88 +177,105 @@ func parseRun(k, v []byte) (r minuteRun, err error) {
 // Size returns about how many bytes the entries take.
 func (r *minuteRun) Size() int { return len(r.cells) }
 
-// Each calls f with the entries of the series that are wanted, in the order of a run.
-func (r *minuteRun) Each(wanted func(series uint32) (bool, error), f func(runEntry)) error {
-	series := uint64(0)
-	for rest := r.cells; len(rest) > 0; {
-		delta, n := binary.Uvarint(rest)
-		if n <= 0 {
-			return errRun
+// Append appends the entries of the series that have a group, in the order of a run, with that group. After an error it may have
+// appended some.
+func (r *minuteRun) Append(dst []runEntry, group func(series uint32) (int, error)) ([]runEntry, error) {
+	b, series := r.cells, uint64(0)
+	for at := 0; at < len(b); {
+		delta, length := uint64(0), uint64(0)
+		if delta, at = cutNumber(b, at); delta > math.MaxUint32 || at >= len(b) {
+			return dst, errRun
 		}
-		length, m := binary.Uvarint(rest[n:])
-		if m <= 0 || length > uint64(len(rest)-n-m) || delta > math.MaxUint32 {
-			return errRun
+		if length, at = cutNumber(b, at); at > len(b) || length > uint64(len(b)-at) {
+			return dst, errRun
 		}
 		if series += delta; series > math.MaxUint32 {
-			return errRun
+			return dst, errRun
 		}
-		cell := rest[n+m : n+m+int(length)]
-		rest = rest[n+m+int(length):]
-		if ok, err := wanted(uint32(series)); err != nil {
-			return err
-		} else if ok && !r.eachOf(uint32(series), cell, f) {
-			return errRun
+		cell := b[at : at+int(length)]
+		at += int(length)
+		n, err := group(uint32(series))
+		if err != nil {
+			return dst, err
 		}
-	}
-	return nil
-}
-
-// eachOf calls f with the entries of one series. It reports false if they make no sense.
-func (r *minuteRun) eachOf(series uint32, cell []byte, f func(runEntry)) bool {
-	e := runEntry{Series: series}
-	for revision := r.first; len(cell) > 0; f(e) {
-		var ok bool
-		if e.Span = 0; cell[0] == nodeMark || cell[0] == spanMark {
-			if cell, ok = e.takeMarks(cell); !ok {
-				return false
+		if n >= 0 {
+			var ok bool
+			if dst, ok = r.appendCell(dst, runEntry{Series: uint32(series), Group: n}, cell); !ok {
+				return dst, errRun
 			}
 		}
-		head := cell[0]
-		cell = cell[1:]
+	}
+	return dst, nil
+}
+
+// appendCell appends the entries of one series, which is set in e. It reports false if they make no sense.
+func (r *minuteRun) appendCell(dst []runEntry, e runEntry, b []byte) (_ []runEntry, ok bool) {
+	revision := r.first
+	for at := 0; at < len(b); dst = append(dst, e) {
+		if b[at] == nodeMark {
+			if at = takeMark(b, at, &e.Node); at >= len(b) {
+				return dst, false
+			}
+		}
+		if e.Span = 0; b[at] == spanMark {
+			if at = takeMark(b, at, &e.Span); at >= len(b) {
+				return dst, false
+			}
+		}
+		head := b[at]
+		at++
 		if e.Second = head & secondMask; e.Second < r.Low || e.Second > r.High {
-			return false
+			return dst, false
 		}
 		if e.Revision, e.Count = 0, 1; head&flagFolded == 0 {
-			delta, n := binary.Uvarint(cell)
-			if n <= 0 || delta > r.Last-revision {
-				return false
+			var delta uint64
+			if delta, at = cutNumber(b, at); delta > r.Last-revision || at > len(b) {
+				return dst, false
 			}
 			revision += delta
-			e.Revision, cell = revision, cell[n:]
+			e.Revision = revision
 		}
 		if head&flagCount != 0 {
-			count, n := binary.Uvarint(cell)
-			if n <= 0 || count > math.MaxInt64 {
-				return false
+			var count uint64
+			if count, at = cutNumber(b, at); count > math.MaxInt64 || at > len(b) {
+				return dst, false
 			}
-			e.Count, cell = int64(count), cell[n:]
+			e.Count = int64(count)
 		}
 	}
-	return true
+	return dst, true
 }
 
-// takeMarks reads the marks before an entry: its node, if the entry before has another one, and its span.
-func (e *runEntry) takeMarks(cell []byte) (rest []byte, ok bool) {
-	if cell[0] == nodeMark {
-		if cell, ok = takeMark(cell, &e.Node); !ok {
-			return nil, false
-		}
+// cutNumber reads a number (uvarint), and returns where it ends, behind the end of b if it does not.
+func cutNumber(b []byte, at int) (v uint64, end int) {
+	if at < len(b) && b[at] < 0x80 {
+		return uint64(b[at]), at + 1
 	}
-	if cell[0] == spanMark {
-		return takeMark(cell, &e.Span)
-	}
-	return cell, true
+	return cutLongNumber(b, at)
 }
 
-// takeMark reads a mark and its value. A value that is set already is damage, because only changes are marked.
-func takeMark(cell []byte, to *uint32) (rest []byte, ok bool) {
-	value, n := binary.Uvarint(cell[1:])
-	if n <= 0 || value == uint64(*to) || value > math.MaxUint32 || len(cell) == n+1 {
-		return nil, false
+// cutLongNumber is cutNumber for one of several bytes.
+func cutLongNumber(b []byte, at int) (v uint64, end int) {
+	if at+1 < len(b) && b[at+1] < 0x80 {
+		return uint64(b[at])&0x7f | uint64(b[at+1])<<7, at + 2
+	}
+	v, n := binary.Uvarint(b[min(at, len(b)):])
+	if n <= 0 {
+		return 0, len(b) + 1
+	}
+	return v, at + n
+}
+
+// takeMark reads a mark and its value, and returns where they end, behind the end of b if they make no sense. A value that is set
+// already is damage, because only changes are marked.
+func takeMark(b []byte, at int, to *uint32) (end int) {
+	value, end := cutNumber(b, at+1)
+	if value == uint64(*to) || value > math.MaxUint32 {
+		return len(b)
 	}
 	*to = uint32(value)
-	return cell[n+1:], true
+	return end
 }
 
-// allSeries wants every series.
-func allSeries(uint32) (bool, error) { return true, nil }
+// allSeries is the group of every series.
+func allSeries(uint32) (int, error) { return 0, nil }

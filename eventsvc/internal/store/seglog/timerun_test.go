@@ -18,7 +18,7 @@ import (
 func decodeRun(k, v []byte) (entries []runEntry, err error) {
 	r, err := parseRun(k, v)
 	if err == nil {
-		err = r.Each(allSeries, func(e runEntry) { entries = append(entries, e) })
+		entries, err = r.Append(nil, allSeries)
 	}
 	return entries, err
 }

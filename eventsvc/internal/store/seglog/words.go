@@ -49,6 +49,9 @@ func (p wordPlaces) or(q wordPlaces) wordPlaces {
 	return wordPlaces{p.groups | q.groups, p.reasons | q.reasons}
 }
 
+// allReasons has all classes of reasons.
+const allReasons = ^uint64(0)
+
 // reasonClass returns the class of a reason, one of 64, as a bit. A NUL counts as a blank, which replaces it in texts.
 func reasonClass[T string | []byte](reason T) uint64 {
 	h := uint32(2166136261) // FNV-1a
