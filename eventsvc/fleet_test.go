@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -163,13 +165,20 @@ func (s *simulated) after(version int, only string) (frames []byte, n int, more 
 // closed is a channel that is closed.
 var closed = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// list returns the events of a namespace, or all if it is empty.
-func (s *simulated) list(namespace string) *corev1.EventList {
+// page returns events of a namespace, or of all if it is empty: as many as limit says, from where the page before ended.
+func (s *simulated) page(namespace string, q url.Values) *corev1.EventList {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	list := &corev1.EventList{ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(len(s.changes))}}
-	for _, ev := range s.events {
-		if namespace == "" || ev.namespace == namespace {
+	version, from, _ := strings.Cut(cmp.Or(q.Get("continue"), strconv.Itoa(len(s.changes))+"/0"), "/") // the version is that of the first page
+	at, _ := strconv.Atoi(from)
+	limit, _ := strconv.Atoi(q.Get("limit"))
+	list := &corev1.EventList{ListMeta: metav1.ListMeta{ResourceVersion: version}}
+	for ; at < len(s.events); at++ {
+		if limit > 0 && len(list.Items) == limit {
+			list.Continue = fmt.Sprintf("%s/%d", version, at)
+			break
+		}
+		if ev := s.events[at]; namespace == "" || ev.namespace == namespace {
 			list.Items = append(list.Items, *s.show(s.changes[ev.version-1], ev.version))
 		}
 	}
@@ -185,10 +194,8 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case !one && r.URL.Path != "/api/v1/events":
 		w.WriteHeader(http.StatusNotFound)
-	case r.URL.Query().Get("watch") == "" && r.URL.Query().Get("limit") == "1": // only the version is wanted
-		_ = json.NewEncoder(w).Encode(corev1.EventList{ListMeta: metav1.ListMeta{ResourceVersion: s.version()}}) // the mirror may be gone
 	case r.URL.Query().Get("watch") == "":
-		_ = json.NewEncoder(w).Encode(s.list(namespace)) // likewise
+		_ = json.NewEncoder(w).Encode(s.page(namespace, r.URL.Query())) // the mirror may be gone
 	case s.gone.Add(-1) >= 0:
 		_, _ = io.WriteString(w, `{"type":"ERROR","object":{"kind":"Status","status":"Failure","reason":"Expired","message":"too old","code":410}}`)
 	default:
@@ -207,14 +214,11 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			case <-r.Context().Done():
 				return
 			}
+			if s.gone.Load() > 0 {
+				return // as kube-apiserver ends a watch that falls behind what it keeps
+			}
 		}
 	}
-}
-
-func (s *simulated) version() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strconv.Itoa(len(s.changes))
 }
 
 // arrivals are the copies that a watch of the hub has shown.
@@ -277,7 +281,8 @@ func (a *arrivals) missing(s *simulated) string {
 
 // TestFleet copies a hundred clusters into one hub, which is killed and away for a while. Nothing is lost or doubled, and the
 // order of each cluster is kept. With TIDINGS_FLEET=RATE,AWAY (such as 5500,10m) the clusters publish so many changes a second,
-// the hub is away for so long, and the log says how fast it catches up and how much memory it takes.
+// the hub is away for so long, a third of the clusters no longer have the changes since then, and the log says how fast it catches
+// up and how much memory it takes.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	const clusters = 100
@@ -400,12 +405,20 @@ func longFleet(t *testing.T, form string, all []*simulated, hub *child, to *clie
 	say("the first minute has arrived")
 	hub.kill()
 	publish(away)
+	for n := 0; n < len(all); n += 3 {
+		all[n].gone.Store(1) // these no longer have what the mirror has not read, and are listed
+	}
 	before, own := seen.n.Load(), cpu(t, os.Getpid())
 	hub.start()
 	back := time.Now()
 	publish(min(away, time.Minute))
 	arrived("what came meanwhile")
 	say("everything has arrived")
+	for _, s := range all {
+		if s.gone.Load() > 0 {
+			t.Errorf("%s was not asked for what it no longer has", s.name)
+		}
+	}
 	n := float64(seen.n.Load() - before)
 	t.Logf("away for %s, it has caught up with %.0f changes %s after its start, the first minute of which more came: %.0f/s, of CPU %.1f us a change in the hub, %.1f in clusters, mirrors and this test",
 		away, n, time.Since(back).Round(time.Second), n/time.Since(back).Seconds(), cpu(t, hub.cmd.Process.Pid).Seconds()*1e6/n, (cpu(t, os.Getpid())-own).Seconds()*1e6/n)
