@@ -150,6 +150,13 @@ func TestMirrorBatches(t *testing.T) {
 			}
 			pass.ServeHTTP(w, r)
 		}, 4, false},
+		"a target that does not get the body in time": {func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler) {
+			if nth == 2 {
+				w.WriteHeader(http.StatusRequestTimeout)
+				return
+			}
+			pass.ServeHTTP(w, r)
+		}, 4, false},
 		"a target without": {func(w http.ResponseWriter, _ *http.Request, _ int64, _ http.Handler) {
 			w.WriteHeader(http.StatusNotFound)
 		}, 1, true},

@@ -9,12 +9,15 @@ import (
 	"log/slog"
 	"maps"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -350,6 +353,24 @@ func TestBulkIsRefused(t *testing.T) {
 		}
 		if got := w.bulk("good", "", coreEvent("a", "a")).must(c.code); strings.Contains(string(got.body), "secret") {
 			t.Errorf("the answer is %s", got.body)
+		}
+	}
+}
+
+// TestLateBody: a body that does not come in time is no fault of what is in it. Its client may send it again, and a mirror does: it
+// would leave out an event that is refused with 400.
+func TestLateBody(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for path, media := range map[string]string{bulkPath: "application/x-ndjson", eventsPath: "application/json"} {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, iotest.ErrReader(os.ErrDeadlineExceeded))
+		req.Header.Set("Authorization", "Bearer good")
+		req.Header.Set("Content-Type", media)
+		rec := httptest.NewRecorder()
+		w.handler().ServeHTTP(rec, req)
+		a := &answer{t, rec.Code, rec.Header(), rec.Body.Bytes()}
+		if reason := a.must(http.StatusRequestTimeout).at("reason"); reason != "Timeout" {
+			t.Errorf("%s: %v", path, reason)
 		}
 	}
 }

@@ -162,13 +162,22 @@ func (s *IO) read(r *http.Request, p *[]byte, limit int) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case errors.Is(err, os.ErrDeadlineExceeded):
-			return Beyond("body-time", apierrors.NewBadRequest("the body did not come in time"))
+			return Beyond("body-time", errBodyTime())
 		case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // while it waited for a seat
 			return err
 		case err != nil:
 			return apierrors.NewBadRequest("the body could not be read: " + err.Error())
 		}
 	}
+}
+
+// errBodyTime is the 408 for a body that did not come in time. It is no fault of what is in it: the network was slow, or this server
+// was too busy to read on.
+func errBodyTime() *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonTimeout, Code: http.StatusRequestTimeout,
+		Message: "the body did not come in time, please try again",
+	}}
 }
 
 // Append answers with the bytes that add appends to a buffer.
