@@ -50,8 +50,9 @@ func newBlockCache(bytes int64) *blockCache {
 	return c
 }
 
-// Get returns a block, nil if it is not there. The caller gives the block to Done after use; until then it does not change.
-func (c *blockCache) Get(at blockPlace) *inflatedBlock {
+// Get returns a block, nil if it is not there. It keeps the block for longer, unless this use is part of a read of everything (once).
+// The caller gives the block to Done after use; until then it does not change.
+func (c *blockCache) Get(at blockPlace, once bool) *inflatedBlock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.blocks[at]
@@ -62,6 +63,9 @@ func (c *blockCache) Get(at blockPlace) *inflatedBlock {
 	c.hits++
 	b := e.Value.(*cachedBlock)
 	b.block.users++
+	if once {
+		return b.block
+	}
 	if b.in == &c.kept {
 		c.kept.list.MoveToFront(e)
 		return b.block

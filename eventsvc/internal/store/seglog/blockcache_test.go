@@ -26,7 +26,7 @@ func TestCache(t *testing.T) {
 		c.Done(b)
 	}
 	there := func(c *blockCache, at blockPlace) bool {
-		b := c.Get(at)
+		b := c.Get(at, false)
 		if b != nil {
 			c.Done(b)
 		}
@@ -93,7 +93,7 @@ func TestCacheUsers(t *testing.T) {
 			for i := range 2000 {
 				which := i * n % many
 				at := blockPlace{File: uint64(n % 2), Last: records[which][0].revision + 9}
-				got := c.Get(at)
+				got := c.Get(at, false)
 				if got == nil {
 					var err error
 					if got, err = c.Parse(at, all[which].key, all[which].value); err != nil {

@@ -167,6 +167,14 @@ func (s recordBytes) parse(revision uint64) (e Entry, err error) {
 	return e, Corrupt(revision, err)
 }
 
+// whole returns the record with its checksum. It may take the memory behind the bytes.
+func (s recordBytes) whole(revision uint64) []byte {
+	if s.verified {
+		return be.AppendUint32(s.bytes, boltfile.Checksum(revision, s.bytes))
+	}
+	return s.bytes
+}
+
 // walkMost is how many records a cursor moves over one by one, instead of beginning at the root
 // again.
 const walkMost = 4
@@ -313,7 +321,7 @@ func (r *Reader) Scan(after, last uint64, f, damaged func(Entry) bool) error {
 		if err != nil {
 			return err
 		}
-		if more, err := recordsIn(r.segments[i], v.tx).Each(s.after+1, s.each, s.lost); err != nil || !more {
+		if more, err := r.scanSegment(i, v, &s); err != nil || !more {
 			return err
 		}
 	}
@@ -321,11 +329,18 @@ func (r *Reader) Scan(after, last uint64, f, damaged func(Entry) bool) error {
 		if l.Revision <= s.after {
 			continue
 		}
-		if more, err := s.each(l.Revision, l.Data); err != nil || !more {
+		if more, err := s.each(l.Revision, recordBytes{bytes: l.Data}); err != nil || !more {
 			return err
 		}
 	}
 	return nil
+}
+
+// scanSegment goes on with a scan in a segment.
+func (r *Reader) scanSegment(i int, v *segmentTx, s *scan) (more bool, err error) {
+	blocks := blockFinder{File: r.segments[i].file, Cache: r.log.cache, Once: true} // the next scan begins in its last block
+	defer blocks.Close()
+	return recordsIn(r.segments[i], v.tx).each(s.after+1, &blocks, s.each, s.lost)
 }
 
 // A scan is a [Reader.Scan] that has come to a revision. Its methods report false at the end.
@@ -334,15 +349,15 @@ type scan struct {
 	record, damaged func(Entry) bool
 }
 
-func (s *scan) each(revision uint64, record []byte) (more bool, err error) {
+func (s *scan) each(revision uint64, record recordBytes) (more bool, err error) {
 	if revision > s.last {
 		return false, nil
 	}
 	s.after = revision
-	e, err := parseEntry(revision, record)
+	e, err := record.parse(revision)
 	switch {
 	case err != nil && s.damaged == nil:
-		return false, Corrupt(revision, err)
+		return false, err
 	case err != nil:
 		e.Revision = revision
 		return s.damaged(e), nil

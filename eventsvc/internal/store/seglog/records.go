@@ -88,8 +88,15 @@ func (l *lostBlock) EachRevision(f func(revision uint64)) {
 // that cannot be read, in order, until one of them returns false or an error. It returns what
 // they have returned last. A record is valid until f returns.
 func (r fileRecords) Each(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*lostBlock) (more bool, err error)) (more bool, err error) {
+	return r.each(from, new(blockFinder), func(revision uint64, record recordBytes) (bool, error) {
+		return f(revision, record.whole(revision))
+	}, lost)
+}
+
+// each is Each that makes no checksums for records that have none, and opens blocks by a finder.
+func (r fileRecords) each(from uint64, blocks *blockFinder, f func(uint64, recordBytes) (more bool, err error), lost func(*lostBlock) (more bool, err error)) (more bool, err error) {
 	if r.compressed {
-		return r.eachInBlocks(from, f, lost)
+		return r.eachInBlocks(from, blocks, f, lost)
 	}
 	c := r.Bucket.Cursor()
 	for k, v := c.Seek(recordKey(from)); k != nil; k, v = c.Next() {
@@ -97,15 +104,14 @@ func (r fileRecords) Each(from uint64, f func(revision uint64, record []byte) (m
 		if err != nil {
 			return false, err
 		}
-		if more, err := f(revision, v); err != nil || !more {
+		if more, err := f(revision, recordBytes{bytes: v}); err != nil || !more {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-func (r fileRecords) eachInBlocks(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*lostBlock) (more bool, err error)) (more bool, err error) {
-	var block inflatedBlock
+func (r fileRecords) eachInBlocks(from uint64, blocks *blockFinder, f func(uint64, recordBytes) (more bool, err error), lost func(*lostBlock) (more bool, err error)) (more bool, err error) {
 	var room []byte
 	from = max(from, r.base)
 	c := r.Bucket.Cursor()
@@ -114,7 +120,7 @@ func (r fileRecords) eachInBlocks(from uint64, f func(revision uint64, record []
 		if err != nil {
 			return false, err
 		}
-		err = block.Parse(k, v)
+		block, err := blocks.open(last, k, v)
 		switch {
 		case err != nil:
 			more, err = lost(&lostBlock{from, last, k, v, err})
@@ -125,8 +131,9 @@ func (r fileRecords) eachInBlocks(from uint64, f func(revision uint64, record []
 		}
 		at, _ := block.Search(from)
 		for ; more && err == nil && at < block.Len(); at++ {
-			room = block.Append(room[:0], at)
-			more, err = f(block.Revision(at), room)
+			record, whole, ok := block.appendBody(room[:0], at)
+			room = record
+			more, err = f(block.Revision(at), recordBytes{record, ok && !whole})
 		}
 		if err != nil || !more {
 			return false, err
@@ -176,8 +183,9 @@ func (r fileRecords) Revisions(last uint64, f func(revision uint64)) error {
 
 // A blockFinder finds records in the blocks of a file, and keeps the block that it has found last.
 type blockFinder struct {
-	File   uint64 // number of the file in the cache
-	Cache  *blockCache
+	File   uint64        // number of the file in the cache
+	Cache  *blockCache   // nil: none
+	Once   bool          // blocks are not kept in the cache for longer because they are read again
 	Cursor *bbolt.Cursor // of the bucket of blocks
 	block  *inflatedBlock
 }
@@ -221,24 +229,40 @@ func (f *blockFinder) load(revision uint64) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	f.Close()
-	at := blockPlace{File: f.File, Last: last}
-	block := f.Cache.Get(at)
-	if block == nil {
-		if block, err = f.Cache.Parse(at, key, value); err != nil {
-			return false, fmt.Errorf("the block of the revisions up to %d: %w", last, err)
-		}
+	block, err := f.open(last, key, value)
+	if err != nil {
+		return false, fmt.Errorf("the block of the revisions up to %d: %w", last, err)
 	}
-	f.block = block
 	if revision < block.First() {
 		return false, fmt.Errorf("the block before the revisions %d to %d: %w", block.First(), last, errBlockGone)
 	}
 	return true, nil
 }
 
+// open makes a block the present one, which is valid until the next call. After an error it has no records.
+func (f *blockFinder) open(last uint64, key, value []byte) (*inflatedBlock, error) {
+	if f.Cache == nil {
+		if f.block == nil {
+			f.block = new(inflatedBlock)
+		}
+		return f.block, f.block.Parse(key, value)
+	}
+	f.Close()
+	at := blockPlace{File: f.File, Last: last}
+	block := f.Cache.Get(at, f.Once)
+	if block == nil {
+		var err error
+		if block, err = f.Cache.Parse(at, key, value); err != nil {
+			return new(inflatedBlock), err
+		}
+	}
+	f.block = block
+	return block, nil
+}
+
 // Close gives back the present block.
 func (f *blockFinder) Close() {
-	if f.block != nil {
+	if f.block != nil && f.Cache != nil {
 		f.Cache.Done(f.block)
 		f.block = nil
 	}
