@@ -31,7 +31,8 @@ func visit(b *tab, name, address string) {
 	b.t.Helper()
 	show(b, address)
 	if name == "drawer" {
-		b.click("main [data-row]")
+		b.key("j")
+		b.key("Enter")
 		b.waitText(".drawer", "Observed")
 	}
 	b.settled()

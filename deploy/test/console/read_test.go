@@ -18,18 +18,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEntries: eight changes are seen without scrolling, each with its sentence. A button shows how its place is computed.
+// TestEntries: on both views that have them, eight changes are seen without scrolling, each with its sentence. A button shows how
+// its place is computed.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	s, facts := week(t)
 	b := openTab(t, s)
-	b.open("/console/#/changes?window=1d&at=" + stamp(facts.End))
+	b.open("/console/")
 	b.signIn(admin)
-	b.wait(`document.querySelectorAll(".changes li").length >= 8`)
-	b.shot("entries")
-	if n := evaluate[int](b, `[...document.querySelectorAll(".changes li")].filter((e) => e.getBoundingClientRect().bottom <= innerHeight).length`); n < 8 {
-		t.Errorf("%d changes are on the screen, want 8", n)
+	for _, address := range []string{
+		"overview?from=" + stamp(facts.Begin) + "&to=" + stamp(facts.End), "changes?window=1d&at=" + stamp(facts.End),
+	} {
+		show(b, address)
+		b.wait(`document.querySelectorAll(".changes li").length >= 8`)
+		if n := evaluate[int](b, `[...document.querySelectorAll(".changes li")].filter((e) => e.getBoundingClientRect().bottom <= innerHeight).length`); n < 8 {
+			t.Errorf("%s: %d changes are on the screen, want 8", address, n)
+		}
 	}
+	b.shot("entries")
 	if text := b.text(".changes"); strings.Contains(text, "G²") {
 		t.Error("statistics are shown before anybody asks")
 	}

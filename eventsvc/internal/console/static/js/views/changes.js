@@ -39,10 +39,16 @@ export class Changes {
       this.#form(),
       other ? h("section", { "aria-labelledby": "two-title" }, h("h2", { id: "two-title" }, "Two windows compared", h("button", { type: "button", class: "plain", onclick: () => app.go({ other: "" }) }, icon("close"), "Against all history")),
         answered(app, this.both, "both windows", (b) => this.#differences(b)))
-        : h("section", { "aria-labelledby": "ranked-title" }, h("h2", { id: "ranked-title" }, "Most unexpected first", h("span", { class: "hint" }, " against all history before")),
-          answered(app, this.changes, "changes", (data) => [h("p", { class: "hint" }, `${absolute(Date.parse(data.range.from))} – ${absolute(Date.parse(data.range.to))}`, data.scope && `. Looked at ${data.scope}.`),
+        : h("section", { "aria-labelledby": "ranked-title" }, h("h2", { id: "ranked-title" }, "Most unexpected first", h("span", { class: "hint" }, " against all history before", this.#covered())),
+          answered(app, this.changes, "changes", (data) => [data.scope && h("p", { class: "hint" }, `Looked at ${data.scope}.`),
             data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, "Nothing in this window differs from what came before. A longer window, or an instant nearer to the incident, may show more.")])),
     ];
+  }
+
+  /** The window of the answer. */
+  #covered() {
+    const range = this.changes.data?.range;
+    return range && !this.changes.stale && `: ${absolute(Date.parse(range.from))} – ${absolute(Date.parse(range.to))}`;
   }
 
   #form() {

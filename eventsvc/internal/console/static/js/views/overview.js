@@ -18,7 +18,7 @@ export class Overview {
   /** @param {import("../app.js").App} app */
   constructor(app) {
     this.app = app;
-    this.histogram = new Histogram(app, 150);
+    this.histogram = new Histogram(app, 120);
     this.facets = new Facets(app);
     this.clusters = new Clusters(app);
     /** @type {Resource<any>} */
