@@ -2,90 +2,49 @@ package api_test
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/waittest"
 )
 
-// auditLog is the audit log of a test.
-type auditLog struct {
-	*audit.Log
-	t    *testing.T
-	path string
-}
-
-func openAudit(t *testing.T) *auditLog {
-	t.Helper()
-	l := &auditLog{t: t, path: filepath.Join(t.TempDir(), "audit.log")}
-	var err error
-	if l.Log, err = audit.Open(audit.Config{Path: l.path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)}); err != nil {
-		t.Fatal(err)
-	}
-	return l
-}
-
-// entries ends the log, and returns it as it is written, and parsed.
-func (l *auditLog) entries() (text string, entries []audit.Entry) {
-	l.t.Helper()
-	ctx, stop := context.WithCancel(l.t.Context())
-	stop()
-	if err := l.Run(ctx); err != nil {
-		l.t.Fatal(err)
-	}
-	data, err := os.ReadFile(l.path)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	for line := range strings.Lines(string(data)) {
-		var e audit.Entry
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			l.t.Fatal(err)
-		}
-		entries = append(entries, e)
-	}
-	return string(data), entries
-}
-
 // TestAudit: one line per request with caller, verb, object, code and rule, and
 // nothing of tokens, queries or contents.
 func TestAudit(t *testing.T) {
 	t.Parallel()
-	log := openAudit(t)
-	w, _ := newPolicyWorld(t, fullMatrixPolicy(), func(c *api.Config) { c.Audit = log.Log })
-	w.config.Verify = func(ctx context.Context, token string) (*bearer.Caller, error) {
+	log := apitest.OpenAudit(t)
+	w, _ := apitest.NewPolicyWorld(t, apitest.FullMatrixPolicy(), func(c *api.Config) { c.Audit = log.Log })
+	w.Config.Verify = func(ctx context.Context, token string) (*bearer.Caller, error) {
 		if token == "hidden-token" {
 			return nil, &bearer.Error{Reason: "bad", Status: http.StatusUnauthorized}
 		}
-		return byName(ctx, token)
+		return apitest.ByName(ctx, token)
 	}
 	var err error
-	if w.server, err = api.New(w.config); err != nil {
+	if w.Server, err = api.New(w.Config); err != nil {
 		t.Fatal(err)
 	}
-	made := w.as("root", "POST", eventsPath, newEvent("a")).must(201)
-	w.as("team", "GET", eventsPath+"/a?secret=1", "").must(403)
-	w.as("x+events:read", "GET", "/api/v1/events", "").must(200)
-	w.as("only-update", "PUT", eventsPath+"/none", newEvent("none")).must(403)
-	w.as("hidden-token", "GET", eventsPath, "").must(401)
-	w.as("root", "GET", "/apis", "").must(200)
-	srv := w.serve()
+	made := w.As("root", "POST", apitest.EventsPath, apitest.NewEvent("a")).Must(201)
+	w.As("team", "GET", apitest.EventsPath+"/a?secret=1", "").Must(403)
+	w.As("x+events:read", "GET", "/api/v1/events", "").Must(200)
+	w.As("only-update", "PUT", apitest.EventsPath+"/none", apitest.NewEvent("none")).Must(403)
+	w.As("hidden-token", "GET", apitest.EventsPath, "").Must(401)
+	w.As("root", "GET", "/apis", "").Must(200)
+	srv := w.Serve()
 	// A watch is told of when it ends.
-	watched := w.watch(srv, eventsPath+"?watch=1&resourceVersion="+made.at("metadata.resourceVersion").(string), "Authorization", "Bearer root")
-	w.as("root", "GET", eventsPath+"/a", "").must(200)
-	srv.stop()
-	watched.ended()
-	data, entries := log.entries()
+	watched := w.Watch(srv, apitest.EventsPath+"?watch=1&resourceVersion="+made.At("metadata.resourceVersion").(string), "Authorization", "Bearer root")
+	w.As("root", "GET", apitest.EventsPath+"/a", "").Must(200)
+	srv.Stop()
+	watched.Ended()
+	data, entries := log.Entries()
 	for _, secret := range []string{"hidden-token", "secret", "hello"} {
 		if strings.Contains(data, secret) {
 			t.Errorf("the log has %q", secret)
@@ -103,7 +62,7 @@ func TestAudit(t *testing.T) {
 			t.Errorf("incomplete: %+v", e)
 		}
 	}
-	equal(t, got, []string{
+	apitest.Equal(t, got, []string{
 		`root|create|events|default||Created|yes|role "events:admin"`,
 		`team|get|events|default|a|Forbidden|no|no rule of the policy allows this client to get in the namespace "default"`,
 		`x|list|events|||OK|yes|the token's scope "events:read"`,
@@ -119,12 +78,12 @@ func TestAudit(t *testing.T) {
 // it is fit for a log. The entry also has the id of the access line.
 func TestAuditID(t *testing.T) {
 	t.Parallel()
-	log := openAudit(t)
-	w := newWorld(t, func(c *api.Config) { c.Audit = log.Log })
+	log := apitest.OpenAudit(t)
+	w := apitest.New(t, func(c *api.Config) { c.Audit = log.Log })
 	type ids struct{ Audit, Request string }
 	var want []ids
 	for _, sent := range []string{"", "mine-1", "mine 2", "mine\"3", strings.Repeat("x", 64), strings.Repeat("x", 65)} {
-		header := w.do("GET", eventsPath, "", "Audit-Id", sent).must(200).header
+		header := w.Do("GET", apitest.EventsPath, "", "Audit-Id", sent).Must(200).Header
 		got := ids{header.Get("Audit-Id"), header.Get("X-Request-Id")}
 		if (got.Audit == sent) != (sent == "mine-1" || len(sent) == 64) || got.Audit == "" {
 			t.Errorf("%q: the answer's id is %q", sent, got.Audit)
@@ -135,11 +94,11 @@ func TestAuditID(t *testing.T) {
 		want = append(want, got)
 	}
 	var got []ids
-	_, entries := log.entries()
+	_, entries := log.Entries()
 	for _, e := range entries {
 		got = append(got, ids{e.ID, e.RequestID})
 	}
-	equal(t, got, want)
+	apitest.Equal(t, got, want)
 }
 
 // TestWritesWithoutAudit: while the audit file cannot be written, writes are
@@ -154,8 +113,8 @@ func TestWritesWithoutAudit(t *testing.T) {
 		if err != nil {
 			t.Skipf("%v: this system has no device that is always full", err)
 		}
-		w := newWorld(t, func(c *api.Config) { c.Audit, c.Registry = log, reg })
-		w.create("a")
+		w := apitest.New(t, func(c *api.Config) { c.Audit, c.Registry = log, reg })
+		w.Create("a")
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- log.Run(ctx) }()
@@ -165,22 +124,22 @@ func TestWritesWithoutAudit(t *testing.T) {
 			method, path, body, media string
 			code                      int
 		}{
-			{"POST", eventsPath, newEvent("b"), "application/json", 201},
-			{"PUT", eventsPath + "/a", newEvent("a"), "application/json", 200},
-			{"PATCH", eventsPath + "/a", `{"metadata":{"labels":{"x":"y"}}}`, "application/merge-patch+json", 200},
-			{"DELETE", eventsPath + "/a", "", "", 200},
-			{"DELETE", eventsPath, "", "", 200},
+			{"POST", apitest.EventsPath, apitest.NewEvent("b"), "application/json", 201},
+			{"PUT", apitest.EventsPath + "/a", apitest.NewEvent("a"), "application/json", 200},
+			{"PATCH", apitest.EventsPath + "/a", `{"metadata":{"labels":{"x":"y"}}}`, "application/merge-patch+json", 200},
+			{"DELETE", apitest.EventsPath + "/a", "", "", 200},
+			{"DELETE", apitest.EventsPath, "", "", 200},
 		} {
-			a := w.do(c.method, c.path, c.body, "Content-Type", c.media).must(max(c.code, code))
-			if refuse && !strings.Contains(a.status().Message, "audit log") {
-				t.Errorf("%s: %s", c.method, a.body)
+			a := w.Do(c.method, c.path, c.body, "Content-Type", c.media).Must(max(c.code, code))
+			if refuse && !strings.Contains(a.Status().Message, "audit log") {
+				t.Errorf("%s: %s", c.method, a.Body)
 			}
 		}
-		w.do("GET", eventsPath, "").must(200)
-		if n, want := sum(t, reg, "eventsvc_requests_refused_total"), map[bool]float64{true: 5}[refuse]; n != want {
+		w.Do("GET", apitest.EventsPath, "").Must(200)
+		if n, want := apitest.Sum(t, reg, "eventsvc_requests_refused_total"), map[bool]float64{true: 5}[refuse]; n != want {
 			t.Errorf("%v refusals are counted, want %v", n, want)
 		}
-		if sum(t, reg, "eventsvc_audit_failing") != 1 {
+		if apitest.Sum(t, reg, "eventsvc_audit_failing") != 1 {
 			t.Error("no metric tells that the audit log fails")
 		}
 		stop()
@@ -193,54 +152,37 @@ func TestWritesWithoutAudit(t *testing.T) {
 // TestBombs: requests that would cost much are refused at little cost.
 func TestBombs(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := apitest.New(t)
 	const depth = 1 << 20
 	deep := `{"metadata":{"name":"a"},"note":` + strings.Repeat("[", depth) + strings.Repeat("]", depth) + `}`
 	objects := strings.Repeat(`{"a":`, depth/4) + "1" + strings.Repeat("}", depth/4)
 	operations := "[" + strings.Repeat(`{"op":"test","path":"/a","value":1},`, 10000) + `{"op":"test","path":"/a","value":1}]`
 	anchors := "a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
 		"d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n"
-	w.create("live")
+	w.Create("live")
 	for _, c := range []struct{ name, method, path, body, media string }{
-		{"nested lists", "POST", eventsPath, deep, "application/json"},
-		{"nested objects", "POST", corePath, objects, "application/json"},
-		{"nested lists in YAML", "POST", eventsPath, "note: " + strings.Repeat("[", 20000), "application/yaml"},
-		{"aliases in YAML", "POST", eventsPath, anchors, "application/yaml"},
-		{"nested merge patch", "PATCH", eventsPath + "/live", objects, "application/merge-patch+json"},
-		{"nested strategic patch", "PATCH", eventsPath + "/live", objects, "application/strategic-merge-patch+json"},
-		{"nested apply", "PATCH", eventsPath + "/live?fieldManager=m", objects, "application/apply-patch+yaml"},
-		{"many operations", "PATCH", eventsPath + "/live", operations, "application/json-patch+json"},
-		{"nested options", "DELETE", eventsPath + "/live", objects, "application/json"},
-		{"3 MiB and a byte", "POST", eventsPath, strings.Repeat("a", 3<<20+1), "application/json"},
-		{"long query", "GET", eventsPath + "?labelSelector=" + strings.Repeat("a%21%3Db,", 1200), "", ""},
+		{"nested lists", "POST", apitest.EventsPath, deep, "application/json"},
+		{"nested objects", "POST", apitest.CorePath, objects, "application/json"},
+		{"nested lists in YAML", "POST", apitest.EventsPath, "note: " + strings.Repeat("[", 20000), "application/yaml"},
+		{"aliases in YAML", "POST", apitest.EventsPath, anchors, "application/yaml"},
+		{"nested merge patch", "PATCH", apitest.EventsPath + "/live", objects, "application/merge-patch+json"},
+		{"nested strategic patch", "PATCH", apitest.EventsPath + "/live", objects, "application/strategic-merge-patch+json"},
+		{"nested apply", "PATCH", apitest.EventsPath + "/live?fieldManager=m", objects, "application/apply-patch+yaml"},
+		{"many operations", "PATCH", apitest.EventsPath + "/live", operations, "application/json-patch+json"},
+		{"nested options", "DELETE", apitest.EventsPath + "/live", objects, "application/json"},
+		{"3 MiB and a byte", "POST", apitest.EventsPath, strings.Repeat("a", 3<<20+1), "application/json"},
+		{"long query", "GET", apitest.EventsPath + "?labelSelector=" + strings.Repeat("a%21%3Db,", 1200), "", ""},
 	} {
-		a := w.do(c.method, c.path, c.body, "Content-Type", c.media)
-		if a.code < 400 || a.code >= 500 {
-			t.Errorf("%s: %d %.200s", c.name, a.code, a.body)
+		a := w.Do(c.method, c.path, c.body, "Content-Type", c.media)
+		if a.Code < 400 || a.Code >= 500 {
+			t.Errorf("%s: %d %.200s", c.name, a.Code, a.Body)
 		}
-		if len(a.body) > 64<<10 {
-			t.Errorf("%s: the answer has %d bytes", c.name, len(a.body))
+		if len(a.Body) > 64<<10 {
+			t.Errorf("%s: the answer has %d bytes", c.name, len(a.Body))
 		}
 	}
-	w.do("GET", eventsPath+"/live", "").must(200)
-	if w.do("GET", eventsPath, "").must(200).header.Get("X-Content-Type-Options") != "nosniff" {
+	w.Do("GET", apitest.EventsPath+"/live", "").Must(200)
+	if w.Do("GET", apitest.EventsPath, "").Must(200).Header.Get("X-Content-Type-Options") != "nosniff" {
 		t.Error("browsers may guess the type of an answer")
 	}
-}
-
-// sum is what the series of a metric come to.
-func sum(t *testing.T, reg *prometheus.Registry, name string) (total float64) {
-	t.Helper()
-	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, family := range families {
-		if family.GetName() == name {
-			for _, m := range family.GetMetric() {
-				total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
-			}
-		}
-	}
-	return total
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/service"
@@ -22,7 +23,9 @@ import (
 // benchServer is a server with n stored events.
 func benchServer(b *testing.B, n int) *api.Server {
 	b.Helper()
-	return benchServerOf(b, n, func(i int) (path, body string) { return eventsPath, newEvent(fmt.Sprintf("stored-%06d", i)) })
+	return benchServerOf(b, n, func(i int) (path, body string) {
+		return apitest.EventsPath, apitest.NewEvent(fmt.Sprintf("stored-%06d", i))
+	})
 }
 
 // benchServerOf is a server with n stored events, from 1 to n.
@@ -53,8 +56,8 @@ func benchServerIn(b *testing.B, o bolt.Options) (*api.Server, *bolt.DB) {
 		}
 	})
 	s, err := api.New(api.Config{
-		Store: db, Timeline: db.Timeline(), Codec: c, Verify: verify, Policy: openPolicy, Limits: usualLimits,
-		Fresh: db.Fresh, Withdrawn: notWithdrawn,
+		Store: db, Timeline: db.Timeline(), Codec: c, Verify: apitest.Verify, Policy: apitest.OpenPolicy, Limits: apitest.UsualLimits,
+		Fresh: db.Fresh, Withdrawn: apitest.NotWithdrawn,
 		Probe: (&service.Health{}).Handler, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -88,8 +91,10 @@ type sink struct {
 	bytes  int
 }
 
-func (s *sink) Header() http.Header         { return s.header }
-func (s *sink) WriteHeader(code int)        { s.code = code }
+func (s *sink) Header() http.Header { return s.header }
+
+func (s *sink) WriteHeader(code int) { s.code = code }
+
 func (s *sink) Write(b []byte) (int, error) { s.bytes += len(b); return len(b), nil }
 
 func request(b *testing.B, s *api.Server, method, path, body string, headers ...string) (int, int) {
@@ -116,7 +121,7 @@ func BenchmarkCreate(b *testing.B) {
 	var n atomic.Int64
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if code, _ := request(b, s, "POST", eventsPath, newEvent(fmt.Sprintf("e%d", n.Add(1)))); code != 201 {
+			if code, _ := request(b, s, "POST", apitest.EventsPath, apitest.NewEvent(fmt.Sprintf("e%d", n.Add(1)))); code != 201 {
 				b.Error(code)
 			}
 		}
@@ -134,10 +139,10 @@ func BenchmarkBulk(b *testing.B) {
 			send := func(at int64, version int) {
 				var body strings.Builder
 				for i := range lines {
-					line := copyEvent("shop", fmt.Sprintf("e%d", at*lines+int64(i)), fmt.Sprint("u", at*lines+int64(i)), fmt.Sprint(version))
+					line := apitest.CopyEvent("shop", fmt.Sprintf("e%d", at*lines+int64(i)), fmt.Sprint("u", at*lines+int64(i)), fmt.Sprint(version))
 					body.WriteString(strings.Replace(line, `"reason"`, fmt.Sprintf(`"count":%d,"reason"`, version), 1) + "\n")
 				}
-				if code, _ := request(b, s, "POST", bulkPath, body.String(), "Content-Type", "application/x-ndjson"); code != 200 {
+				if code, _ := request(b, s, "POST", apitest.BulkPath, body.String(), "Content-Type", "application/x-ndjson"); code != 200 {
 					b.Error(code)
 				}
 			}
@@ -167,7 +172,7 @@ func BenchmarkGet(b *testing.B) {
 	s := benchServer(b, 100)
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if code, _ := request(b, s, "GET", eventsPath+"/stored-000007", ""); code != 200 {
+			if code, _ := request(b, s, "GET", apitest.EventsPath+"/stored-000007", ""); code != 200 {
 				b.Error(code)
 			}
 		}
@@ -181,7 +186,7 @@ func BenchmarkPatch(b *testing.B) {
 		for pb.Next() {
 			i := n.Add(1)
 			body := fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":"2026-01-02T03:04:05.000006Z"}}`, i+1)
-			if code, _ := request(b, s, "PATCH", fmt.Sprintf(eventsPath+"/stored-%06d", i%1000+1), body, "Content-Type", mergePatch); code != 200 {
+			if code, _ := request(b, s, "PATCH", fmt.Sprintf(apitest.EventsPath+"/stored-%06d", i%1000+1), body, "Content-Type", apitest.MergePatch); code != 200 {
 				b.Error(code)
 			}
 		}
@@ -196,7 +201,7 @@ func BenchmarkList10000(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, n := request(b, s, "GET", eventsPath, "", "Accept", accept)
+				_, n := request(b, s, "GET", apitest.EventsPath, "", "Accept", accept)
 				b.SetBytes(int64(n))
 			}
 		})
@@ -204,7 +209,7 @@ func BenchmarkList10000(b *testing.B) {
 	b.Run("pages", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			request(b, s, "GET", eventsPath+"?limit=500", "")
+			request(b, s, "GET", apitest.EventsPath+"?limit=500", "")
 		}
 	})
 }
@@ -219,8 +224,10 @@ type audience struct {
 }
 
 func (a *audience) Header() http.Header { return a.header }
-func (a *audience) WriteHeader(int)     { a.first.Do(a.ready) }
-func (a *audience) Flush()              {}
+
+func (a *audience) WriteHeader(int) { a.first.Do(a.ready) }
+
+func (a *audience) Flush() {}
 
 func (a *audience) Write(b []byte) (int, error) {
 	a.seen.Add(int64(bytes.Count(b, []byte("\n"))))
@@ -238,7 +245,7 @@ func BenchmarkWatch100(b *testing.B) {
 	for range watchers {
 		open.Add(1)
 		done.Go(func() {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://x"+eventsPath+"?watch=true&resourceVersion=1", nil)
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://x"+apitest.EventsPath+"?watch=true&resourceVersion=1", nil)
 			if err != nil {
 				b.Error(err)
 				return
@@ -250,7 +257,7 @@ func BenchmarkWatch100(b *testing.B) {
 	open.Wait()
 	b.ResetTimer()
 	for i := range b.N {
-		if code, _ := request(b, s, "POST", eventsPath, newEvent(fmt.Sprintf("e%d", i))); code != 201 {
+		if code, _ := request(b, s, "POST", apitest.EventsPath, apitest.NewEvent(fmt.Sprintf("e%d", i))); code != 201 {
 			b.Error(code)
 		}
 	}

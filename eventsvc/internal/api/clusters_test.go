@@ -16,38 +16,8 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/api/apitest"
 )
-
-// rights of a random policy, by caller.
-type right struct {
-	verbs                string // * or names, separated by commas
-	namespaces, clusters []string
-}
-
-// clusteredPolicy writes a policy that gives rights to clients.
-func clusteredPolicy(of map[string][]right) string {
-	var roles, bindings strings.Builder
-	for client, rights := range of {
-		fmt.Fprintf(&roles, "- name: %s\n  rules:\n", client)
-		for _, r := range rights {
-			fmt.Fprintf(&roles, "  - {verbs: [%s], namespaces: %s", quoted(strings.Split(r.verbs, ",")), "["+quoted(r.namespaces)+"]")
-			if r.clusters != nil {
-				fmt.Fprintf(&roles, ", clusters: [%s]", quoted(r.clusters))
-			}
-			roles.WriteString("}\n")
-		}
-		fmt.Fprintf(&bindings, "- {role: %s, subjects: [{clientID: %s}]}\n", client, client)
-	}
-	return "builtinScopes: false\nroles:\n" + roles.String() + "bindings:\n" + bindings.String() + "- {role: events:admin, subjects: [{clientID: root}]}\n"
-}
-
-func quoted(texts []string) string {
-	var out []string
-	for _, text := range texts {
-		out = append(out, "'"+text+"'")
-	}
-	return strings.Join(out, ", ")
-}
 
 // matches is the model of a pattern.
 func matches(patterns []string, name string) bool {
@@ -57,10 +27,10 @@ func matches(patterns []string, name string) bool {
 }
 
 // may is the model of a policy: whether some right is for a verb in a namespace, on events of a cluster; nil: of any.
-func may(rights []right, verb, namespace string, cluster *string) bool {
-	return slices.ContainsFunc(rights, func(r right) bool {
-		return (r.verbs == "*" || slices.Contains(strings.Split(r.verbs, ","), verb)) && matches(r.namespaces, namespace) &&
-			(cluster == nil || r.clusters == nil || matches(r.clusters, *cluster))
+func may(rights []apitest.Right, verb, namespace string, cluster *string) bool {
+	return slices.ContainsFunc(rights, func(r apitest.Right) bool {
+		return (r.Verbs == "*" || slices.Contains(strings.Split(r.Verbs, ","), verb)) && matches(r.Namespaces, namespace) &&
+			(cluster == nil || r.Clusters == nil || matches(r.Clusters, *cluster))
 	})
 }
 
@@ -74,7 +44,7 @@ func (e marked) body() string {
 	}
 	return fmt.Sprintf(`{"metadata":{"name":%q%s},"eventTime":%q,"reportingController":"%s.example/c","reportingInstance":"i","action":"Do","type":"Warning",
 		"reason":%q,"note":"about %s","regarding":{"kind":%q,"namespace":%q,"name":%q,"uid":"uid"}}`, e.name, labels,
-		storyEnd.Add(-time.Minute).Format("2006-01-02T15:04:05.000000Z07:00"), e.mark, e.mark, e.mark, e.mark, e.namespace, e.mark)
+		apitest.StoryEnd.Add(-time.Minute).Format("2006-01-02T15:04:05.000000Z07:00"), e.mark, e.mark, e.mark, e.mark, e.namespace, e.mark)
 }
 
 var (
@@ -84,13 +54,13 @@ var (
 )
 
 // randomRights are those of one caller, nearly always limited to some clusters.
-func randomRights(r *rand.Rand, verbs ...string) (rights []right) {
+func randomRights(r *rand.Rand, verbs ...string) (rights []apitest.Right) {
 	pick := func(from ...[]string) []string { return from[r.IntN(len(from))] }
 	for range 1 + r.IntN(3) {
-		rights = append(rights, right{
-			verbs:      verbs[r.IntN(len(verbs))],
-			namespaces: pick([]string{"*"}, []string{"*"}, []string{"team-*"}, []string{"shop", "mail"}, []string{"team-a"}),
-			clusters:   pick([]string{"a"}, []string{"eu-*"}, []string{""}, []string{"b", "eu-1"}, []string{"a", ""}, []string{"nowhere"}, nil),
+		rights = append(rights, apitest.Right{
+			Verbs:      verbs[r.IntN(len(verbs))],
+			Namespaces: pick([]string{"*"}, []string{"*"}, []string{"team-*"}, []string{"shop", "mail"}, []string{"team-a"}),
+			Clusters:   pick([]string{"a"}, []string{"eu-*"}, []string{""}, []string{"b", "eu-1"}, []string{"a", ""}, []string{"nowhere"}, nil),
 		})
 	}
 	return rights
@@ -104,19 +74,19 @@ func TestClusterReads(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 41))
-			rights := map[string][]right{}
+			rights := map[string][]apitest.Right{}
 			for i := range 6 {
 				rights[fmt.Sprintf("c%d", i)] = randomRights(r, "*", "*", "list,watch", "get,list", "watch")
 			}
-			w, _ := newPolicyWorld(t, clusteredPolicy(rights), withMCP, func(c *api.Config) { c.Now = func() time.Time { return storyEnd } })
+			w, _ := apitest.NewPolicyWorld(t, apitest.ClusteredPolicy(rights), apitest.WithMCP, func(c *api.Config) { c.Now = func() time.Time { return apitest.StoryEnd } })
 			var events []marked
 			for i := range 40 {
 				mark := fmt.Sprintf("mark%dx", i)
 				e := marked{namespacePool[r.IntN(len(namespacePool))], mark, clusterPool[r.IntN(len(clusterPool))], mark}
 				events = append(events, e)
-				w.as("root", "POST", "/apis/events.k8s.io/v1/namespaces/"+e.namespace+"/events", e.body()).must(201)
+				w.As("root", "POST", "/apis/events.k8s.io/v1/namespaces/"+e.namespace+"/events", e.body()).Must(201)
 			}
-			srv := w.serve()
+			srv := w.Serve()
 			for client, rights := range rights {
 				m := &readModel{w: w, t: t, srv: srv, client: client, rights: rights, events: events}
 				m.gets()
@@ -132,11 +102,11 @@ func TestClusterReads(t *testing.T) {
 
 // readModel knows what one caller may read.
 type readModel struct {
-	w      *world
+	w      *apitest.World
 	t      *testing.T
-	srv    *running
+	srv    *apitest.Running
 	client string
-	rights []right
+	rights []apitest.Right
 	events []marked
 }
 
@@ -166,8 +136,8 @@ func (m *readModel) shows(what, text string, want []string) {
 	}
 }
 
-func (m *readModel) get(path string, headers ...string) *answer {
-	return m.w.as(m.client, "GET", path, "", headers...)
+func (m *readModel) get(path string, headers ...string) *apitest.Answer {
+	return m.w.As(m.client, "GET", path, "", headers...)
 }
 
 func (m *readModel) gets() {
@@ -180,10 +150,10 @@ func (m *readModel) gets() {
 			want = 404
 		}
 		for _, view := range []string{"/api/v1", "/apis/events.k8s.io/v1"} {
-			a := m.get(view + "/namespaces/" + e.namespace + "/events/" + e.name).must(want)
+			a := m.get(view + "/namespaces/" + e.namespace + "/events/" + e.name).Must(want)
 			if want == 404 { // in the very words for an event that is not there
-				absent := m.get(view + "/namespaces/" + e.namespace + "/events/none").must(404)
-				equal(m.t, strings.ReplaceAll(string(a.body), e.name, "none"), string(absent.body))
+				absent := m.get(view + "/namespaces/" + e.namespace + "/events/none").Must(404)
+				apitest.Equal(m.t, strings.ReplaceAll(string(a.Body), e.name, "none"), string(absent.Body))
 			}
 		}
 	}
@@ -197,14 +167,14 @@ func (m *readModel) lists() {
 				path = view + "/namespaces/" + namespace + "/events"
 			}
 			if !may(m.rights, "list", namespace, nil) {
-				m.get(path).must(403)
+				m.get(path).Must(403)
 				continue
 			}
 			want := m.sees("list", namespace, false)
-			m.shows("list", string(m.get(path).must(200).body), want)
-			m.shows("table", string(m.get(path, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").must(200).body), want)
-			m.shows("protobuf", string(m.get(path, "Accept", "application/vnd.kubernetes.protobuf").must(200).body), want)
-			m.shows("of a type", string(m.get(path+"?fieldSelector=type%3DWarning").must(200).body), want)
+			m.shows("list", string(m.get(path).Must(200).Body), want)
+			m.shows("table", string(m.get(path, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Must(200).Body), want)
+			m.shows("protobuf", string(m.get(path, "Accept", "application/vnd.kubernetes.protobuf").Must(200).Body), want)
+			m.shows("of a type", string(m.get(path+"?fieldSelector=type%3DWarning").Must(200).Body), want)
 			of := []string{}
 			for _, e := range m.events {
 				if e.cluster == "eu-1" && slices.Contains(want, e.mark) {
@@ -212,7 +182,7 @@ func (m *readModel) lists() {
 				}
 			}
 			slices.Sort(of)
-			m.shows("of a label", string(m.get(path+"?labelSelector=tidings.example/cluster%3Deu-1").must(200).body), of)
+			m.shows("of a label", string(m.get(path+"?labelSelector=tidings.example/cluster%3Deu-1").Must(200).Body), of)
 			for _, limit := range []int{1, 3, max(1, len(want)), 100} {
 				m.pages(path, limit, want)
 			}
@@ -224,13 +194,13 @@ func (m *readModel) lists() {
 func (m *readModel) pages(path string, limit int, want []string) {
 	text, next := "", ""
 	for {
-		a := m.get(fmt.Sprintf("%s?limit=%d&continue=%s", path, limit, url.QueryEscape(next))).must(200)
-		text += string(a.body)
-		n := len(a.names())
-		next, _ = a.at("metadata.continue").(string)
-		whole := slices.ContainsFunc(m.rights, func(r right) bool { return r.clusters == nil })
-		if a.at("metadata.remainingItemCount") != nil && !whole {
-			m.t.Fatalf("%s: %s", path, a.body)
+		a := m.get(fmt.Sprintf("%s?limit=%d&continue=%s", path, limit, url.QueryEscape(next))).Must(200)
+		text += string(a.Body)
+		n := len(a.Names())
+		next, _ = a.At("metadata.continue").(string)
+		whole := slices.ContainsFunc(m.rights, func(r apitest.Right) bool { return r.Clusters == nil })
+		if a.At("metadata.remainingItemCount") != nil && !whole {
+			m.t.Fatalf("%s: %s", path, a.Body)
 		}
 		token, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(next, "="))
 		if err != nil {
@@ -255,15 +225,15 @@ func (m *readModel) watches() {
 		}
 		query := "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 		if !may(m.rights, "watch", namespace, nil) {
-			m.get(path + query).must(403)
+			m.get(path + query).Must(403)
 			continue
 		}
 		want := m.sees("watch", namespace, false)
 		for _, q := range []string{query, "?watch=1&resourceVersion=1&allowWatchBookmarks=true"} {
-			s := m.w.watch(m.srv, path+q, "Authorization", "Bearer "+m.client)
+			s := m.w.Watch(m.srv, path+q, "Authorization", "Bearer "+m.client)
 			var text strings.Builder
 			for range len(want) {
-				kind, object := s.next()
+				kind, object := s.Next()
 				one, _ := json.Marshal(object)
 				if kind != "ADDED" {
 					m.t.Fatalf("%s: %s", kind, one)
@@ -271,11 +241,11 @@ func (m *readModel) watches() {
 				text.Write(one)
 			}
 			if q == query {
-				if kind, _ := s.next(); kind != "BOOKMARK" {
+				if kind, _ := s.Next(); kind != "BOOKMARK" {
 					m.t.Fatalf("%s", kind)
 				}
 			}
-			s.close()
+			s.Close()
 			m.shows("watch", text.String(), want)
 		}
 	}
@@ -286,11 +256,11 @@ func (m *readModel) questions() {
 	const whole = "2026-03-04T00:00:00Z"
 	want := m.sees("list", "", true)
 	for what, path := range map[string]string{
-		"events": queryPath("events", "limit", "1000"), "by text": queryPath("events", "search", "about", "limit", "1000"),
-		"of a type": queryPath("events", "fieldSelector", "type=Warning", "limit", "1000"), "facets": queryPath("facets", "by", "reason", "limit", "1000"),
-		"facets by events": queryPath("facets", "by", "kind", "limit", "1000", "search", "about"),
-		"groups":           queryPath("groups", "by", "reporter", "limit", "1000"), "objects": queryPath("groups", "by", "object", "limit", "1000"),
-		"object":      queryPath("object", "uid", "uid", "limit", "1000"),
+		"events": apitest.QueryPath("events", "limit", "1000"), "by text": apitest.QueryPath("events", "search", "about", "limit", "1000"),
+		"of a type": apitest.QueryPath("events", "fieldSelector", "type=Warning", "limit", "1000"), "facets": apitest.QueryPath("facets", "by", "reason", "limit", "1000"),
+		"facets by events": apitest.QueryPath("facets", "by", "kind", "limit", "1000", "search", "about"),
+		"groups":           apitest.QueryPath("groups", "by", "reporter", "limit", "1000"), "objects": apitest.QueryPath("groups", "by", "object", "limit", "1000"),
+		"object":      apitest.QueryPath("object", "uid", "uid", "limit", "1000"),
 		"loki":        "/loki/api/v1/query_range?" + url.Values{"query": {`{type="Warning"}`}, "start": {whole}, "end": {"2026-03-05T00:00:00Z"}, "limit": {"1000"}}.Encode(),
 		"loki values": "/loki/api/v1/label/reason/values?" + url.Values{"start": {whole}, "end": {"2026-03-05T00:00:00Z"}}.Encode(),
 		"loki series": "/loki/api/v1/series?" + url.Values{"match[]": {`{type="Warning"}`}, "start": {whole}, "end": {"2026-03-05T00:00:00Z"}}.Encode(),
@@ -298,35 +268,35 @@ func (m *readModel) questions() {
 		"loki metric": "/loki/api/v1/query?" + url.Values{"query": {`sum by (reason) (count_over_time({type="Warning"}[1d]))`}, "time": {"2026-03-05T00:00:00Z"}}.Encode(),
 	} {
 		a := m.get(path)
-		if !slices.ContainsFunc(m.rights, func(r right) bool { return may([]right{r}, "list", r.namespaces[0], nil) }) {
-			a.must(403)
+		if !slices.ContainsFunc(m.rights, func(r apitest.Right) bool { return may([]apitest.Right{r}, "list", r.Namespaces[0], nil) }) {
+			a.Must(403)
 			continue
 		}
-		if a.must(200); what == "loki" && len(want) == 0 {
+		if a.Must(200); what == "loki" && len(want) == 0 {
 			continue
 		}
-		m.shows(what, string(a.body), want)
-		if total, ok := a.at("total").(float64); ok && int(total) != len(want) {
+		m.shows(what, string(a.Body), want)
+		if total, ok := a.At("total").(float64); ok && int(total) != len(want) {
 			m.t.Fatalf("%s counts %v, want %d", what, total, len(want))
 		}
 	}
-	if !slices.ContainsFunc(m.rights, func(r right) bool { return strings.Contains(r.verbs, "list") || r.verbs == "*" }) {
+	if !slices.ContainsFunc(m.rights, func(r apitest.Right) bool { return strings.Contains(r.Verbs, "list") || r.Verbs == "*" }) {
 		return
 	}
-	for _, mark := range marks.FindAllString(string(m.get(queryPath("changes", "at", "2026-03-04T13:00:01Z", "limit", "100")).must(200).body), -1) {
+	for _, mark := range marks.FindAllString(string(m.get(apitest.QueryPath("changes", "at", "2026-03-04T13:00:01Z", "limit", "100")).Must(200).Body), -1) {
 		if !slices.Contains(want, mark) { // not all that happened is a change
 			m.t.Fatalf("changes by %s with %+v show %s", m.client, m.rights, mark)
 		}
 	}
 	for _, e := range m.events[:5] { // what may have been meant is one of the values that the caller sees
-		hints, _ := json.Marshal(m.get(queryPath("events", "search", "reason="+strings.TrimSuffix(e.mark, "x")+"y")).must(200).at("hints"))
+		hints, _ := json.Marshal(m.get(apitest.QueryPath("events", "search", "reason="+strings.TrimSuffix(e.mark, "x")+"y")).Must(200).At("hints"))
 		if strings.Contains(string(hints), e.mark) && !slices.Contains(want, e.mark) {
 			m.t.Fatalf("hints for %s with %+v: %s", m.client, m.rights, hints)
 		}
 	}
-	h := m.get(queryPath("histogram", "by", "cluster")).must(200)
-	if total := h.at("total").(float64); int(total) != len(want) {
-		m.t.Fatalf("the histogram counts %v, want %d: %s", total, len(want), h.body)
+	h := m.get(apitest.QueryPath("histogram", "by", "cluster")).Must(200)
+	if total := h.At("total").(float64); int(total) != len(want) {
+		m.t.Fatalf("the histogram counts %v, want %d: %s", total, len(want), h.Body)
 	}
 	clusters := map[string]bool{}
 	for _, e := range m.events {
@@ -335,18 +305,18 @@ func (m *readModel) questions() {
 		}
 	}
 	values := []string{}
-	for _, v := range m.get(queryPath("facets", "by", "cluster", "limit", "100")).must(200).at("facets.cluster").([]any) {
-		values = append(values, field(v, "value").(string))
+	for _, v := range m.get(apitest.QueryPath("facets", "by", "cluster", "limit", "100")).Must(200).At("facets.cluster").([]any) {
+		values = append(values, apitest.Field(v, "value").(string))
 	}
 	slices.Sort(values)
 	if !slices.Equal(values, slices.Sorted(maps.Keys(clusters))) {
 		m.t.Fatalf("the facet has the clusters %q, want %v", values, clusters)
 	}
-	stats := m.get("/loki/api/v1/index/stats?" + url.Values{"query": {`{type="Warning"}`}, "start": {whole}, "end": {"2026-03-05T00:00:00Z"}}.Encode()).must(200)
-	if n := stats.at("entries").(float64); int(n) != len(want) {
+	stats := m.get("/loki/api/v1/index/stats?" + url.Values{"query": {`{type="Warning"}`}, "start": {whole}, "end": {"2026-03-05T00:00:00Z"}}.Encode()).Must(200)
+	if n := stats.At("entries").(float64); int(n) != len(want) {
 		m.t.Fatalf("loki counts %v, want %d", n, len(want))
 	}
-	text, failed := m.w.tool(m.client, "events_search", `{"from":"-1h","limit":100,"detail":"full"}`)
+	text, failed := m.w.Tool(m.client, "events_search", `{"from":"-1h","limit":100,"detail":"full"}`)
 	if failed {
 		m.t.Fatal(text)
 	}
@@ -357,7 +327,7 @@ func (m *readModel) questions() {
 func (m *readModel) namespaces() {
 	a := m.get("/api/v1/namespaces")
 	if !may(m.rights, "list", "", nil) {
-		a.must(403)
+		a.Must(403)
 		return
 	}
 	want := map[string]bool{"default": true, "kube-node-lease": true, "kube-public": true, "kube-system": true}
@@ -366,7 +336,7 @@ func (m *readModel) namespaces() {
 			want[e.namespace] = true
 		}
 	}
-	equal(m.t, a.must(200).names(), slices.Sorted(maps.Keys(want)))
+	apitest.Equal(m.t, a.Must(200).Names(), slices.Sorted(maps.Keys(want)))
 	for _, namespace := range namespacePool {
 		code := 404
 		switch {
@@ -375,7 +345,7 @@ func (m *readModel) namespaces() {
 		case slices.ContainsFunc(m.events, func(e marked) bool { return e.namespace == namespace && may(m.rights, "get", namespace, &e.cluster) }):
 			code = 200
 		}
-		m.get("/api/v1/namespaces/" + namespace).must(code)
+		m.get("/api/v1/namespaces/" + namespace).Must(code)
 	}
 }
 
@@ -387,8 +357,8 @@ func (m *readModel) reviews() {
 				Verb: "list", Resource: "events", Namespace: namespace,
 			}}})
 			body := strings.Replace(string(spec), `"verb"`, fmt.Sprintf(`"labelSelector":{"requirements":[{"key":"tidings.example/cluster","operator":"In","values":[%q]}]},"verb"`, cluster), 1)
-			a := m.w.as(m.client, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body).must(201)
-			if got, want := a.at("status.allowed").(bool), may(m.rights, "list", namespace, &cluster); got != want {
+			a := m.w.As(m.client, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body).Must(201)
+			if got, want := a.At("status.allowed").(bool), may(m.rights, "list", namespace, &cluster); got != want {
 				m.t.Fatalf("list in %q of %q: %v, want %v", namespace, cluster, got, want)
 			}
 		}

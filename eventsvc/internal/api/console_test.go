@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/console"
 )
 
@@ -21,12 +22,12 @@ func TestConsole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newWorld(t, func(c *api.Config) { c.Console = page })
-	off := newWorld(t)
+	w := apitest.New(t, func(c *api.Config) { c.Console = page })
+	off := apitest.New(t)
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8"
 	for _, tt := range []struct {
 		name                  string
-		world                 *world
+		world                 *apitest.World
 		method, path, accept  string
 		token                 bool
 		code                  int
@@ -64,7 +65,7 @@ func TestConsole(t *testing.T) {
 				r.Header.Set("Authorization", "Bearer good")
 			}
 			rec := httptest.NewRecorder()
-			tt.world.handler().ServeHTTP(rec, r)
+			tt.world.Handler().ServeHTTP(rec, r)
 			h := rec.Header()
 			if rec.Code != tt.code || h.Get("Location") != tt.location || h.Get("Content-Type") != tt.contentType {
 				t.Errorf("%d, Location %q, Content-Type %q: %s", rec.Code, h.Get("Location"), h.Get("Content-Type"), rec.Body)
@@ -81,7 +82,7 @@ func TestConsole(t *testing.T) {
 		})
 	}
 	var index metav1.RootPaths
-	if err := json.Unmarshal(w.do("GET", "/", "").must(200).body, &index); err != nil || len(index.Paths) < 10 {
+	if err := json.Unmarshal(w.Do("GET", "/", "").Must(200).Body, &index); err != nil || len(index.Paths) < 10 {
 		t.Errorf("%v, %v", index, err)
 	}
 }

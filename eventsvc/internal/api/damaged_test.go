@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/httpserver"
@@ -25,17 +26,17 @@ import (
 // requests go on.
 func TestDamagedEventIsNeverListed(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
+	w := apitest.New(t)
 	long := strings.Repeat("x", 300<<10)
 	for i := range 10 {
 		note := fmt.Sprintf(`"note":"needle-%d %s"`, i, long[:1000])
-		w.do("POST", eventsPath, newEvent(fmt.Sprintf("a%d", i), note)).must(201)
-		w.do("POST", corePath, fmt.Sprintf(`{"metadata":{"name":"b%d"},"involvedObject":{"namespace":"default"},"message":"needle-b%d %s"}`, i, i, long)).must(201)
+		w.Do("POST", apitest.EventsPath, apitest.NewEvent(fmt.Sprintf("a%d", i), note)).Must(201)
+		w.Do("POST", apitest.CorePath, fmt.Sprintf(`{"metadata":{"name":"b%d"},"involvedObject":{"namespace":"default"},"message":"needle-b%d %s"}`, i, i, long)).Must(201)
 	}
 	spoil := func(texts ...string) {
 		t.Helper()
-		w.stop()
-		path := filepath.Join(w.store.Dir, "log-00000000000000000002.db")
+		w.Stop()
+		path := filepath.Join(w.Store.Dir, "log-00000000000000000002.db")
 		file, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -46,12 +47,12 @@ func TestDamagedEventIsNeverListed(t *testing.T) {
 		if err := os.WriteFile(path, file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		w.start()
+		w.Start()
 	}
 	proto, table := "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io"
 	spoil("needle-b8")
 	for _, accept := range []string{"application/json", proto, table} {
-		w.do("GET", eventsPath+"?limit=10", "", "Accept", accept).must(200)
+		w.Do("GET", apitest.EventsPath+"?limit=10", "", "Accept", accept).Must(200)
 		for _, query := range []string{"", "?limit=20"} {
 			cutOff := func() {
 				defer func() {
@@ -59,27 +60,27 @@ func TestDamagedEventIsNeverListed(t *testing.T) {
 						t.Errorf("%s %s: a list that has begun ended with %v", query, accept, r)
 					}
 				}()
-				w.do("GET", eventsPath+query, "", "Accept", accept)
+				w.Do("GET", apitest.EventsPath+query, "", "Accept", accept)
 			}
 			if query == "" && accept != proto {
 				cutOff()
 				continue
 			}
 			// It is read to its end before it begins, whether there is room for it or not.
-			w.do("GET", eventsPath+query, "", "Accept", accept).must(500)
-			undo := w.readNothingAhead()
-			w.do("GET", eventsPath+query, "", "Accept", accept).must(500)
+			w.Do("GET", apitest.EventsPath+query, "", "Accept", accept).Must(500)
+			undo := readNothingAhead(w)
+			w.Do("GET", apitest.EventsPath+query, "", "Accept", accept).Must(500)
 			undo()
 		}
 	}
 	spoil("needle-3")
 	for _, accept := range []string{"application/json", proto, table} {
 		for _, query := range []string{"", "?limit=10", "?labelSelector=app%3Da3"} {
-			w.do("GET", eventsPath+query, "", "Accept", accept).must(500)
+			w.Do("GET", apitest.EventsPath+query, "", "Accept", accept).Must(500)
 		}
-		w.do("GET", eventsPath+"?labelSelector=app%3Da4", "", "Accept", accept).must(200)
-		w.do("GET", eventsPath+"/a3", "", "Accept", accept).must(500)
-		w.do("GET", eventsPath+"/a4", "", "Accept", accept).must(200)
+		w.Do("GET", apitest.EventsPath+"?labelSelector=app%3Da4", "", "Accept", accept).Must(200)
+		w.Do("GET", apitest.EventsPath+"/a3", "", "Accept", accept).Must(500)
+		w.Do("GET", apitest.EventsPath+"/a4", "", "Accept", accept).Must(200)
 	}
 }
 
@@ -88,11 +89,11 @@ func TestDamagedEventIsNeverListed(t *testing.T) {
 func TestDamagedEventIsNeverServed(t *testing.T) {
 	t.Parallel()
 	const needle = "needle"
-	w := newWorld(t)
-	w.do("POST", eventsPath, newEvent("a", `"note":"`+needle+`"`)).must(201)
-	w.do("POST", eventsPath, newEvent("b")).must(201)
-	w.stop()
-	path := filepath.Join(w.store.Dir, "log-00000000000000000002.db")
+	w := apitest.New(t)
+	w.Do("POST", apitest.EventsPath, apitest.NewEvent("a", `"note":"`+needle+`"`)).Must(201)
+	w.Do("POST", apitest.EventsPath, apitest.NewEvent("b")).Must(201)
+	w.Stop()
+	path := filepath.Join(w.Store.Dir, "log-00000000000000000002.db")
 	file, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -100,14 +101,14 @@ func TestDamagedEventIsNeverServed(t *testing.T) {
 	if err := os.WriteFile(path, bytes.ReplaceAll(file, []byte(needle), []byte("NEEDLE")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.start()
-	for _, path := range []string{eventsPath, eventsPath + "/a", corePath, corePath + "/a"} {
+	w.Start()
+	for _, path := range []string{apitest.EventsPath, apitest.EventsPath + "/a", apitest.CorePath, apitest.CorePath + "/a"} {
 		for _, accept := range []string{"application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "application/json;as=Table;v=v1;g=meta.k8s.io"} {
-			w.do("GET", path, "", "Accept", accept).must(500)
+			w.Do("GET", path, "", "Accept", accept).Must(500)
 		}
 	}
-	w.do("PATCH", eventsPath+"/a", `{"note":"new"}`, "Content-Type", mergePatch).must(500)
-	report, err := w.db.Check(t.Context(), nil)
+	w.Do("PATCH", apitest.EventsPath+"/a", `{"note":"new"}`, "Content-Type", apitest.MergePatch).Must(500)
+	report, err := w.DB.Check(t.Context(), nil)
 	if err != nil || !strings.Contains(fmt.Sprint(report.Problems), "checksum mismatch") {
 		t.Errorf("the check says %v, %v", report, err)
 	}
@@ -137,17 +138,17 @@ func (b buggy) List(ctx context.Context, q store.Query, visit func(*store.View) 
 func TestBugIsNotCalledDamage(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
-	w := newWorld(t)
+	w := apitest.New(t)
 	for _, name := range []string{"a", "bug", "c"} {
-		w.do("POST", eventsPath, newEvent(name)).must(201)
+		w.Do("POST", apitest.EventsPath, apitest.NewEvent(name)).Must(201)
 	}
-	w.config.Log = slog.New(slog.NewTextHandler(&log, nil))
-	w.config.Store = buggy{w.db}
-	server, err := api.New(w.config)
+	w.Config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.Config.Store = buggy{w.DB}
+	server, err := api.New(w.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := httpserver.Access(w.config.Log, prometheus.NewRegistry(), server)
+	handler := httpserver.Access(w.Config.Log, prometheus.NewRegistry(), server)
 	get := func(path, accept string) *httptest.ResponseRecorder {
 		log.Reset()
 		req := httptest.NewRequestWithContext(t.Context(), "GET", path, nil)
@@ -160,7 +161,7 @@ func TestBugIsNotCalledDamage(t *testing.T) {
 	for range 50 { // whatever a request takes, it gives back
 		for _, path := range []string{"/bug", "?limit=2", "?limit=10", "?labelSelector=app%3Dbug", ""} {
 			for _, accept := range []string{"application/json", "application/vnd.kubernetes.protobuf"} {
-				rec := get(eventsPath+path, accept)
+				rec := get(apitest.EventsPath+path, accept)
 				said := log.String()
 				if rec.Code != http.StatusInternalServerError || !strings.Contains(said, "a bug in the codec") ||
 					!strings.Contains(said, "buggy.look") || strings.Contains(said, "damaged page") {
@@ -168,12 +169,21 @@ func TestBugIsNotCalledDamage(t *testing.T) {
 				}
 			}
 		}
-		if rec := get(eventsPath+"/a", "application/json"); rec.Code != http.StatusOK {
+		if rec := get(apitest.EventsPath+"/a", "application/json"); rec.Code != http.StatusOK {
 			t.Fatalf("another event: %d %s", rec.Code, rec.Body)
 		}
 	}
-	w.do("DELETE", eventsPath+"/bug", "").must(200)
-	if err := w.db.Compact(t.Context(), false, nil); err != nil { // closes files that were read
+	w.Do("DELETE", apitest.EventsPath+"/bug", "").Must(200)
+	if err := w.DB.Compact(t.Context(), false, nil); err != nil { // closes files that were read
 		t.Error(err)
 	}
+}
+
+// readNothingAhead takes the room that lists of the client have to be read ahead in, and
+// returns what gives it back.
+func readNothingAhead(w *apitest.World) (undo func()) {
+	room := w.Server.Room(apitest.GoodClient)
+	for room.Spare(1 << 20) {
+	}
+	return room.Free
 }

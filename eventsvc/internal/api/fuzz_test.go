@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"tidings.example/eventsvc/internal/api/apitest"
 )
 
 // asSent is a query as a connection can bring it, with control characters and
@@ -27,15 +29,15 @@ func asSent(query string) (raw string, values url.Values) {
 }
 
 // with sends a request with a query as it is.
-func (w *world) with(ctx context.Context, query, method, path, body, kind string) *answer {
-	w.t.Helper()
+func with(w *apitest.World, ctx context.Context, query, method, path, body, kind string) *apitest.Answer {
+	w.T.Helper()
 	req := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	req.URL.RawQuery = query
 	req.Header.Set("Authorization", "Bearer good")
 	req.Header.Set("Content-Type", kind)
 	rec := httptest.NewRecorder()
-	w.server.ServeHTTP(rec, req)
-	return &answer{w.t, rec.Code, rec.Header(), rec.Body.Bytes()}
+	w.Server.ServeHTTP(rec, req)
+	return &apitest.Answer{T: w.T, Code: rec.Code, Header: rec.Header(), Body: rec.Body.Bytes()}
 }
 
 // FuzzListOptions: no query makes a list fail on the server's side.
@@ -46,19 +48,19 @@ func FuzzListOptions(f *testing.F) {
 	} {
 		f.Add(query)
 	}
-	w := fuzzWorld(f)
+	w := apitest.FuzzWorld(f)
 	f.Fuzz(func(t *testing.T, query string) {
 		query, q := asSent(query)
 		if q.Has("watch") {
 			t.Skip() // it would not end
 		}
 		w := *w
-		w.t = t
+		w.T = t
 		for _, path := range []string{
-			eventsPath, corePath, "/api/v1/events", namespacesPath, namespacesPath + "/default", eventsPath + "/none", "/apis", "/api/v1", "/openapi/v2", "/version",
+			apitest.EventsPath, apitest.CorePath, "/api/v1/events", apitest.NamespacesPath, apitest.NamespacesPath + "/default", apitest.EventsPath + "/none", "/apis", "/api/v1", "/openapi/v2", "/version",
 		} {
-			if a := w.with(t.Context(), query, "GET", path, "", ""); a.code >= 500 && a.code != 504 {
-				t.Fatalf("%d %s", a.code, a.body)
+			if a := with(&w, t.Context(), query, "GET", path, "", ""); a.Code >= 500 && a.Code != 504 {
+				t.Fatalf("%d %s", a.Code, a.Body)
 			}
 		}
 	})
@@ -66,18 +68,18 @@ func FuzzListOptions(f *testing.F) {
 
 // FuzzContinue: an invented continue token is refused, or begins a page.
 func FuzzContinue(f *testing.F) {
-	w := fuzzWorld(f)
+	w := apitest.FuzzWorld(f)
 	for _, token := range []string{"", "x", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6Miwic3RhcnQiOiJhXHUwMDAwIn0",
 		base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":2,"start":"a\u0000","remaining":9223372036854775807}`))} {
 		f.Add(token)
 	}
 	f.Fuzz(func(t *testing.T, token string) {
 		w := *w
-		w.t = t
-		for _, path := range []string{eventsPath, "/api/v1/events"} {
-			a := w.do("GET", path+"?limit=1&continue="+url.QueryEscape(token), "")
-			if a.code != 200 && a.code != 400 && a.code != 410 && a.code != 504 {
-				t.Fatalf("%d %s", a.code, a.body)
+		w.T = t
+		for _, path := range []string{apitest.EventsPath, "/api/v1/events"} {
+			a := w.Do("GET", path+"?limit=1&continue="+url.QueryEscape(token), "")
+			if a.Code != 200 && a.Code != 400 && a.Code != 410 && a.Code != 504 {
+				t.Fatalf("%d %s", a.Code, a.Body)
 			}
 		}
 	})
@@ -86,22 +88,22 @@ func FuzzContinue(f *testing.F) {
 // FuzzPaths: no path and no body make the server fail.
 func FuzzPaths(f *testing.F) {
 	f.Add("POST", "/a", `{}`)
-	f.Add("PUT", "/%00", newEvent("a"))
+	f.Add("PUT", "/%00", apitest.NewEvent("a"))
 	f.Add("DELETE", "/a//b", `{"preconditions":null}`)
 	f.Add("PATCH", "/..", "[]")
-	w := fuzzWorld(f)
+	w := apitest.FuzzWorld(f)
 	f.Fuzz(func(t *testing.T, method, path, body string) {
-		u := url.URL{Path: corePath + path}
+		u := url.URL{Path: apitest.CorePath + path}
 		switch method {
 		case "GET", "POST", "PUT", "PATCH", "DELETE":
 		default:
 			t.Skip()
 		}
 		w := *w
-		w.t = t
-		for _, kind := range []string{"application/json", "application/yaml", protobuf, jsonPatch, mergePatch, strategicPatch} {
-			if a := w.do(method, u.EscapedPath(), body, "Content-Type", kind); a.code >= 500 {
-				t.Fatalf("%s %s: %d %s", method, u.EscapedPath(), a.code, a.body)
+		w.T = t
+		for _, kind := range []string{"application/json", "application/yaml", apitest.Protobuf, apitest.JSONPatch, apitest.MergePatch, apitest.StrategicPatch} {
+			if a := w.Do(method, u.EscapedPath(), body, "Content-Type", kind); a.Code >= 500 {
+				t.Fatalf("%s %s: %d %s", method, u.EscapedPath(), a.Code, a.Body)
 			}
 		}
 	})
@@ -118,32 +120,32 @@ func FuzzQueries(f *testing.F) {
 	} {
 		f.Add(query)
 	}
-	w := fuzzWorld(f)
+	w := apitest.FuzzWorld(f)
 	gone, hangUp := context.WithCancel(context.Background())
 	hangUp() // so that watches end when they have begun
 	f.Fuzz(func(t *testing.T, query string) {
 		query, q := asSent(query)
 		w := *w
-		w.t = t
+		w.T = t
 		for _, c := range []struct{ method, path, body, kind string }{
-			{"POST", eventsPath, newEvent("f"), "application/json"}, {"PUT", eventsPath + "/a", newEvent("a"), "application/json"},
-			{"PATCH", eventsPath + "/a", `{"metadata":{"labels":{"x":"y"}}}`, mergePatch}, {"PATCH", eventsPath + "/a", "[]", jsonPatch},
-			{"PATCH", eventsPath + "/b", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"b"}}`, "application/apply-patch+yaml"},
-			{"DELETE", eventsPath + "/none", "", ""}, {"DELETE", eventsPath + "x", "", ""},
+			{"POST", apitest.EventsPath, apitest.NewEvent("f"), "application/json"}, {"PUT", apitest.EventsPath + "/a", apitest.NewEvent("a"), "application/json"},
+			{"PATCH", apitest.EventsPath + "/a", `{"metadata":{"labels":{"x":"y"}}}`, apitest.MergePatch}, {"PATCH", apitest.EventsPath + "/a", "[]", apitest.JSONPatch},
+			{"PATCH", apitest.EventsPath + "/b", `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"b"}}`, "application/apply-patch+yaml"},
+			{"DELETE", apitest.EventsPath + "/none", "", ""}, {"DELETE", apitest.EventsPath + "x", "", ""},
 		} {
-			before := w.db.Revision()
-			a := w.with(t.Context(), query, c.method, c.path, c.body, c.kind)
-			if a.code >= 500 && a.code != 504 {
-				t.Fatalf("%s: %d %s", c.method, a.code, a.body)
+			before := w.DB.Revision()
+			a := with(&w, t.Context(), query, c.method, c.path, c.body, c.kind)
+			if a.Code >= 500 && a.Code != 504 {
+				t.Fatalf("%s: %d %s", c.method, a.Code, a.Body)
 			}
-			if len(q["dryRun"]) == 1 && q.Get("dryRun") == "All" && w.db.Revision() != before {
+			if len(q["dryRun"]) == 1 && q.Get("dryRun") == "All" && w.DB.Revision() != before {
 				t.Fatalf("%s: a dry run has written", c.method)
 			}
 		}
-		w.do("DELETE", eventsPath+"/f", "")
-		for _, path := range []string{eventsPath, namespacesPath, "/api/v1/watch/events"} {
-			if a := w.with(gone, "watch=1&"+query, "GET", path, "", ""); a.code >= 500 && a.code != 504 {
-				t.Fatalf("watch of %s: %d %s", path, a.code, a.body)
+		w.Do("DELETE", apitest.EventsPath+"/f", "")
+		for _, path := range []string{apitest.EventsPath, apitest.NamespacesPath, "/api/v1/watch/events"} {
+			if a := with(&w, gone, "watch=1&"+query, "GET", path, "", ""); a.Code >= 500 && a.Code != 504 {
+				t.Fatalf("watch of %s: %d %s", path, a.Code, a.Body)
 			}
 		}
 	})

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidings.example/eventsvc/internal/api/apitest"
 )
 
 // TestReadmeRoutes: README.md has each path of events and of what is beside them, and no path that is not served.
@@ -15,7 +17,7 @@ func TestReadmeRoutes(t *testing.T) {
 	section, _, _ = strings.Cut(section, "\n## ")
 	documented := regexp.MustCompile("\\b(?:GET|POST|PUT|PATCH|DELETE) /[^`]+").FindAllString(section, -1)
 	var served []string
-	for _, route := range newWorld(t).server.Routes() {
+	for _, route := range apitest.New(t).Server.Routes() {
 		method, path, _ := strings.Cut(route, " ")
 		for _, group := range []string{"/api/v1", "/apis/events.k8s.io/v1"} {
 			below := strings.TrimPrefix(path, group)
@@ -43,7 +45,7 @@ func TestGrafanaPaths(t *testing.T) {
 	for _, code := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(section, -1)[1:] { // without the folder
 		documented = append(documented, code[1])
 	}
-	for _, route := range newWorld(t).server.Routes() {
+	for _, route := range apitest.New(t).Server.Routes() {
 		if _, path, ok := strings.Cut(route, " /loki/api/v1/"); ok {
 			served = append(served, strings.ReplaceAll(path, ":label", "NAME"))
 		}

@@ -89,7 +89,7 @@ func weekOf(n int) func(i int) (path, body string) {
 		if reason == "BackOff" {
 			note = fmt.Sprintf("Back-off restarting failed container app-%d in pod app-%d-%05d_%s", app, app, pod, ns)
 		}
-		at := noon.Add(week / time.Duration(n) * time.Duration(i-n)).Format("2006-01-02T15:04:05.000000Z")
+		at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(week / time.Duration(n) * time.Duration(i-n)).Format("2006-01-02T15:04:05.000000Z")
 		return "/apis/events.k8s.io/v1/namespaces/" + ns + "/events", fmt.Sprintf(
 			`{"metadata":{"name":"app-%d-%05d.%016x"},"eventTime":%q,"reportingController":"kubelet","reportingInstance":%q,"action":%q,"reason":%q,"type":%q,`+
 				`"note":%q,"regarding":{"apiVersion":"v1","kind":"Pod","namespace":%q,"name":"app-%d-%05d","uid":"9c1f0e0a-3b7e-4f6e-9d1c-%012d"}}`,

@@ -16,45 +16,46 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/api"
+	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/shared/waittest"
 )
 
 // unreadable are requests with long answers: by name, the path with its query and the headers.
 var unreadable = map[string][]string{
-	"list":             {eventsPath},
-	"list gzip":        {eventsPath, "Accept-Encoding", "gzip"},
-	"list protobuf":    {eventsPath, "Accept", "application/vnd.kubernetes.protobuf"},
-	"list table":       {eventsPath, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"},
-	"page":             {eventsPath + "?limit=4000"},
-	"get":              {eventsPath + "/large"},
+	"list":             {apitest.EventsPath},
+	"list gzip":        {apitest.EventsPath, "Accept-Encoding", "gzip"},
+	"list protobuf":    {apitest.EventsPath, "Accept", "application/vnd.kubernetes.protobuf"},
+	"list table":       {apitest.EventsPath, "Accept", "application/json;as=Table;v=v1;g=meta.k8s.io"},
+	"page":             {apitest.EventsPath + "?limit=4000"},
+	"get":              {apitest.EventsPath + "/large"},
 	"query":            {"/query/v1/events?limit=1000&from=2020-01-01T00:00:00Z"},
 	"query csv":        {"/query/v1/events?limit=1000&from=2020-01-01T00:00:00Z", "Accept", "text/csv"},
 	"loki":             {"/loki/api/v1/query_range?query=%7Btype%3D%22Normal%22%7D%7Cjson&limit=5000&since=20000h"},
 	"tail":             {"/loki/api/v1/tail?query=%7Btype%3D%22Normal%22%7D&limit=1000&since=20000h", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="},
-	"watch initial":    {eventsPath + "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"},
-	"watch from 0":     {eventsPath + "?watch=true&resourceVersion=0"},
-	"watch of history": {eventsPath + "?watch=true&resourceVersion=1"},
+	"watch initial":    {apitest.EventsPath + "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"},
+	"watch from 0":     {apitest.EventsPath + "?watch=true&resourceVersion=0"},
+	"watch of history": {apitest.EventsPath + "?watch=true&resourceVersion=1"},
 }
 
 // fillLong makes 4,000 events of 2 kB and a large one.
-func (w *world) fillLong() {
-	w.t.Helper()
+func fillLong(w *apitest.World) {
+	w.T.Helper()
 	annotation := func(n int) string { return `,"annotations":{"a":"` + strings.Repeat("x", n) + `"}}` }
 	var all sync.WaitGroup
 	for from := range 16 {
 		all.Go(func() {
 			for i := range 250 {
 				name := fmt.Sprintf("e-%02d-%03d", from, i)
-				w.do("POST", eventsPath, newEvent(name, `"metadata":{"name":"`+name+`"`+annotation(1500))).must(201)
+				w.Do("POST", apitest.EventsPath, apitest.NewEvent(name, `"metadata":{"name":"`+name+`"`+annotation(1500))).Must(201)
 			}
 		})
 	}
 	all.Wait()
-	w.do("POST", eventsPath, newEvent("large", `"metadata":{"name":"large"`+annotation(200<<10))).must(201)
+	w.Do("POST", apitest.EventsPath, apitest.NewEvent("large", `"metadata":{"name":"large"`+annotation(200<<10))).Must(201)
 }
 
 // unread sends a request over a connection of its own and reads the status line only.
-func (r *running) unread(t *testing.T, token string, request []string) (status string, header http.Header) {
+func unread(r *apitest.Running, t *testing.T, token string, request []string) (status string, header http.Header) {
 	t.Helper()
 	small := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		var failed error
@@ -94,15 +95,15 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		many = 20       // of each kind
 		most = 96 << 20 // half of it is the room of a client, see package flow
 	)
-	w := newWorld(t, func(c *api.Config) { c.Registry = prometheus.NewRegistry() })
-	w.fillLong()
+	w := apitest.New(t, func(c *api.Config) { c.Registry = prometheus.NewRegistry() })
+	fillLong(w)
 	heap := func() int {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
 	}
-	srv := w.serve()
+	srv := w.Serve()
 	t.Run("meanwhile", func(t *testing.T) { // its connections are closed when it ends
 		before := heap()
 		var mu sync.Mutex
@@ -111,7 +112,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		for _, request := range unreadable {
 			for range many {
 				answers.Go(func() {
-					status, header := srv.unread(t, "good", request)
+					status, header := unread(srv, t, "good", request)
 					if !strings.HasPrefix(status, "429") {
 						return
 					}
@@ -131,60 +132,60 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		}
 		counted := 0.0
 		for _, limit := range []string{"client-answers", "client-requests", "client-tails"} {
-			counted += w.metric("eventsvc_requests_refused_total", limit)
+			counted += w.Metric("eventsvc_requests_refused_total", limit)
 		}
 		if counted < float64(refused) {
 			t.Errorf("%v refusals are counted, want %d, and those of watches that have begun", counted, refused)
 		}
 		for name, request := range unreadable {
-			if status, _ := srv.unread(t, "other", request); strings.HasPrefix(status, "4") {
+			if status, _ := unread(srv, t, "other", request); strings.HasPrefix(status, "4") {
 				t.Errorf("%s: another client gets %s", name, status)
 			}
 		}
 	})
-	waittest.Until(t, "all room is free when the connections are closed", func() bool { return w.metric("eventsvc_answers_unread_bytes", "") == 0 })
+	waittest.Until(t, "all room is free when the connections are closed", func() bool { return w.Metric("eventsvc_answers_unread_bytes", "") == 0 })
 }
 
 // TestNoRoom: where the room of a client is taken, each long answer is refused, and short ones
 // are not; nor is a write that is done.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(c *api.Config) { c.Registry = prometheus.NewRegistry() })
-	w.create("small")
-	w.do("POST", eventsPath, newEvent("large", `"metadata":{"name":"large","annotations":{"a":"`+strings.Repeat("x", 200<<10)+`"}}`)).must(201)
-	room := w.server.Room(goodClient)
+	w := apitest.New(t, func(c *api.Config) { c.Registry = prometheus.NewRegistry() })
+	w.Create("small")
+	w.Do("POST", apitest.EventsPath, apitest.NewEvent("large", `"metadata":{"name":"large","annotations":{"a":"`+strings.Repeat("x", 200<<10)+`"}}`)).Must(201)
+	room := w.Server.Room(apitest.GoodClient)
 	for n := 1 << 30; n > 0; n /= 2 {
 		for room.Try(n) == nil {
 		}
 	}
-	before := w.metric("eventsvc_requests_refused_total", "client-answers")
+	before := w.Metric("eventsvc_requests_refused_total", "client-answers")
 	var answers sync.WaitGroup
 	for name, request := range unreadable {
 		if name == "tail" || name == "watch from 0" || name == "watch of history" {
 			continue // which need a connection, or wait for what happens
 		}
 		answers.Go(func() {
-			a := w.do("GET", request[0], "", request[1:]...)
-			if a.code != http.StatusTooManyRequests || a.header.Get("Retry-After") != "5" {
-				t.Errorf("%s: %d, Retry-After %q", name, a.code, a.header.Get("Retry-After"))
+			a := w.Do("GET", request[0], "", request[1:]...)
+			if a.Code != http.StatusTooManyRequests || a.Header.Get("Retry-After") != "5" {
+				t.Errorf("%s: %d, Retry-After %q", name, a.Code, a.Header.Get("Retry-After"))
 			}
 		})
 	}
 	answers.Go(func() {
-		a := w.do("PATCH", eventsPath+"/large", `{"metadata":{"labels":{"changed":"true"}}}`, "Content-Type", "application/merge-patch+json")
-		if a.code != http.StatusTooManyRequests {
-			t.Errorf("a patch of a large event: %d", a.code)
+		a := w.Do("PATCH", apitest.EventsPath+"/large", `{"metadata":{"labels":{"changed":"true"}}}`, "Content-Type", "application/merge-patch+json")
+		if a.Code != http.StatusTooManyRequests {
+			t.Errorf("a patch of a large event: %d", a.Code)
 		}
 	})
 	answers.Wait()
-	if n := w.metric("eventsvc_requests_refused_total", "client-answers") - before; n != float64(len(unreadable)-3+1) {
+	if n := w.Metric("eventsvc_requests_refused_total", "client-answers") - before; n != float64(len(unreadable)-3+1) {
 		t.Errorf("%v refusals are counted", n)
 	}
-	w.do("GET", eventsPath+"/small", "").must(200)
-	w.create("another")
-	w.do("PATCH", eventsPath+"/small", `{"metadata":{"labels":{"changed":"true"}}}`, "Content-Type", "application/merge-patch+json").must(200)
+	w.Do("GET", apitest.EventsPath+"/small", "").Must(200)
+	w.Create("another")
+	w.Do("PATCH", apitest.EventsPath+"/small", `{"metadata":{"labels":{"changed":"true"}}}`, "Content-Type", "application/merge-patch+json").Must(200)
 	room.Free()
-	if changed := w.do("GET", eventsPath+"/large", "").must(200).at("metadata.labels.changed"); changed != nil {
+	if changed := w.Do("GET", apitest.EventsPath+"/large", "").Must(200).At("metadata.labels.changed"); changed != nil {
 		t.Error("a patch that was refused is stored")
 	}
 }
