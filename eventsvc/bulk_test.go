@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,14 +89,14 @@ func TestBulkUnderKills(t *testing.T) {
 			}
 		})
 	}
-	count := func() int {
+	count := func() int64 {
 		mu.Lock()
 		defer mu.Unlock()
-		return len(acknowledged)
+		return int64(len(acknowledged))
 	}
 	for range 4 {
 		before := count()
-		waittest.Until(t, "more is acknowledged", func() bool { return count() > before+400 })
+		waittest.Reaches(t, "more is acknowledged", before+400, count)
 		server.kill()
 		server.start()
 	}
@@ -185,7 +186,14 @@ func TestMirrorBatches(t *testing.T) {
 			t.Cleanup(front.Close)
 			admin, stop := runMirror(t, "--kubeconfig="+kubeconfigFor(t, source.url("--listen-http"), source.token), "--cluster=a",
 				"--server="+front.URL, "--token-file="+file(t, source.token), "--enrich=")
-			waittest.Until(t, "everything is copied", func() bool { return metric(t, admin, `eventsvc_mirror_lag_seconds{namespace="*"}`) == "0" })
+			waittest.Reaches(t, "everything is copied", n, func() (copied int64) {
+				for _, result := range []string{"created", "unchanged"} { // unchanged: an answer was lost
+					n, _ := strconv.ParseInt(metric(t, admin, fmt.Sprintf(`eventsvc_mirror_events_total{namespace="*",result=%q}`, result)), 10, 64)
+					copied += n
+				}
+				return copied
+			})
+			waittest.Until(t, "nothing is to be copied", func() bool { return metric(t, admin, `eventsvc_mirror_lag_seconds{namespace="*"}`) == "0" })
 			stop()
 			copies := bySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=cluster=a"))
 			if len(copies) != n || bulk.Load() != c.bulk || (single.Load() > 0) != c.single {
@@ -235,12 +243,12 @@ func TestMirrorChanges(t *testing.T) {
 	following.Go(func() {
 		_ = watched.Follow(ctx, "/api/v1/events", begin, nil, client.Follower{Connected: func() {}, Interrupted: func(error) {}, Change: seen.change}) // until it is stopped
 	})
-	t.Cleanup(func() { stop(); following.Wait() })
+	t.Cleanup(func() { stop(); waittest.Join(t, &following) })
 	_, stopped := runMirror(t, "--kubeconfig="+kubeconfigFor(t, cluster.URL, "t"), "--cluster=a", "--server="+front.URL, "--token-file="+file(t, target.token), "--enrich=")
 	t.Cleanup(func() { stopped(); cluster.CloseClientConnections(); cluster.Close() })
 	arrived := func(step string, versions int64) {
 		t.Helper()
-		waittest.Until(t, step, func() bool { return seen.n.Load() >= versions })
+		waittest.Reaches(t, step, versions, seen.n.Load)
 		if got := seen.n.Load(); got != versions || seen.missing(source) != "" {
 			t.Errorf("%s: %d versions have arrived, want %d; %s", step, got, versions, seen.missing(source))
 		}

@@ -440,7 +440,10 @@ func TestMirrorUnderKills(t *testing.T) {
 	}
 	parts := []*child{serve(from), serve(to), {t: t, args: []string{"mirror", "--kubeconfig=" + kubeconfigFor(t, "http://"+from, token),
 		"--cluster=a", "--server=http://" + to, "--token-file=" + file(t, token), "--listen-admin="}}}
-	for _, p := range parts {
+	for n, p := range parts {
+		if n == 2 { // a mirror that finds no server waits for longer each time
+			waittest.Until(t, "both servers are ready", func() bool { return ready(from) && ready(to) })
+		}
 		p.start()
 		t.Cleanup(func() {
 			p.kill()
@@ -508,7 +511,7 @@ func TestMirrorUnderKills(t *testing.T) {
 	for round := range 12 {
 		p := parts[round%len(parts)]
 		before := progress.Load()
-		waittest.Until(t, "something is written", func() bool { return progress.Load() >= before+20 })
+		waittest.Reaches(t, "something is written", before+20, progress.Load)
 		if err := wait(ctx, rand.N(300*time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
@@ -532,14 +535,7 @@ func TestMirrorUnderKills(t *testing.T) {
 	}()
 	send("GET", eventsPath, "") // until the source is up
 	live = coreEvents(t, "http://"+from, token, "")
-	waittest.Until(t, "the target answers", func() bool {
-		resp, err := http.Get("http://" + to + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = resp.Body.Close()
-		return resp.StatusCode == http.StatusOK
-	})
+	waittest.Until(t, "the target answers", func() bool { return ready(to) })
 	arrived := -1
 	for whole := written + len(live); arrived < whole; { // however slow the disk is, as long as more arrives
 		before := arrived
@@ -570,6 +566,16 @@ func TestMirrorUnderKills(t *testing.T) {
 		t.Errorf("gaps although every watch could be continued: %v", gaps)
 	}
 	t.Logf("%d written, %d deleted at the source, %d copies", written, deleted, len(copies))
+}
+
+// ready asks the readiness probe of a server.
+func ready(addr string) bool {
+	resp, err := http.Get("http://" + addr + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
 }
 
 func wait(ctx context.Context, d time.Duration) error {

@@ -4,6 +4,7 @@ package waittest
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -53,6 +54,14 @@ func Until(t testing.TB, condition string, holds func() bool) {
 		}
 		return missing
 	})
+}
+
+// Reaches waits until a count has come to a number. What goes on may take long on a busy machine, and is lost when it stands still.
+func Reaches(t testing.TB, what string, want int64, count func() int64) {
+	t.Helper()
+	for last := count(); last < want; last = count() {
+		Until(t, fmt.Sprintf("%s: %d of %d", what, last, want), func() bool { return count() > last })
+	}
 }
 
 // Lost fails the test, which has waited in vain.

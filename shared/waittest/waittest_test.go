@@ -36,6 +36,10 @@ func TestLost(t *testing.T) {
 		"Within":  {"nothing was sent", func(t testing.TB) { waittest.Within(t, make(chan int)) }},
 		"Becomes": {"two of three", func(t testing.TB) { waittest.Becomes(t, func() error { return errors.New("two of three") }) }},
 		"Until":   {"not yet: a new moon", func(t testing.TB) { waittest.Until(t, "a new moon", func() bool { return false }) }},
+		"Reaches": {"not yet: copies: 2 of 3", func(t testing.TB) {
+			n := int64(0)
+			waittest.Reaches(t, "copies", 3, func() int64 { n = min(n+1, 2); return n })
+		}},
 		"Join": {"nothing was sent", func(t testing.TB) {
 			var all sync.WaitGroup
 			ctx, end := context.WithCancel(context.Background())
@@ -72,6 +76,10 @@ func TestKept(t *testing.T) {
 	n := 0
 	waittest.Until(t, "three", func() bool { n++; return n == 3 })
 	if n != 3 {
+		t.Error(n)
+	}
+	waittest.Reaches(t, "seven", 7, func() int64 { n++; return int64(n) })
+	if n < 7 {
 		t.Error(n)
 	}
 }
