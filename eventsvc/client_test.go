@@ -121,7 +121,7 @@ func TestGetWaits(t *testing.T) {
 	if code, object := p.do("POST", "/apis/events.k8s.io/v1/namespaces/shop/events", body); code != 201 {
 		t.Fatal(code, object)
 	}
-	if got := <-done; got != `0 "" 1` {
+	if got := waittest.Within(t, done); got != `0 "" 1` {
 		t.Error(got)
 	}
 }
@@ -367,7 +367,7 @@ func TestTailOverRestarts(t *testing.T) {
 	want = append(want, "later")
 	waittest.Until(t, "the event after that is shown", func() bool { return slices.Contains(out.names(t), "later") })
 	stop()
-	if err := <-done; err != nil {
+	if err := waittest.Within(t, done); err != nil {
 		t.Error(err) // a signal is the ordinary end
 	}
 	if diff := cmp.Diff(want, out.names(t)); diff != "" {
@@ -409,7 +409,7 @@ func TestTailWaitsFor(t *testing.T) {
 	for _, name := range []string{"other", "awaited", "after"} {
 		p.do("POST", eventsPath, newEvent(name))
 	}
-	if err := <-done; err != nil {
+	if err := waittest.Within(t, done); err != nil {
 		t.Error(err)
 	}
 	if got := out.names(t); !slices.Equal(got, []string{"there", "other", "awaited"}) {
@@ -418,7 +418,7 @@ func TestTailWaitsFor(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { done <- run(ctx, tail("--wait-for=reason=Other"), io.Discard, os.Stderr, nil) }()
 	cancel()
-	if err := <-done; exitCode(err) != 1 {
+	if err := waittest.Within(t, done); exitCode(err) != 1 {
 		t.Error(err)
 	}
 }

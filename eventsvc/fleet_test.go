@@ -313,7 +313,7 @@ func TestFleet(t *testing.T) {
 	following.Go(func() { // metadata is enough, and one goroutine reads all of it
 		_ = to.Metadata().Follow(ctx, "/api/v1/events", begin, nil, client.Follower{Connected: func() {}, Interrupted: func(error) {}, Change: seen.change}) // until it is stopped
 	})
-	t.Cleanup(func() { stop(); following.Wait() })
+	t.Cleanup(func() { stop(); waittest.Join(t, &following) })
 
 	tokenFile := file(t, token)
 	all, random := make([]*simulated, clusters), rand.New(rand.NewPCG(1, 41))
@@ -399,7 +399,7 @@ func longFleet(t *testing.T, form string, all []*simulated, hub *child, to *clie
 			say("so far")
 		}
 	})
-	t.Cleanup(func() { stop(); saying.Wait() })
+	t.Cleanup(func() { stop(); waittest.Join(t, &saying) })
 	publish(min(away, time.Minute))
 	arrived("what came before")
 	say("the first minute has arrived")

@@ -282,7 +282,7 @@ func TestReload(t *testing.T) { // not parallel, because of running
 		t.Errorf("%v bad versions are counted, want 4", n)
 	}
 	cancel()
-	tasks.Wait()
+	waittest.Join(t, &tasks)
 	if n := running(); n != 0 {
 		t.Errorf("%d key sets are kept fresh after the end", n)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
+	"tidings.example/shared/waittest"
 )
 
 // logFile is a regular file: a device would be taken for a terminal.
@@ -81,7 +82,7 @@ func TestLoggerKeepsOrder(t *testing.T) {
 			}
 		})
 	}
-	all.Wait()
+	waittest.Join(t, &all)
 	log.Warn("last")
 	text, err := os.ReadFile(file.Name())
 	if err != nil {

@@ -125,7 +125,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 				})
 			}
 		}
-		answers.Wait()
+		waittest.Join(t, &answers)
 		grown := heap() - before
 		if t.Logf("%d refused, %d MiB taken", refused, grown>>20); grown > most || refused == 0 {
 			t.Errorf("%d are refused, %d MiB are taken", refused, grown>>20)
@@ -177,7 +177,7 @@ func TestNoRoom(t *testing.T) {
 			t.Errorf("a patch of a large event: %d", a.Code)
 		}
 	})
-	answers.Wait()
+	waittest.Join(t, &answers)
 	if n := w.Metric("eventsvc_requests_refused_total", "client-answers") - before; n != float64(len(unreadable)-3+1) {
 		t.Errorf("%v refusals are counted", n)
 	}

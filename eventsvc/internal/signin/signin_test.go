@@ -10,11 +10,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"tidings.example/eventsvc/internal/console"
 	"tidings.example/eventsvc/internal/signin"
 	"tidings.example/eventsvc/internal/trust"
+	"tidings.example/shared/waittest"
 )
 
 // provider is an issuer with metadata.
@@ -76,7 +76,7 @@ func start(t *testing.T, issuers ...trust.Issuer) *bench {
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = b.Run(ctx) })
-	t.Cleanup(func() { stop(); running.Wait(); t.Log(b.log.String()) })
+	t.Cleanup(func() { stop(); waittest.Join(t, &running); t.Log(b.log.String()) })
 	return b
 }
 
@@ -91,17 +91,16 @@ func (b *bench) set(issuers ...trust.Issuer) {
 // until returns the first providers that are as a test wants them.
 func (b *bench) until(t *testing.T, what string, is func([]console.SignIn) bool) []console.SignIn {
 	t.Helper()
-	late := time.After(10 * time.Second)
-	for {
+	var all []console.SignIn
+	waittest.Until(t, what, func() bool {
 		select {
-		case all := <-b.told:
-			if is(all) {
-				return all
-			}
-		case <-late:
-			t.Fatalf("not told: %s", what)
+		case all = <-b.told:
+			return is(all)
+		default:
+			return false
 		}
-	}
+	})
+	return all
 }
 
 func one(all []console.SignIn, name string, available bool) bool {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/waittest"
 )
 
 // history is a log in memory that counts how often it is read.
@@ -79,13 +80,9 @@ func TestElsewhere(t *testing.T) {
 	if lag := hub.Lag(); lag == 0 {
 		t.Error("no lag with one change to come")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Most)
 	defer cancel()
-	select {
-	case <-wake:
-	case <-ctx.Done():
-		t.Fatal("the watcher is not woken")
-	}
+	waittest.Within(t, wake)
 	b, err := w.Next(ctx)
 	if err != nil || len(b.Changes) != 1 || b.Changes[0].Revision != want {
 		t.Errorf("%+v, %v; want the change of revision %d", b, err, want)

@@ -14,6 +14,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/apitest"
+	"tidings.example/shared/waittest"
 )
 
 // TestListOptions is the table of resourceVersion ×
@@ -200,7 +201,7 @@ func TestLongestList(t *testing.T) {
 			answers[i] = w.Do("GET", apitest.CorePath, "", "Accept", "application/vnd.kubernetes.protobuf")
 		})
 	}
-	lists.Wait()
+	waittest.Join(t, &lists)
 	for _, a := range answers {
 		var list apitest.ProtoList
 		list.Decode(t, a.Must(200).Body)

@@ -22,6 +22,7 @@ import (
 	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/waittest"
 )
 
 // TestMCPGaps: the first line of each tool has the gaps in its range that the caller may know of, and counts those beyond five.
@@ -765,13 +766,8 @@ func TestMCPClosed(t *testing.T) {
 		_ = res.Body.Close()
 		t.Error("an answer")
 	}
-	select {
-	case err := <-slow.ended:
-		if !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("the question goes on")
+	if err := waittest.Within(t, slow.ended); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/shared/waittest"
 )
 
 // TestPack: what is packed within the file leads to the same versions, except those that are gone, and the file stays about as
@@ -105,11 +106,11 @@ func TestPackBesideMerges(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	<-held
+	waittest.Within(t, held)
 	for i := range 5 {
 		v.add(t, x, random, n+i*1000, 1000)
 	}
-	packing.Wait()
+	waittest.Join(t, &packing)
 	for i := range n + 5000 {
 		m[fmt.Sprintf("shop/event-%06d", i)] = index.NewPointer(uint64(2+i), false)
 	}

@@ -41,7 +41,7 @@ func created(t testing.TB, db *postgres.DB, name string) (revision uint64) {
 func refused(t testing.TB, db *postgres.DB) {
 	t.Helper()
 	name := rand.Text()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Most)
 	defer cancel()
 	if _, err := store.Create(ctx, db, store.Key{Namespace: "refused", Name: name}, store.Draft{Value: []byte("v")}); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a write ends with %v", err)
