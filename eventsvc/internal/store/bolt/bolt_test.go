@@ -29,7 +29,7 @@ func newEngine(t testing.TB, now func() time.Time) *engine {
 
 func (e *engine) Start(t testing.TB) store.Store {
 	t.Helper()
-	db, err := bolt.OpenTest(e.options)
+	db, err := openDB(e.options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -305,7 +305,7 @@ func TestFlippedBytesOfBlocks(t *testing.T) {
 	}
 	from := bytes.LastIndex(whole[name], block) - 40 // with its key, and where bbolt says that it is; an older page may have it too
 	step := 15
-	if *long {
+	if *storetest.Long {
 		step = 1
 	}
 	for at := from; at < from+40+len(block); at += step {

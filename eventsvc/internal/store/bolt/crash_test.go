@@ -17,10 +17,8 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
-
-// long asks for the forms of the tests that prove more and take minutes.
-var long = flag.Bool("long", false, "run the long forms of the robustness tests")
 
 // The tests wait for the disk more than they compute, so more of them run at a time than there are processors.
 func TestMain(m *testing.M) {
@@ -45,7 +43,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 		return
 	}
 	rounds := 2
-	if *long {
+	if *storetest.Long {
 		rounds = 300
 	}
 	dir := t.TempDir()
@@ -83,7 +81,7 @@ type ack struct {
 // runAndKill lets a child write for a while and returns what it acknowledged.
 func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcessLosesNothing$", "-test.timeout=10m", fmt.Sprint("-compress=", *bolt.Compress))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProcessLosesNothing$", "-test.timeout=10m", fmt.Sprint("-compress=", *storetest.Compress))
 	cmd.Env = append(os.Environ(), crashDir+"="+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -117,7 +115,7 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 
 // writeUntilKilled is the child.
 func writeUntilKilled(t *testing.T, dir string) {
-	db, err := bolt.OpenTest(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
+	db, err := openDB(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +160,7 @@ func countOf(value []byte) int {
 
 func checkAfterCrash(t *testing.T, dir string, acked map[string]ack) {
 	t.Helper()
-	db, err := bolt.OpenTest(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
+	db, err := openDB(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

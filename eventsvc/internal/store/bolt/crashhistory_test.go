@@ -31,7 +31,7 @@ func TestLinearizableOverCrashes(t *testing.T) {
 		return
 	}
 	rounds := 3
-	if *long {
+	if *storetest.Long {
 		rounds = 100
 	}
 	dir, start := t.TempDir(), time.Now()
@@ -69,7 +69,7 @@ type step struct {
 // runHistory has a child record operations until it is killed.
 func runHistory(t *testing.T, dir string, round int, start time.Time) (done, pending []porcupine.Operation) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLinearizableOverCrashes$", "-test.timeout=10m", fmt.Sprint("-compress=", *bolt.Compress))
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLinearizableOverCrashes$", "-test.timeout=10m", fmt.Sprint("-compress=", *storetest.Compress))
 	cmd.Env = append(os.Environ(), historyDir+"="+dir, fmt.Sprintf("TIDINGS_TEST_ROUND=%d", round))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()

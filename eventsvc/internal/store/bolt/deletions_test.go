@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -179,7 +180,7 @@ func TestDeletionsStayWithARebuiltIndex(t *testing.T) {
 // for it.
 func TestDeletionWithoutTheVersionBefore(t *testing.T) {
 	t.Parallel()
-	if *Compress {
+	if *storetest.Compress {
 		t.Skip("a segment that is compressed loses what is dead in it, be it little")
 	}
 	ts := newTombstones(t)

@@ -3,22 +3,19 @@ package bolt
 import (
 	"context"
 	"errors"
-	"flag"
 	"path/filepath"
 	"syscall"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
-// Compress has the stores of these tests compress their log files as soon as they are sealed.
-var Compress = flag.Bool("compress", false, "compress log files as soon as they are sealed")
-
 // OpenTest is Open, with -compress for a store that compresses.
 func OpenTest(o Options) (*DB, error) {
-	if *Compress && o.CompressAfter == 0 {
+	if *storetest.Compress && o.CompressAfter == 0 {
 		o.CompressAfter = time.Nanosecond
 	}
 	return Open(o)

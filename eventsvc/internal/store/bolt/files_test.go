@@ -19,9 +19,17 @@ import (
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
+// openDB opens a store, with -compress one that compresses.
+func openDB(o bolt.Options) (*bolt.DB, error) {
+	if *storetest.Compress && o.CompressAfter == 0 {
+		o.CompressAfter = time.Nanosecond
+	}
+	return bolt.Open(o)
+}
+
 func open(t testing.TB, o bolt.Options) *bolt.DB {
 	t.Helper()
-	db, err := bolt.OpenTest(o)
+	db, err := openDB(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +67,7 @@ func create(t testing.TB, db *bolt.DB, n int, value string) {
 
 func wantFileError(t *testing.T, dir, path string, says ...string) {
 	t.Helper()
-	db, err := bolt.OpenTest(bolt.Options{Dir: dir})
+	db, err := openDB(bolt.Options{Dir: dir})
 	if err == nil {
 		closeDB(t, db)
 		t.Fatal("the store opened")
@@ -257,7 +265,7 @@ func TestUnusableDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := bolt.OpenTest(bolt.Options{Dir: filepath.Join(file, "store")})
+	db, err := openDB(bolt.Options{Dir: filepath.Join(file, "store")})
 	if err == nil {
 		_ = db.Close()
 		t.Fatal("opened below a file")

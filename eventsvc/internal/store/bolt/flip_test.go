@@ -16,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -100,7 +101,7 @@ func wholeFiles(t *testing.T) map[string][]byte {
 			t.Fatal(err)
 		}
 	}
-	if *bolt.Compress {
+	if *storetest.Compress {
 		maintain(t, db)
 		if sealed, compressed := db.Sealed(); sealed != 1 || compressed != 1 {
 			t.Fatalf("%d of %d files are compressed", compressed, sealed)
@@ -127,7 +128,7 @@ func wholeFiles(t *testing.T) map[string][]byte {
 func flipBytes(t *testing.T, whole map[string][]byte, name string) {
 	used := len(bytes.TrimRight(whole[name], "\x00"))
 	step := used/100 | 1
-	if *long {
+	if *storetest.Long {
 		step = 1
 	}
 	var next, found, refused atomic.Int64
@@ -296,7 +297,7 @@ func timeSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 // reports whether reading it found that.
 func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
 	t.Helper()
-	db, err := bolt.OpenTest(bolt.Options{Dir: dir})
+	db, err := openDB(bolt.Options{Dir: dir})
 	if err != nil {
 		return false, err
 	}

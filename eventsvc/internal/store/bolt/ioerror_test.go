@@ -70,7 +70,7 @@ func (d *failingDisk) repair(t *testing.T) {
 func TestFailingDisk(t *testing.T) {
 	t.Parallel()
 	rounds := 1
-	if *long {
+	if *storetest.Long {
 		rounds = 10
 	}
 	acknowledged := 0

@@ -178,7 +178,7 @@ func (l *limited) wantOldestGone(t *testing.T, when string) (gone int) {
 func TestFilesWithinLimit(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{0, 2} // their values are not compressed
-	if *long {
+	if *storetest.Long {
 		for seeds = nil; len(seeds) < 64; {
 			seeds = append(seeds, uint64(len(seeds)))
 		}

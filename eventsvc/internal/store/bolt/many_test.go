@@ -22,7 +22,7 @@ import (
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
 	n := 5_000
-	if *long {
+	if *storetest.Long {
 		n = 1_000_000
 	}
 	clock, dir := newFakeClock(), t.TempDir()
@@ -43,7 +43,7 @@ func TestManyEvents(t *testing.T) {
 	db = open(t, o)
 	took := time.Since(start)
 	t.Logf("started in %s", took.Round(time.Millisecond))
-	if s := db.Stats(); s.Events != int64(n) || *long && took > time.Second {
+	if s := db.Stats(); s.Events != int64(n) || *storetest.Long && took > time.Second {
 		t.Errorf("started in %s with %d events", took, s.Events)
 	}
 

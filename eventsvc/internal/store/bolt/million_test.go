@@ -22,7 +22,7 @@ func BenchmarkMillion(b *testing.B) {
 		b.Skip("set TIDINGS_BENCH_DIR to a directory for 3.5 GB of events")
 	}
 	const n = 1_000_000
-	db, err := bolt.OpenTest(bolt.Options{Dir: dir, MaxBytes: -1})
+	db, err := openDB(bolt.Options{Dir: dir, MaxBytes: -1})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func BenchmarkMillion(b *testing.B) {
 	fmt.Printf("close: %v\n", time.Since(start))
 	debug.FreeOSMemory()
 	start = time.Now()
-	if db, err = bolt.OpenTest(bolt.Options{Dir: dir, MaxBytes: -1}); err != nil {
+	if db, err = openDB(bolt.Options{Dir: dir, MaxBytes: -1}); err != nil {
 		b.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()

@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -22,7 +23,7 @@ import (
 func TestPowerCutInACommit(t *testing.T) {
 	t.Parallel()
 	stores, rounds := 1, 9
-	if *long {
+	if *storetest.Long {
 		stores, rounds = 20, 25
 	}
 	for range stores {

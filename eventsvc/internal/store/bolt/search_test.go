@@ -325,7 +325,7 @@ func TestSearch(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	searches := 10
-	if *long {
+	if *storetest.Long {
 		searches = 2000
 	}
 	o := bolt.Options{Dir: t.TempDir(), Now: goldenTime}

@@ -95,7 +95,7 @@ func TestExpiryOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), newFakeClock()
 	size, kept := "12m", int64(2<<20)
-	if *long {
+	if *storetest.Long {
 		size, kept = "20m", 4<<20
 	}
 	mountSmall(t, dir, size)
@@ -189,7 +189,7 @@ func TestDefaultLimit(t *testing.T) {
 // state gets an error.
 func TestHistoryIsAQuarter(t *testing.T) {
 	t.Parallel()
-	if *bolt.Compress {
+	if *storetest.Compress {
 		t.Skip("history that is compressed takes less of the files than it has bytes")
 	}
 	const limit = 8 << 20

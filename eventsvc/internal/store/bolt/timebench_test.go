@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // observeMany stores n events of a week, of ten namespaces with 52 reasons each, of which
@@ -49,7 +50,7 @@ func observeMany(b *testing.B, db *bolt.DB, n int, week, spread time.Duration) {
 // that was imported in no order, and of a burst of two minutes.
 func BenchmarkTimeline(b *testing.B) {
 	n := 20_000
-	if *long {
+	if *storetest.Long {
 		n = 1_000_000
 	}
 	const week = 7 * 24 * time.Hour

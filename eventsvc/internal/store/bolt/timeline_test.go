@@ -122,7 +122,7 @@ func TestOccurrencesStay(t *testing.T) {
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 30, History: time.Nanosecond}
 	db := open(t, o)
 	rounds := 15
-	if *long {
+	if *storetest.Long {
 		rounds = 1000
 	}
 	for round := range rounds {
@@ -420,7 +420,7 @@ func TestTimelineWhileWritten(t *testing.T) {
 	t.Parallel()
 	const events = 30
 	writes := 200
-	if *long {
+	if *storetest.Long {
 		writes = 20_000
 	}
 	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, History: 20 * time.Millisecond})

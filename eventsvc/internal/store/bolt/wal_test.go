@@ -19,6 +19,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/shared/waittest"
 )
@@ -106,7 +107,7 @@ func TestFlippedBytesInTheWAL(t *testing.T) {
 	}
 	used := len(bytes.TrimRight(whole[wal.FileName], "\x00"))
 	step := used/25 | 1
-	if *long {
+	if *storetest.Long {
 		step = used/1500 | 1
 	}
 	refused, found, last := 0, 0, 0
@@ -121,7 +122,7 @@ func TestFlippedBytesInTheWAL(t *testing.T) {
 		}
 		said := new(syncBuffer)
 		o.Dir, o.Log = killed(t, dir), slog.New(slog.NewTextHandler(said, nil))
-		db, err := bolt.OpenTest(o)
+		db, err := openDB(o)
 		if err != nil {
 			refused++
 			continue

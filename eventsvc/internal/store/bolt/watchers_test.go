@@ -16,7 +16,7 @@ import (
 func TestStalledWatchersHinderNobody(t *testing.T) {
 	t.Parallel()
 	writes, stalled := 3000, 200
-	if *long {
+	if *storetest.Long {
 		writes, stalled = 20_000, 1000
 	}
 	db := open(t, bolt.Options{Dir: t.TempDir(), RingEntries: 64, SegmentBytes: 256 << 10, MemtableLimit: 500})
@@ -81,7 +81,7 @@ func TestWatcherBehindTheHorizon(t *testing.T) {
 func TestLinearizable(t *testing.T) {
 	t.Parallel()
 	each := 150
-	if *long {
+	if *storetest.Long {
 		each = 3000
 	}
 	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 32 << 10, MemtableLimit: 3})

@@ -21,7 +21,7 @@ import (
 func TestWatchersSeeEverything(t *testing.T) {
 	t.Parallel()
 	writes, watchers := 2000, 24
-	if *long {
+	if *storetest.Long {
 		writes, watchers = 90_000, 120 // 10.8 million deliveries
 	}
 	db := open(t, bolt.Options{Dir: t.TempDir(), RingEntries: 512, MemtableLimit: 5000, SegmentBytes: 4 << 20})

@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,9 +21,6 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// compress has the copies of these tests compress their log files as soon as they are sealed.
-var compress = flag.Bool("compress", false, "compress log files as soon as they are sealed")
-
 // options are those of a replica, with limits so small that segments, merges and replays happen all the time.
 func options(dsn, dir string) postgres.Options {
 	o := postgres.Options{
@@ -33,7 +29,7 @@ func options(dsn, dir string) postgres.Options {
 			Dir: dir, SegmentBytes: 8 << 10, RingEntries: 16, MemtableLimit: 20, MaxBytes: -1, MinFree: -1,
 		},
 	}
-	if *compress {
+	if *storetest.Compress {
 		o.Copy.CompressAfter = time.Nanosecond
 	}
 	return o
@@ -260,7 +256,7 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
 	replicas := []int{2}
-	if *long {
+	if *storetest.Long {
 		replicas = []int{1, 2}
 	}
 	for _, replicas := range replicas {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"flag"
 	"fmt"
 	"testing"
 	"time"
@@ -13,11 +12,10 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
 	"tidings.example/shared/waittest"
 )
-
-var long = flag.Bool("long", false, "run the long forms: tests of failovers that lose commits 20 times, every case of others")
 
 // impatient are options whose statements fail soon.
 func impatient(dsn, dir string) postgres.Options {
@@ -185,7 +183,7 @@ func TestTooManyConnections(t *testing.T) {
 func TestFailoverThatLoses(t *testing.T) {
 	t.Parallel()
 	tries := 1
-	if *long {
+	if *storetest.Long {
 		tries = 20
 	}
 	for try := range tries {

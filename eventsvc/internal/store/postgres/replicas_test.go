@@ -224,7 +224,7 @@ func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
 	tries := 4
-	if *long {
+	if *storetest.Long {
 		tries = 20
 	}
 	for try := range tries {
@@ -446,7 +446,7 @@ func TestCompareUnderLoad(t *testing.T) {
 	dsn := service(t, pgtest.Start(t).Database(t))
 	db := open(t, options(dsn, t.TempDir()))
 	each := 60
-	if *long {
+	if *storetest.Long {
 		each = 250
 	}
 	var writers sync.WaitGroup

@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/pgtest"
 	"tidings.example/shared/waittest"
 )
@@ -72,7 +73,7 @@ func TestWaitForStandbyEnds(t *testing.T) {
 		}, 0},
 	} {
 		for _, takesOver := range []bool{false, true} {
-			if !*long && takesOver != (end.shows == 1) { // the short form has the harder half: a standby takes over that lacks what the database shows
+			if !*storetest.Long && takesOver != (end.shows == 1) { // the short form has the harder half: a standby takes over that lacks what the database shows
 				continue
 			}
 			t.Run(fmt.Sprintf("%s, standby takes over: %t", name, takesOver), func(t *testing.T) {
