@@ -18,6 +18,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/shared/waittest"
 )
 
@@ -25,15 +26,15 @@ import (
 func TestBackupUnderLoad(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, MemtableLimit: 200}
-	db := open(t, o)
-	defer closeDB(t, db)
-	create(t, db, 200, strings.Repeat("x", 1000))
+	db := bolttest.Open(t, o)
+	defer bolttest.Close(t, db)
+	bolttest.Create(t, db, 200, strings.Repeat("x", 1000))
 	ctx, cancel := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
 	for n := range 8 {
 		writers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				_, err := db.Update(ctx, key(n), store.Any, func(*store.Record) (store.Decision, error) {
+				_, err := db.Update(ctx, bolttest.Key(n), store.Any, func(*store.Record) (store.Decision, error) {
 					return store.Decision{Op: store.Op(1 + i%5/4), Draft: store.Draft{Value: fmt.Appendf(nil, "%d %01000d", n, i)}}, nil
 				})
 				if err != nil && ctx.Err() == nil && i%5 != 4 {
@@ -49,8 +50,8 @@ func TestBackupUnderLoad(t *testing.T) {
 		if err != nil || report.Revision != revision {
 			t.Fatalf("%+v, %v", report, err)
 		}
-		restored := open(t, bolt.Options{Dir: dir})
-		check(t, restored)
+		restored := bolttest.Open(t, bolt.Options{Dir: dir})
+		bolttest.Check(t, restored)
 		if got := restored.Revision(); got != report.CompactRevision || got <= revision {
 			t.Errorf("restored to revision %d, reported %d, backed up %d", got, report.CompactRevision, revision)
 		}
@@ -58,7 +59,7 @@ func TestBackupUnderLoad(t *testing.T) {
 		if diff := cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) })); diff != "" {
 			t.Errorf("at %d: %s", revision, diff)
 		}
-		closeDB(t, restored)
+		bolttest.Close(t, restored)
 		if _, err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup), nil); err == nil {
 			t.Error("a store was restored over another")
 		}
@@ -93,10 +94,10 @@ func backUp(t *testing.T, db *bolt.DB) (revision uint64, archive []byte) {
 // nothing is restored, and nothing is left behind.
 func TestBadBackupsAreRefused(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 64 << 10})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 64 << 10})
+	defer bolttest.Close(t, db)
 	value := strings.Repeat("x", 1000)
-	create(t, db, 90, value)
+	bolttest.Create(t, db, 90, value)
 	_, whole := backUp(t, db)
 	var borders []int // between two files: nothing there says that more should follow
 	files := tar.NewReader(bytes.NewReader(whole))
@@ -139,10 +140,10 @@ func TestBadBackupsAreRefused(t *testing.T) {
 // the first is not hindered.
 func TestOneRestoreAtATime(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir()})
-	create(t, db, 20, "value")
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
+	bolttest.Create(t, db, 20, "value")
 	_, backup := backUp(t, db)
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	dir := filepath.Join(t.TempDir(), "store")
 	r, w := io.Pipe()
 	first := make(chan error, 1)
@@ -160,54 +161,10 @@ func TestOneRestoreAtATime(t *testing.T) {
 	if err := errors.Join(err, w.Close(), waittest.Within(t, first)); err != nil {
 		t.Errorf("the first: %v", err)
 	}
-	db = open(t, bolt.Options{Dir: dir})
-	defer closeDB(t, db)
-	check(t, db)
+	db = bolttest.Open(t, bolt.Options{Dir: dir})
+	defer bolttest.Close(t, db)
+	bolttest.Check(t, db)
 	if s := db.Stats(); s.Events != 20 {
 		t.Errorf("%d events were restored, want 20", s.Events)
-	}
-}
-
-// Compaction on demand, of everything, while others read and write.
-func TestCompactUnderLoad(t *testing.T) {
-	t.Parallel()
-	clock := newFakeClock()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now, History: time.Minute, SegmentBytes: 128 << 10, MemtableLimit: 100})
-	defer closeDB(t, db)
-	create(t, db, 300, strings.Repeat("x", 1000))
-	ctx, cancel := context.WithCancel(t.Context())
-	var users sync.WaitGroup
-	for n := range 8 {
-		users.Go(func() {
-			for i := 0; ctx.Err() == nil; i++ {
-				if _, err := db.Update(ctx, key(n), store.Any, count0); err != nil && ctx.Err() == nil {
-					t.Error(err)
-				}
-				if r, err := store.Read(ctx, db, key(100+i%200)); err != nil && ctx.Err() == nil || err == nil && len(r.Value) != 1000 && string(r.Value) != "changed" {
-					t.Errorf("get: %v", err)
-				}
-				if _, _, err := store.Records(ctx, db, store.Query{Limit: 50}); err != nil && ctx.Err() == nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	for range 3 {
-		at := db.Revision()
-		for db.Revision() < at+200 {
-			if _, err := db.Update(t.Context(), key(299), store.Any, count0); err != nil {
-				t.Fatal(err)
-			}
-		}
-		clock.add(time.Hour)
-		if err := db.Compact(t.Context(), false, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	cancel()
-	waittest.Join(t, &users)
-	check(t, db)
-	if s := db.Stats(); s.Events != 300 {
-		t.Errorf("%d events, want 300", s.Events)
 	}
 }

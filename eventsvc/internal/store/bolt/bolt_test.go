@@ -1,7 +1,6 @@
 package bolt_test
 
 import (
-	"context"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -29,7 +29,7 @@ func newEngine(t testing.TB, now func() time.Time) *engine {
 
 func (e *engine) Start(t testing.TB) store.Store {
 	t.Helper()
-	db, err := openDB(e.options)
+	db, err := bolttest.OpenDB(e.options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,8 +39,8 @@ func (e *engine) Start(t testing.TB) store.Store {
 
 func (e *engine) Stop(t testing.TB) {
 	t.Helper()
-	check(t, e.db)
-	closeDB(t, e.db)
+	bolttest.Check(t, e.db)
+	bolttest.Close(t, e.db)
 	checkFiles(t, e.options.Dir)
 }
 
@@ -87,19 +87,6 @@ func (e *engine) Bump(t testing.TB) uint64 {
 		t.Error(err)
 	}
 	return revision
-}
-
-// check fails the test if the store's own check finds anything.
-func check(t testing.TB, db *bolt.DB) {
-	t.Helper()
-	report, err := db.Check(context.WithoutCancel(t.Context()), nil)
-	if err != nil {
-		t.Errorf("check: %v", err)
-		return
-	}
-	for _, p := range report.Problems {
-		t.Errorf("check: %s", p)
-	}
 }
 
 func TestConformance(t *testing.T) {

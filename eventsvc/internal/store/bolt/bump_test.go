@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/waittest"
 )
@@ -36,16 +37,16 @@ func expires(t *testing.T, db *bolt.DB, revision uint64) {
 // however often a backup is restored; who knows one has to list again.
 func TestRestoreReusesNoRevision(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir()})
-	create(t, db, 7, "value")
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
+	bolttest.Create(t, db, 7, "value")
 	revision, backup := backUp(t, db)
 	for range 5 { // after the backup: clients have seen these
-		if _, err := db.Update(t.Context(), key(1), store.Any, count0); err != nil {
+		if _, err := db.Update(t.Context(), bolttest.Key(1), store.Any, bolttest.Change); err != nil {
 			t.Fatal(err)
 		}
 	}
 	newest := db.Revision()
-	closeDB(t, db)
+	bolttest.Close(t, db)
 
 	for round := range 4 {
 		o := bolt.Options{Dir: filepath.Join(t.TempDir(), "store")}
@@ -59,7 +60,7 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			db = open(t, o)
+			db = bolttest.Open(t, o)
 			if s := db.Stats(); s.Events != 7 || s.Revision != report.CompactRevision || s.Oldest != s.Revision || s.Revision <= newest {
 				t.Fatalf("round %d, index %s: %+v, reported %+v, newest before %d", round, index, s, report, newest)
 			}
@@ -70,15 +71,15 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 			if _, err := db.Watch(t.Context(), store.WatchQuery{After: db.Revision() + 1}); !errors.As(err, &future) {
 				t.Errorf("watch after a revision to come: %v", err)
 			}
-			check(t, db)
-			closeDB(t, db)
+			bolttest.Check(t, db)
+			bolttest.Close(t, db)
 		}
-		db = open(t, o)
+		db = bolttest.Open(t, o)
 		w, err := db.Watch(t.Context(), store.WatchQuery{After: report.CompactRevision})
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := db.Update(t.Context(), key(1), store.Any, count0)
+		r, err := db.Update(t.Context(), bolttest.Key(1), store.Any, bolttest.Change)
 		if err != nil || r.Record.Revision <= newest {
 			t.Fatalf("revision %d, %v; %d was given out", r.Record.Revision, err, newest)
 		}
@@ -88,12 +89,12 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 		if err := db.Compact(t.Context(), false, nil); err != nil { // also makes the index again
 			t.Fatal(err)
 		}
-		check(t, db)
+		bolttest.Check(t, db)
 		newest = db.Revision()
 		if round == 2 { // of a store that was restored
 			revision, backup = backUp(t, db)
 		}
-		closeDB(t, db)
+		bolttest.Close(t, db)
 	}
 }
 
@@ -101,9 +102,9 @@ func TestRestoreReusesNoRevision(t *testing.T) {
 // watches notice nothing, but that revisions have a gap.
 func TestBumpWhileOpen(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, RingEntries: 32, History: time.Nanosecond})
-	defer closeDB(t, db)
-	create(t, db, 50, "value")
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, RingEntries: 32, History: time.Nanosecond})
+	defer bolttest.Close(t, db)
+	bolttest.Create(t, db, 50, "value")
 	from := db.Revision()
 	w, err := db.Watch(t.Context(), store.WatchQuery{After: from})
 	if err != nil {
@@ -116,7 +117,7 @@ func TestBumpWhileOpen(t *testing.T) {
 	for n := range 4 {
 		all.Go(func() {
 			for i := range each {
-				if _, err := db.Update(t.Context(), key(n), store.Any, func(*store.Record) (store.Decision, error) {
+				if _, err := db.Update(t.Context(), bolttest.Key(n), store.Any, func(*store.Record) (store.Decision, error) {
 					return store.Decision{Op: store.Put, Draft: store.Draft{Value: fmt.Appendf(nil, "%d", i)}}, nil
 				}); err != nil {
 					t.Error(err)
@@ -178,28 +179,28 @@ func TestBumpWhileOpen(t *testing.T) {
 	if err := db.Compact(t.Context(), false, nil); err != nil {
 		t.Fatal(err)
 	}
-	check(t, db)
+	bolttest.Check(t, db)
 }
 
 // The clock goes on from the last write, although that has not the newest revision.
 func TestClockBehindABump(t *testing.T) {
 	t.Parallel()
-	clock := newFakeClock()
-	o := bolt.Options{Dir: t.TempDir(), Now: clock.now}
-	db := open(t, o)
-	create(t, db, 3, "value")
+	clock := bolttest.NewClock()
+	o := bolt.Options{Dir: t.TempDir(), Now: clock.Now}
+	db := bolttest.Open(t, o)
+	bolttest.Create(t, db, 3, "value")
 	if _, err := db.BumpRevision(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	written, err := store.Read(t.Context(), db, key(2))
+	written, err := store.Read(t.Context(), db, bolttest.Key(2))
 	if err != nil {
 		t.Fatal(err)
 	}
-	closeDB(t, db)
-	clock.add(-time.Hour)
-	db = open(t, o)
-	defer closeDB(t, db)
-	r, err := db.Update(t.Context(), key(2), store.Any, count0)
+	bolttest.Close(t, db)
+	clock.Add(-time.Hour)
+	db = bolttest.Open(t, o)
+	defer bolttest.Close(t, db)
+	r, err := db.Update(t.Context(), bolttest.Key(2), store.Any, bolttest.Change)
 	if err != nil || r.Record.Time.Before(written.Time) {
 		t.Errorf("written at %s, %v, after %s", r.Record.Time, err, written.Time)
 	}

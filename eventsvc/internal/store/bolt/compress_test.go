@@ -18,6 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/waittest"
 )
@@ -47,7 +48,7 @@ func fillCompressible(t *testing.T, db *bolt.DB) {
 	t.Helper()
 	for file := range 3 {
 		storetest.Parallel(t, 300, func(i int) {
-			_, err := db.Update(t.Context(), key(file*200+i), store.Any, func(*store.Record) (store.Decision, error) {
+			_, err := db.Update(t.Context(), bolttest.Key(file*200+i), store.Any, func(*store.Record) (store.Decision, error) {
 				return store.Decision{Op: store.Put, Draft: compressible(i)}, nil
 			})
 			if err != nil {
@@ -55,7 +56,7 @@ func fillCompressible(t *testing.T, db *bolt.DB) {
 			}
 		})
 		storetest.Parallel(t, 20, func(i int) {
-			if _, err := db.Update(t.Context(), key(file*200+i), store.Any, remove); err != nil {
+			if _, err := db.Update(t.Context(), bolttest.Key(file*200+i), store.Any, bolttest.Remove); err != nil {
 				t.Error(err)
 			}
 		})
@@ -78,17 +79,17 @@ func wantCompressed(t *testing.T, db *bolt.DB, want int) {
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir(), Now: goldenTime, MemtableLimit: 100}
-	db := open(t, o)
+	db := bolttest.Open(t, o)
 	fillCompressible(t, db)
-	want, counts := dump(t, db), occurred(t, db)
+	want, counts := bolttest.Dump(t, db), occurred(t, db)
 	same := func(when string, db *bolt.DB) {
 		t.Helper()
-		if !slices.Equal(dump(t, db), want) || fmt.Sprint(occurred(t, db)) != fmt.Sprint(counts) {
+		if !slices.Equal(bolttest.Dump(t, db), want) || fmt.Sprint(occurred(t, db)) != fmt.Sprint(counts) {
 			t.Errorf("%s it says something else", when)
 		}
-		check(t, db)
+		bolttest.Check(t, db)
 	}
-	before := dirBytes(t, o.Dir)
+	before := bolttest.DirBytes(t, o.Dir)
 	w, err := db.Watch(t.Context(), store.WatchQuery{After: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -111,7 +112,7 @@ func TestCompression(t *testing.T) {
 	for seen < 3*320 {
 		next()
 	}
-	if after := dirBytes(t, o.Dir); after > before/2 {
+	if after := bolttest.DirBytes(t, o.Dir); after > before/2 {
 		t.Errorf("%d bytes, before %d", after, before)
 	}
 	if _, archive := backUp(t, db); true {
@@ -119,36 +120,36 @@ func TestCompression(t *testing.T) {
 		if _, err := bolt.Restore(t.Context(), restored, bytes.NewReader(archive), nil); err != nil {
 			t.Fatal(err)
 		}
-		copied := open(t, bolt.Options{Dir: restored, Now: goldenTime})
+		copied := bolttest.Open(t, bolt.Options{Dir: restored, Now: goldenTime})
 		wantCompressed(t, copied, 3)
 		if n, all := copied.Stats().Events, db.Stats().Events; n != all {
 			t.Errorf("%d events were restored of %d", n, all)
 		}
-		closeDB(t, copied)
+		bolttest.Close(t, copied)
 	}
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	if err := os.Remove(filepath.Join(o.Dir, "index.db")); err != nil {
 		t.Fatal(err)
 	}
-	db = open(t, o)
+	db = bolttest.Open(t, o)
 	same("with an index made again", db)
-	closeDB(t, db)
+	bolttest.Close(t, db)
 }
 
 // R11: what is dead goes from compressed files too, and they are unlinked when nothing is
 // left.
 func TestCompactionOfCompressed(t *testing.T) {
 	t.Parallel()
-	clock := newFakeClock()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now, Retention: time.Hour, History: time.Minute, SegmentBytes: 64 << 10, CompressAfter: 10 * time.Minute})
+	clock := bolttest.NewClock()
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: clock.Now, Retention: time.Hour, History: time.Minute, SegmentBytes: 64 << 10, CompressAfter: 10 * time.Minute})
 	fillCompressible(t, db)
-	maintain(t, db)
+	bolttest.Maintain(t, db)
 	if _, n := db.Sealed(); n != 0 {
 		t.Fatalf("%d files are compressed that are young", n)
 	}
-	clock.add(11 * time.Minute)
+	clock.Add(11 * time.Minute)
 	for before := -1; ; { // a round need not have time for all
-		maintain(t, db)
+		bolttest.Maintain(t, db)
 		_, n := db.Sealed()
 		if n == before {
 			break
@@ -158,32 +159,32 @@ func TestCompactionOfCompressed(t *testing.T) {
 	if sealed, n := db.Sealed(); n < 3 {
 		t.Fatalf("%d of %d old files are compressed", n, sealed)
 	}
-	kept := dump(t, db)
+	kept := bolttest.Dump(t, db)
 	storetest.Parallel(t, 500, func(i int) {
-		if _, err := db.Update(t.Context(), key(i), store.Any, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if _, err := db.Update(t.Context(), bolttest.Key(i), store.Any, bolttest.Remove); err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Error(err)
 		}
 	})
-	clock.add(2 * time.Minute)
-	maintain(t, db)
+	clock.Add(2 * time.Minute)
+	bolttest.Maintain(t, db)
 	if s := db.Stats(); s.DeadBytes > s.LiveBytes {
 		t.Errorf("much is dead after a compaction: %+v", s)
 	}
-	left := dump(t, db)
+	left := bolttest.Dump(t, db)
 	if len(left) == 0 || len(left) >= len(kept) {
 		t.Errorf("%d lines are left of %d", len(left), len(kept))
 	}
 	if sealed, n := db.Sealed(); n == 0 {
 		t.Errorf("%d of %d files are compressed after a compaction", n, sealed)
 	}
-	clock.add(2 * time.Hour)
-	maintain(t, db)
-	clock.add(2 * time.Minute)
-	maintain(t, db)
+	clock.Add(2 * time.Hour)
+	bolttest.Maintain(t, db)
+	clock.Add(2 * time.Minute)
+	bolttest.Maintain(t, db)
 	if s := db.Stats(); s.Events != 0 || s.Segments > 2 {
 		t.Errorf("after the retention there is %+v", s)
 	}
-	closeDB(t, db)
+	bolttest.Close(t, db)
 }
 
 // editBucket changes a bucket of a compressed log file.
@@ -214,20 +215,20 @@ func TestDamagedBlock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20, CompressAfter: time.Nanosecond}
-			db := open(t, o)
+			db := bolttest.Open(t, o)
 			const events = 800 // in several blocks
 			for i := range events {
 				d := compressible(i)
 				d.Value = append(d.Value, bytes.Repeat([]byte("x"), 1400)...)
-				if _, err := store.Create(t.Context(), db, key(i), d); err != nil {
+				if _, err := store.Create(t.Context(), db, bolttest.Key(i), d); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if err := db.Seal(); err != nil {
 				t.Fatal(err)
 			}
-			maintain(t, db)
-			closeDB(t, db)
+			bolttest.Maintain(t, db)
+			bolttest.Close(t, db)
 			first, last := uint64(0), uint64(0)
 			editBucket(t, filepath.Join(o.Dir, "log-00000000000000000002.db"), "blocks", func(b *bbolt.Bucket) error {
 				c := b.Cursor()
@@ -240,9 +241,9 @@ func TestDamagedBlock(t *testing.T) {
 				t.Fatalf("the block ends with %d: there is none behind it", last)
 			}
 			for range 2 { // the second time with a file that was written again
-				db = open(t, o)
+				db = bolttest.Open(t, o)
 				wantLost(t, db, events, first, last)
-				if _, err := db.Update(t.Context(), key(0), store.Any, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
+				if _, err := db.Update(t.Context(), bolttest.Key(0), store.Any, bolttest.Remove); err != nil && !errors.Is(err, store.ErrNotFound) {
 					t.Fatal(err)
 				}
 				if err := errors.Join(db.Compact(t.Context(), false, nil), db.Close()); err != nil {
@@ -258,7 +259,7 @@ func TestDamagedBlock(t *testing.T) {
 func wantLost(t *testing.T, db *bolt.DB, events int, first, last uint64) {
 	t.Helper()
 	for i := 1; i < events; i++ {
-		r, err := store.Read(t.Context(), db, key(i))
+		r, err := store.Read(t.Context(), db, bolttest.Key(i))
 		ce := new(store.CorruptError)
 		lost := uint64(i)+2 >= first && uint64(i)+2 <= last
 		if lost != errors.As(err, &ce) || !lost && (err != nil || !bytes.HasPrefix(r.Value, compressible(i).Value)) {
@@ -278,7 +279,7 @@ func wantLost(t *testing.T, db *bolt.DB, events int, first, last uint64) {
 func TestFlippedBytesOfBlocks(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4, CompressAfter: time.Nanosecond})
+	db := bolttest.Open(t, bolt.Options{Dir: dir, MemtableLimit: 4, CompressAfter: time.Nanosecond})
 	for i := range flipEvents {
 		if _, err := store.Create(t.Context(), db, flipKey(i), flipDraft(i)); err != nil {
 			t.Fatal(err)
@@ -287,11 +288,11 @@ func TestFlippedBytesOfBlocks(t *testing.T) {
 	if err := db.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	maintain(t, db)
+	bolttest.Maintain(t, db)
 	if sealed, n := db.Sealed(); sealed != 1 || n != 1 {
 		t.Fatalf("%d of %d files are compressed", n, sealed)
 	}
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	const name = "log-00000000000000000002.db"
 	var block []byte
 	editBucket(t, filepath.Join(dir, name), "blocks", func(b *bbolt.Bucket) error {
@@ -322,31 +323,31 @@ func TestFlippedBytesOfBlocks(t *testing.T) {
 // keeps no other from being compressed.
 func TestTooLargeToCompress(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), CompressAfter: time.Nanosecond})
-	if _, err := store.Create(t.Context(), db, key(1), store.Draft{Value: make([]byte, 17<<20)}); err != nil {
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), CompressAfter: time.Nanosecond})
+	if _, err := store.Create(t.Context(), db, bolttest.Key(1), store.Draft{Value: make([]byte, 17<<20)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Create(t.Context(), db, key(2), compressible(2)); err != nil {
+	if _, err := store.Create(t.Context(), db, bolttest.Key(2), compressible(2)); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	maintain(t, db)
-	maintain(t, db)
+	bolttest.Maintain(t, db)
+	bolttest.Maintain(t, db)
 	if sealed, n := db.Sealed(); sealed != 2 || n != 1 {
 		t.Errorf("%d of %d files are compressed, want one", n, sealed)
 	}
-	closeDB(t, db)
+	bolttest.Close(t, db)
 }
 
 // R10: events are written and read while log files are compressed.
 func TestCompressionUnderLoad(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 128 << 10, MemtableLimit: 500})
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 128 << 10, MemtableLimit: 500})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	converted := make(chan error, 1)
@@ -364,11 +365,11 @@ func TestCompressionUnderLoad(t *testing.T) {
 		}
 	}()
 	storetest.Parallel(t, 2000, func(i int) {
-		if _, err := store.Create(t.Context(), db, key(i), compressible(i)); err != nil {
+		if _, err := store.Create(t.Context(), db, bolttest.Key(i), compressible(i)); err != nil {
 			t.Error(err)
 		}
 		old := i / 2
-		if r, err := store.Read(t.Context(), db, key(old)); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if r, err := store.Read(t.Context(), db, bolttest.Key(old)); err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Error(err)
 		} else if err == nil && !bytes.Equal(r.Value, compressible(old).Value) {
 			t.Errorf("event %d is %q", old, r.Value)
@@ -382,7 +383,7 @@ func TestCompressionUnderLoad(t *testing.T) {
 	})
 	for range 2 {
 		waittest.Within(t, rounds)
-		if _, err := store.Read(t.Context(), db, key(1)); err != nil {
+		if _, err := store.Read(t.Context(), db, bolttest.Key(1)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -393,5 +394,5 @@ func TestCompressionUnderLoad(t *testing.T) {
 	if n := db.Stats().Events; n != 2000 {
 		t.Errorf("%d events", n)
 	}
-	closeDB(t, db)
+	bolttest.Close(t, db)
 }

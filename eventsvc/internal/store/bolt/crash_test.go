@@ -17,6 +17,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -115,7 +116,7 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 
 // writeUntilKilled is the child.
 func writeUntilKilled(t *testing.T, dir string) {
-	db, err := openDB(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
+	db, err := bolttest.OpenDB(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,7 @@ func countOf(value []byte) int {
 
 func checkAfterCrash(t *testing.T, dir string, acked map[string]ack) {
 	t.Helper()
-	db, err := openDB(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
+	db, err := bolttest.OpenDB(bolt.Options{Dir: dir, SegmentBytes: 1 << 20, MemtableLimit: 100, History: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func checkAfterCrash(t *testing.T, dir string, acked map[string]ack) {
 			t.Error(err)
 		}
 	}()
-	check(t, db)
+	bolttest.Check(t, db)
 	for name, a := range acked {
 		r, err := store.Read(context.Background(), db, store.Key{Namespace: "ns", Name: name})
 		if err != nil {

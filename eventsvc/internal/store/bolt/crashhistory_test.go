@@ -15,6 +15,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -117,7 +118,7 @@ func runHistory(t *testing.T, dir string, round int, start time.Time) (done, pen
 // recordUntilKilled is the child. A step that begins is printed before it does,
 // one that ends after it has.
 func recordUntilKilled(t *testing.T, dir string) {
-	db := open(t, bolt.Options{Dir: dir, SegmentBytes: 32 << 10, MemtableLimit: 5})
+	db := bolttest.Open(t, bolt.Options{Dir: dir, SegmentBytes: 32 << 10, MemtableLimit: 5})
 	var mu sync.Mutex
 	say := func(s step) {
 		line, err := json.Marshal(s)

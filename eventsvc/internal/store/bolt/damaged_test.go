@@ -15,19 +15,20 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 )
 
 // R13: one damaged record keeps no others from being indexed again, from
 // expiring, or from being forgotten, and what it replaced does not come back.
 func TestDamageIsPassedOver(t *testing.T) {
 	t.Parallel()
-	clock := newFakeClock()
-	o := bolt.Options{Dir: t.TempDir(), Now: clock.now, Retention: time.Hour, History: time.Minute}
-	db := open(t, o)
-	create(t, db, 20, "first")
+	clock := bolttest.NewClock()
+	o := bolt.Options{Dir: t.TempDir(), Now: clock.Now, Retention: time.Hour, History: time.Minute}
+	db := bolttest.Open(t, o)
+	bolttest.Create(t, db, 20, "first")
 	put := func(i int, value string) {
 		t.Helper()
-		if _, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
+		if _, err := db.Update(t.Context(), bolttest.Key(i), store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte(value)}}, nil
 		}); err != nil {
 			t.Fatal(err)
@@ -37,13 +38,13 @@ func TestDamageIsPassedOver(t *testing.T) {
 	put(6, "needle that was replaced")
 	put(6, "last")
 	stats := db.Stats()
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	path := filepath.Join(o.Dir, "log-00000000000000000002.db")
 	file := bytes.ReplaceAll(readFile(t, path), []byte("needle"), []byte("NEEDLE"))
 	if err := errors.Join(os.WriteFile(path, file, 0o600), os.Remove(filepath.Join(o.Dir, "index.db"))); err != nil {
 		t.Fatal(err)
 	}
-	db = open(t, o)
+	db = bolttest.Open(t, o)
 	defer func() {
 		if err := db.Close(); err != nil { // the damage stays
 			t.Error(err)
@@ -53,7 +54,7 @@ func TestDamageIsPassedOver(t *testing.T) {
 		t.Errorf("counted %+v, before %+v", got, stats)
 	}
 	for i := range 20 {
-		r, err := store.Read(t.Context(), db, key(i))
+		r, err := store.Read(t.Context(), db, bolttest.Key(i))
 		ce := new(store.CorruptError)
 		switch {
 		case i == 5 && !errors.As(err, &ce):
@@ -66,10 +67,10 @@ func TestDamageIsPassedOver(t *testing.T) {
 	if err != nil || !strings.Contains(fmt.Sprint(report.Problems), "checksum mismatch") {
 		t.Errorf("the check says %v, %v", report, err)
 	}
-	clock.add(2 * time.Hour)
-	maintain(t, db)
-	clock.add(2 * time.Minute)
-	maintain(t, db)
+	clock.Add(2 * time.Hour)
+	bolttest.Maintain(t, db)
+	clock.Add(2 * time.Minute)
+	bolttest.Maintain(t, db)
 	if got := db.Stats(); got.Events != 1 || got.Oldest != got.Revision {
 		t.Errorf("after all but the damaged event should be gone and forgotten: %+v", got)
 	}
@@ -83,16 +84,16 @@ func TestDropDamaged(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := bolt.Options{Dir: t.TempDir(), Now: goldenTime}
-			db := open(t, o)
+			db := bolttest.Open(t, o)
 			put := func(i int, value string) {
 				t.Helper()
-				if _, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
+				if _, err := db.Update(t.Context(), bolttest.Key(i), store.Any, func(*store.Record) (store.Decision, error) {
 					return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte(value)}}, nil
 				}); err != nil {
 					t.Fatal(err)
 				}
 			}
-			create(t, db, 20, "first")
+			bolttest.Create(t, db, 20, "first")
 			if err := db.Seal(); err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +107,7 @@ func TestDropDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			revision := db.Stats().Revision
-			closeDB(t, db)
+			bolttest.Close(t, db)
 			path := filepath.Join(o.Dir, "log-00000000000000000022.db")
 			if compress {
 				editBucket(t, path, "blocks", func(b *bbolt.Bucket) error {
@@ -119,29 +120,29 @@ func TestDropDamaged(t *testing.T) {
 				t.Fatal(err)
 			}
 			dropped, err := bolt.DropDamaged(t.Context(), o, nil)
-			if err != nil || len(dropped.Damage) != 1 || !slices.Equal(dropped.Events, []string{key(5).String()}) {
+			if err != nil || len(dropped.Damage) != 1 || !slices.Equal(dropped.Events, []string{bolttest.Key(5).String()}) {
 				t.Fatalf("dropped was %+v, %v; want one record or block, and event 5", dropped, err)
 			}
 			if again, err := bolt.DropDamaged(t.Context(), o, nil); err != nil || len(again.Damage)+len(again.Events) > 0 {
 				t.Errorf("the second time %+v was dropped, %v", again, err)
 			}
-			db = open(t, o)
-			defer closeDB(t, db)
-			check(t, db)
+			db = bolttest.Open(t, o)
+			defer bolttest.Close(t, db)
+			bolttest.Check(t, db)
 			if s := db.Stats(); s.Events != 19 || s.Revision < revision {
 				t.Errorf("afterwards there is %+v; want 19 events and a revision from %d on", s, revision)
 			}
-			if _, err := store.Read(t.Context(), db, key(5)); !errors.Is(err, store.ErrNotFound) {
+			if _, err := store.Read(t.Context(), db, bolttest.Key(5)); !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("the damaged event is answered with %v", err)
 			}
-			if r, err := store.Read(t.Context(), db, key(7)); err != nil || string(r.Value) != "last" {
+			if r, err := store.Read(t.Context(), db, bolttest.Key(7)); err != nil || string(r.Value) != "last" {
 				t.Errorf("event 7 is %q, %v", r.Value, err)
 			}
 			if _, err := db.Watch(t.Context(), store.WatchQuery{After: revision - 1}); err == nil {
 				t.Error("a watch goes on over the gap")
 			}
 			put(5, "again")
-			check(t, db)
+			bolttest.Check(t, db)
 		})
 	}
 }

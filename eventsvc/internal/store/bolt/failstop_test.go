@@ -4,34 +4,16 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/shared/waittest"
 )
-
-// syncBuffer collects what several goroutines write.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
-}
 
 // A file that cannot be written stops the store: writes are refused, reads and watches go on until the process
 // ends, and Run returns why. That the log cannot be written is found when the write-ahead log is
@@ -43,8 +25,8 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			o := bolt.Options{Dir: t.TempDir(), MemtableLimit: 50}
-			db := open(t, o)
-			create(t, db, 90, "value")
+			db := bolttest.Open(t, o)
+			bolttest.Create(t, db, 90, "value")
 			if err := db.Compact(t.Context(), false, nil); err != nil { // what is merged is not in the memtable
 				t.Fatal(err)
 			}
@@ -53,7 +35,7 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 
 			breakFile(t, filepath.Join(o.Dir, file))
 			if file != wal.FileName {
-				if _, err := store.Create(t.Context(), db, key(1000), store.Draft{Value: []byte("taken")}); err != nil {
+				if _, err := store.Create(t.Context(), db, bolttest.Key(1000), store.Draft{Value: []byte("taken")}); err != nil {
 					t.Errorf("the write-ahead log can be written: %v", err)
 				}
 			}
@@ -63,7 +45,7 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 				}
 			}
 			for i := 0; file == "index.db" && db.Ready(t.Context()) == nil; i++ { // a merge finds out
-				if _, err := db.Update(t.Context(), key(i%90), store.Any, count0); err != nil && !errors.Is(err, store.ErrUnwritable) {
+				if _, err := db.Update(t.Context(), bolttest.Key(i%90), store.Any, bolttest.Change); err != nil && !errors.Is(err, store.ErrUnwritable) {
 					t.Fatal(err)
 				}
 			}
@@ -71,15 +53,15 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 			if err := waittest.Within(t, stopped); !errors.Is(err, store.ErrUnwritable) || !strings.Contains(err.Error(), file) {
 				t.Errorf("the store has stopped with %v, want the file and why", err)
 			}
-			want := dump(t, db)
+			want := bolttest.Dump(t, db)
 			_ = db.Close() // cannot merge into an index that has failed
-			db = open(t, o)
-			defer closeDB(t, db)
-			check(t, db)
-			if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+			db = bolttest.Open(t, o)
+			defer bolttest.Close(t, db)
+			bolttest.Check(t, db)
+			if diff := cmp.Diff(want, bolttest.Dump(t, db)); diff != "" {
 				t.Error(diff)
 			}
-			if _, err := store.Create(t.Context(), db, key(2000), store.Draft{Value: []byte("taken")}); err != nil {
+			if _, err := store.Create(t.Context(), db, bolttest.Key(2000), store.Draft{Value: []byte("taken")}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -89,14 +71,14 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 // refuses wants writes refused, and what was there before as it was.
 func refuses(t *testing.T, db *bolt.DB) {
 	t.Helper()
-	before, revision := dump(t, db), db.Revision()
-	if _, err := store.Create(t.Context(), db, key(1001), store.Draft{Value: []byte("refused")}); !errors.Is(err, store.ErrUnwritable) {
+	before, revision := bolttest.Dump(t, db), db.Revision()
+	if _, err := store.Create(t.Context(), db, bolttest.Key(1001), store.Draft{Value: []byte("refused")}); !errors.Is(err, store.ErrUnwritable) {
 		t.Errorf("written to a file that cannot be: %v", err)
 	}
-	if _, err := db.Update(t.Context(), key(0), store.Any, remove); !errors.Is(err, store.ErrUnwritable) || db.Ready(t.Context()) == nil {
+	if _, err := db.Update(t.Context(), bolttest.Key(0), store.Any, bolttest.Remove); !errors.Is(err, store.ErrUnwritable) || db.Ready(t.Context()) == nil {
 		t.Errorf("and again: %v, ready: %v", err, db.Ready(t.Context()))
 	}
-	if diff := cmp.Diff(before, dump(t, db)); diff != "" || db.Revision() != revision {
+	if diff := cmp.Diff(before, bolttest.Dump(t, db)); diff != "" || db.Revision() != revision {
 		t.Errorf("revision %d, was %d: %s", db.Revision(), revision, diff)
 	}
 }
@@ -106,26 +88,26 @@ func refuses(t *testing.T, db *bolt.DB) {
 func TestFailedCommitIsWholeOrAbsent(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir()}
-	db := open(t, o)
-	create(t, db, 20, "value")
-	want, revision := dump(t, db), db.Revision()
-	if err := db.FailAfterCommit(key(3), []byte("unknown")); !errors.Is(err, store.ErrUnwritable) {
+	db := bolttest.Open(t, o)
+	bolttest.Create(t, db, 20, "value")
+	want, revision := bolttest.Dump(t, db), db.Revision()
+	if err := db.FailAfterCommit(bolttest.Key(3), []byte("unknown")); !errors.Is(err, store.ErrUnwritable) {
 		t.Fatal(err)
 	}
 	refuses(t, db)
-	if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+	if diff := cmp.Diff(want, bolttest.Dump(t, db)); diff != "" {
 		t.Error(diff)
 	}
-	closeDB(t, db)
-	db = open(t, o)
-	defer closeDB(t, db)
-	r, err := store.Read(t.Context(), db, key(3))
+	bolttest.Close(t, db)
+	db = bolttest.Open(t, o)
+	defer bolttest.Close(t, db)
+	r, err := store.Read(t.Context(), db, bolttest.Key(3))
 	if err != nil || string(r.Value) != "unknown" || r.Revision != revision+1 {
 		t.Errorf("revision %d, %q, %v", r.Revision, r.Value, err)
 	}
-	next, err := db.Update(t.Context(), key(3), store.Any, count0)
+	next, err := db.Update(t.Context(), bolttest.Key(3), store.Any, bolttest.Change)
 	if err != nil || next.Record.Revision != revision+2 {
 		t.Errorf("revision %d, %v", next.Record.Revision, err)
 	}
-	check(t, db)
+	bolttest.Check(t, db)
 }

@@ -3,73 +3,24 @@ package bolt_test
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/eventsvc/internal/store/bolttest"
 )
-
-// openDB opens a store, with -compress one that compresses.
-func openDB(o bolt.Options) (*bolt.DB, error) {
-	if *storetest.Compress && o.CompressAfter == 0 {
-		o.CompressAfter = time.Nanosecond
-	}
-	return bolt.Open(o)
-}
-
-func open(t testing.TB, o bolt.Options) *bolt.DB {
-	t.Helper()
-	db, err := openDB(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
-}
-
-// closeDB closes a store, of which nothing may be damaged.
-func closeDB(t testing.TB, db *bolt.DB) {
-	t.Helper()
-	check(t, db)
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
-func key(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprintf("e%04d", i)} }
-
-// create stores n events, one after the other as long as they are few.
-func create(t testing.TB, db *bolt.DB, n int, value string) {
-	t.Helper()
-	one := func(i int) {
-		d := store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil), Value: []byte(value)}
-		if _, err := store.Create(t.Context(), db, key(i), d); err != nil {
-			t.Error(err)
-		}
-	}
-	if n > 100 {
-		storetest.Parallel(t, n, one)
-		return
-	}
-	for i := range n {
-		one(i)
-	}
-}
 
 func wantFileError(t *testing.T, dir, path string, says ...string) {
 	t.Helper()
-	db, err := openDB(bolt.Options{Dir: dir})
+	db, err := bolttest.OpenDB(bolt.Options{Dir: dir})
 	if err == nil {
-		closeDB(t, db)
+		bolttest.Close(t, db)
 		t.Fatal("the store opened")
 	}
 	fe := new(store.FileError)
@@ -88,8 +39,8 @@ func wantFileError(t *testing.T, dir, path string, says ...string) {
 func TestSecondProcessIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	db := open(t, bolt.Options{Dir: dir})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: dir})
+	defer bolttest.Close(t, db)
 	wantFileError(t, dir, filepath.Join(dir, "index.db"), "another process")
 }
 
@@ -140,9 +91,9 @@ func TestForeignFilesAreRefusedUntouched(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			db := open(t, bolt.Options{Dir: dir})
-			create(t, db, 3, "v")
-			closeDB(t, db)
+			db := bolttest.Open(t, bolt.Options{Dir: dir})
+			bolttest.Create(t, db, 3, "v")
+			bolttest.Close(t, db)
 			path := filepath.Join(dir, tt.file)
 			if tt.remove {
 				if err := os.Remove(path); err != nil {
@@ -169,9 +120,9 @@ func TestMissingLogFileIsNoticed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	o := bolt.Options{Dir: dir, SegmentBytes: 4 << 10}
-	db := open(t, o)
-	create(t, db, 20, strings.Repeat("x", 1000))
-	closeDB(t, db)
+	db := bolttest.Open(t, o)
+	bolttest.Create(t, db, 20, strings.Repeat("x", 1000))
+	bolttest.Close(t, db)
 	logs, err := filepath.Glob(filepath.Join(dir, "log-*.db"))
 	if err != nil || len(logs) < 4 {
 		t.Fatalf("%d log files, %v", len(logs), err)
@@ -191,72 +142,30 @@ func TestIndexIsRebuilt(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	o := bolt.Options{Dir: dir, SegmentBytes: 16 << 10, MemtableLimit: 10}
-	db := open(t, o)
-	create(t, db, 100, strings.Repeat("x", 500))
+	db := bolttest.Open(t, o)
+	bolttest.Create(t, db, 100, strings.Repeat("x", 500))
 	for i := range 50 {
-		if _, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
+		if _, err := db.Update(t.Context(), bolttest.Key(i), store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Op(1 + i%2), Draft: store.Draft{Value: []byte("new")}}, nil
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want, stats := dump(t, db), db.Stats()
-	closeDB(t, db)
+	want, stats := bolttest.Dump(t, db), db.Stats()
+	bolttest.Close(t, db)
 	if err := os.Remove(filepath.Join(dir, "index.db")); err != nil {
 		t.Fatal(err)
 	}
-	db = open(t, o)
-	defer closeDB(t, db)
-	check(t, db)
-	if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+	db = bolttest.Open(t, o)
+	defer bolttest.Close(t, db)
+	bolttest.Check(t, db)
+	if diff := cmp.Diff(want, bolttest.Dump(t, db)); diff != "" {
 		t.Error(diff)
 	}
 	if got := db.Stats(); got.Events != stats.Events || got.LiveBytes != stats.LiveBytes || got.Revision != stats.Revision {
 		t.Errorf("counted %+v, before %+v", got, stats)
 	}
 }
-
-// dump prints all events, and every change that is held.
-func dump(t testing.TB, db *bolt.DB) (out []string) {
-	t.Helper()
-	q := store.Query{Revision: db.Revision()}
-	for {
-		records, page, err := store.Records(t.Context(), db, q)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range records {
-			out = append(out, fmt.Sprintf("%s %d %s %x %s", r.Key, r.Revision, r.Time.UTC().Format(time.RFC3339Nano), r.Attributes, r.Value))
-		}
-		if !page.More {
-			break
-		}
-		q.After = page.Last
-	}
-	at := db.Stats().Oldest
-	w, err := db.Watch(t.Context(), store.WatchQuery{After: at})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	for at < db.Revision() {
-		b, err := storetest.Next(t, w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range b.Changes {
-			out = append(out, fmt.Sprintf("%d: %d %s %d %s", d.Revision, d.Type, d.Object.Key, d.Object.Revision, d.Object.Value))
-		}
-		at = b.Revision
-	}
-	return out
-}
-
-func count0(*store.Record) (store.Decision, error) {
-	return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte("changed")}}, nil
-}
-
-func remove(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Delete}, nil }
 
 // TestUnusableDirectory: the error names the path, the cause and what to do.
 func TestUnusableDirectory(t *testing.T) {
@@ -265,7 +174,7 @@ func TestUnusableDirectory(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := openDB(bolt.Options{Dir: filepath.Join(file, "store")})
+	db, err := bolttest.OpenDB(bolt.Options{Dir: filepath.Join(file, "store")})
 	if err == nil {
 		_ = db.Close()
 		t.Fatal("opened below a file")

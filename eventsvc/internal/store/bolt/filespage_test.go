@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/bolttest"
 )
 
 // TestFilesPage: the page of files has each file of a store, with all formats that this release can read, and no file of
@@ -25,8 +26,8 @@ func TestFilesPage(t *testing.T) {
 		formats[row[1]] = row[2]
 	}
 	dir := t.TempDir()
-	db := open(t, bolt.Options{Dir: dir})
-	create(t, db, 10, "x")
+	db := bolttest.Open(t, bolt.Options{Dir: dir})
+	bolttest.Create(t, db, 10, "x")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}

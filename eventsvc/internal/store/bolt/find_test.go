@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -19,8 +20,8 @@ import (
 func TestSelectorsFindTheSame(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, MemtableLimit: 700}
-	db := open(t, o)
-	defer func() { closeDB(t, db) }()
+	db := bolttest.Open(t, o)
+	defer func() { bolttest.Close(t, db) }()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	draft := func(i int) store.Draft {
 		return store.Draft{Value: fmt.Appendf(nil, "value %d", i), Attributes: event.NewAttributes([event.NumFields]string{
@@ -33,14 +34,14 @@ func TestSelectorsFindTheSame(t *testing.T) {
 		drafts[i] = draft(i)
 	}
 	storetest.Parallel(t, 2000, func(i int) {
-		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: key(i).Name}
+		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: bolttest.Key(i).Name}
 		if _, err := store.Create(t.Context(), db, k, drafts[i]); err != nil {
 			t.Error(err)
 		}
 	})
 	old := db.Revision()
 	storetest.Parallel(t, 1000, func(i int) {
-		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: key(i).Name}
+		k := store.Key{Namespace: fmt.Sprintf("ns%d", i%3), Name: bolttest.Key(i).Name}
 		_, err := db.Update(t.Context(), k, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Op(1 + i%2), Draft: drafts[2000+i]}, nil
 		})
@@ -51,10 +52,10 @@ func TestSelectorsFindTheSame(t *testing.T) {
 	for _, revision := range []uint64{old, old + 500, db.Revision()} {
 		compareSelectors(t, db, revision)
 	}
-	closeDB(t, db)
-	db = open(t, o)
+	bolttest.Close(t, db)
+	db = bolttest.Open(t, o)
 	compareSelectors(t, db, old+500)
-	check(t, db)
+	bolttest.Check(t, db)
 }
 
 func compareSelectors(t *testing.T, db *bolt.DB, revision uint64) {

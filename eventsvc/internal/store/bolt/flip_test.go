@@ -16,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -95,19 +96,19 @@ func TestDamagedNamesHideNothing(t *testing.T) {
 func wholeFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()
-	db := open(t, bolt.Options{Dir: dir, MemtableLimit: 4, SegmentBytes: 24 << 10})
+	db := bolttest.Open(t, bolt.Options{Dir: dir, MemtableLimit: 4, SegmentBytes: 24 << 10})
 	for i := range flipEvents {
 		if _, err := store.Create(t.Context(), db, flipKey(i), flipDraft(i)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if *storetest.Compress {
-		maintain(t, db)
+		bolttest.Maintain(t, db)
 		if sealed, compressed := db.Sealed(); sealed != 1 || compressed != 1 {
 			t.Fatalf("%d of %d files are compressed", compressed, sealed)
 		}
 	}
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	paths, err := filepath.Glob(filepath.Join(dir, "*.db"))
 	if err != nil || len(paths) != 3 {
 		t.Fatalf("%d files (%v), want an index and two of the log", len(paths), err)
@@ -297,7 +298,7 @@ func timeSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 // reports whether reading it found that.
 func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
 	t.Helper()
-	db, err := openDB(bolt.Options{Dir: dir})
+	db, err := bolttest.OpenDB(bolt.Options{Dir: dir})
 	if err != nil {
 		return false, err
 	}

@@ -19,6 +19,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -42,19 +43,19 @@ func TestGoldenFormat(t *testing.T) {
 	if err := errors.Join(err, json.Unmarshal(text, &want)); err != nil {
 		t.Fatal(err)
 	}
-	db := open(t, o)
-	check(t, db)
-	if diff := cmp.Diff(want, quoted(dump(t, db))); diff != "" {
+	db := bolttest.Open(t, o)
+	bolttest.Check(t, db)
+	if diff := cmp.Diff(want, quoted(bolttest.Dump(t, db))); diff != "" {
 		t.Error(diff)
 	}
 	wantObserved(t, golden, db)
 	rewriteGolden(t, db)
-	rewritten := dump(t, db)
-	closeDB(t, db)
-	db = open(t, o)
-	defer closeDB(t, db)
-	check(t, db)
-	if diff := cmp.Diff(rewritten, dump(t, db)); diff != "" {
+	rewritten := bolttest.Dump(t, db)
+	bolttest.Close(t, db)
+	db = bolttest.Open(t, o)
+	defer bolttest.Close(t, db)
+	bolttest.Check(t, db)
+	if diff := cmp.Diff(rewritten, bolttest.Dump(t, db)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -92,41 +93,41 @@ func goldenDraft() store.Draft {
 // writeGolden makes a store of several files, some of them compressed.
 func writeGolden(t *testing.T, golden string) {
 	t.Helper()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime, SegmentBytes: 2 << 10})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime, SegmentBytes: 2 << 10})
+	defer bolttest.Close(t, db)
 	put := func(from, to int) {
 		for i := from; i < to; i++ {
-			if _, err := store.Create(t.Context(), db, key(i), goldenDraft()); err != nil {
+			if _, err := store.Create(t.Context(), db, bolttest.Key(i), goldenDraft()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	create(t, db, 4, strings.Repeat("v", 200))
+	bolttest.Create(t, db, 4, strings.Repeat("v", 200))
 	put(4, 8)
 	c := codectest.New(t, "k8s.io")
 	for i := 14; i < 20; i++ { // real ones, whose records take the smallest form
 		ev := &eventsv1.Event{
-			ObjectMeta: metav1.ObjectMeta{Namespace: key(i).Namespace, Name: key(i).Name}, Reason: "BackOff", Type: "Warning",
+			ObjectMeta: metav1.ObjectMeta{Namespace: bolttest.Key(i).Namespace, Name: bolttest.Key(i).Name}, Reason: "BackOff", Type: "Warning",
 			Note: "Back-off restarting failed container", EventTime: metav1.NewMicroTime(goldenTime()), ReportingController: "kubelet",
 		}
 		draft, err := c.Draft(ev)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Create(t.Context(), db, key(i), draft); err != nil {
+		if _, err := store.Create(t.Context(), db, bolttest.Key(i), draft); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := db.Compact(t.Context(), true, nil); err != nil {
 		t.Fatal(err)
 	}
-	for i, decide := range []store.Decide{count0, remove} {
-		if _, err := db.Update(t.Context(), key(2+i), store.Any, decide); err != nil {
+	for i, decide := range []store.Decide{bolttest.Change, bolttest.Remove} {
+		if _, err := db.Update(t.Context(), bolttest.Key(2+i), store.Any, decide); err != nil {
 			t.Fatal(err)
 		}
 	}
 	put(8, 14) // more than one segment that is not compressed
-	text, err := json.MarshalIndent(quoted(dump(t, db)), "", " ")
+	text, err := json.MarshalIndent(quoted(bolttest.Dump(t, db)), "", " ")
 	counts, err2 := json.MarshalIndent(occurred(t, db), "", " ")
 	err = errors.Join(err, err2, os.RemoveAll(golden), os.CopyFS(golden, os.DirFS(db.Dir())),
 		os.WriteFile(filepath.Join(golden, "observed.json"), counts, 0o644), os.WriteFile(filepath.Join(golden, "dump.json"), text, 0o644))
@@ -141,14 +142,14 @@ func rewriteGolden(t *testing.T, db *bolt.DB) {
 	changed := func(*store.Record) (store.Decision, error) {
 		return store.Decision{Op: store.Put, Draft: goldenDraft()}, nil
 	}
-	for i, decide := range []store.Decide{count0, changed, changed, changed, count0, changed, remove, remove} {
-		if _, err := db.Update(t.Context(), key(i), store.Any, decide); err != nil {
+	for i, decide := range []store.Decide{bolttest.Change, changed, changed, changed, bolttest.Change, changed, bolttest.Remove, bolttest.Remove} {
+		if _, err := db.Update(t.Context(), bolttest.Key(i), store.Any, decide); err != nil {
 			t.Fatal(err)
 		}
 	}
-	check(t, db)
+	bolttest.Check(t, db)
 	if err := db.Compact(t.Context(), false, nil); err != nil {
 		t.Fatal(err)
 	}
-	check(t, db)
+	bolttest.Check(t, db)
 }

@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -84,7 +85,7 @@ func TestFailingDisk(t *testing.T) {
 func failDisk(t *testing.T) (acknowledged int) {
 	d := newFailingDisk(t)
 	o := bolt.Options{Dir: filepath.Join(d.mount, "store"), SegmentBytes: 4 << 20, MinFree: -1, MaxBytes: -1, MemtableLimit: 1000}
-	db := open(t, o)
+	db := bolttest.Open(t, o)
 	var acked sync.Map // key → value
 	var failed atomic.Pointer[error]
 	value := make([]byte, 4000)
@@ -92,7 +93,7 @@ func failDisk(t *testing.T) (acknowledged int) {
 		if failed.Load() != nil {
 			return
 		}
-		k := store.Key{Namespace: "ns", Name: key(i).Name}
+		k := store.Key{Namespace: "ns", Name: bolttest.Key(i).Name}
 		r, err := store.Create(t.Context(), db, k, store.Draft{Value: append([]byte(k.Name), value...)})
 		if err != nil {
 			failed.Store(&err)
@@ -109,9 +110,9 @@ func failDisk(t *testing.T) (acknowledged int) {
 	}
 	_ = db.Close() // cannot merge what it has in memory
 	d.repair(t)
-	db = open(t, o)
-	defer closeDB(t, db)
-	check(t, db)
+	db = bolttest.Open(t, o)
+	defer bolttest.Close(t, db)
+	bolttest.Check(t, db)
 	acked.Range(func(k, revision any) bool {
 		acknowledged++
 		if r, err := store.Read(t.Context(), db, k.(store.Key)); err != nil || r.Revision != revision {

@@ -6,6 +6,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 )
 
 // TestListWhileEventsChange: a list shows one moment, also where it meets a
@@ -14,22 +15,22 @@ import (
 func TestListWhileEventsChange(t *testing.T) {
 	t.Parallel()
 	const ahead = 64 // keys that a list looks at together
-	db := open(t, bolt.Options{Dir: t.TempDir()})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
+	defer bolttest.Close(t, db)
 	value := strings.Repeat("as it was ", 10)
 	for i := range 2 * ahead {
-		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: []byte(value)}); err != nil {
+		if _, err := store.Create(t.Context(), db, bolttest.Key(i), store.Draft{Value: []byte(value)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	change := func(i int) {
-		if _, err := db.Update(t.Context(), key(i), store.Any, count0); err != nil {
+		if _, err := db.Update(t.Context(), bolttest.Key(i), store.Any, bolttest.Change); err != nil {
 			t.Error(err)
 		}
 	}
 	seen := 0
 	page, err := db.List(t.Context(), store.Query{}, func(r *store.View) bool {
-		if r.Key != key(seen) || string(r.Value) != value {
+		if r.Key != bolttest.Key(seen) || string(r.Value) != value {
 			t.Errorf("event %d is %s: %q", seen, r.Key, r.Value)
 		}
 		switch {
@@ -52,13 +53,13 @@ func TestListWhileEventsChange(t *testing.T) {
 // has another use by then.
 func TestViewsEnd(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir()})
-	defer closeDB(t, db)
-	if _, err := store.Create(t.Context(), db, key(1), store.Draft{Value: []byte("value")}); err != nil {
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
+	defer bolttest.Close(t, db)
+	if _, err := store.Create(t.Context(), db, bolttest.Key(1), store.Draft{Value: []byte("value")}); err != nil {
 		t.Fatal(err)
 	}
 	var got, listed *store.View
-	err := db.Get(t.Context(), key(1), func(v *store.View) error { got = v; return nil })
+	err := db.Get(t.Context(), bolttest.Key(1), func(v *store.View) error { got = v; return nil })
 	_, listErr := db.List(t.Context(), store.Query{}, func(v *store.View) bool { listed = v; return true })
 	if err != nil || listErr != nil || got == nil || listed == nil {
 		t.Fatal(err, listErr)

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/waittest"
 )
@@ -25,10 +26,10 @@ func TestManyEvents(t *testing.T) {
 	if *storetest.Long {
 		n = 1_000_000
 	}
-	clock, dir := newFakeClock(), t.TempDir()
-	o := bolt.Options{Dir: dir, Now: clock.now, Retention: time.Hour, History: time.Minute, MaxBytes: -1}
-	db := open(t, o)
-	defer func() { closeDB(t, db) }()
+	clock, dir := bolttest.NewClock(), t.TempDir()
+	o := bolt.Options{Dir: dir, Now: clock.Now, Retention: time.Hour, History: time.Minute, MaxBytes: -1}
+	db := bolttest.Open(t, o)
+	defer func() { bolttest.Close(t, db) }()
 	start := time.Now()
 	draft := store.Draft{Value: make([]byte, 500), Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil)}
 	storetest.Parallel(t, n, func(i int) {
@@ -38,23 +39,23 @@ func TestManyEvents(t *testing.T) {
 	})
 	t.Logf("%d events in %s, %d MiB of memory, %+v", n, time.Since(start).Round(time.Millisecond), heapMiB(), db.Stats())
 
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	start = time.Now()
-	db = open(t, o)
+	db = bolttest.Open(t, o)
 	took := time.Since(start)
 	t.Logf("started in %s", took.Round(time.Millisecond))
 	if s := db.Stats(); s.Events != int64(n) || *storetest.Long && took > time.Second {
 		t.Errorf("started in %s with %d events", took, s.Events)
 	}
 
-	clock.add(2 * time.Hour)
+	clock.Add(2 * time.Hour)
 	slowest, stop := writeMeanwhile(t, db)
 	start = time.Now()
-	maintain(t, db)
+	bolttest.Maintain(t, db)
 	expired, peak := time.Since(start), heapMiB()
-	clock.add(2 * time.Minute) // the history of it
-	maintain(t, db)
-	maintain(t, db)
+	clock.Add(2 * time.Minute) // the history of it
+	bolttest.Maintain(t, db)
+	bolttest.Maintain(t, db)
 	stop()
 	s := db.Stats()
 	t.Logf("expired in %s, space back after %s, the slowest write meanwhile %s, %d MiB of memory, %+v",
@@ -65,7 +66,7 @@ func TestManyEvents(t *testing.T) {
 	if peak > 128 {
 		t.Errorf("%d MiB of memory", peak)
 	}
-	check(t, db)
+	bolttest.Check(t, db)
 }
 
 func heapMiB() uint64 {
@@ -83,7 +84,7 @@ func writeMeanwhile(t *testing.T, db *bolt.DB) (slowest func() time.Duration, st
 	wg.Go(func() {
 		for ctx.Err() == nil {
 			start := time.Now()
-			if _, err := db.Update(ctx, store.Key{Namespace: "other", Name: "one"}, store.Any, count0); err != nil && !errors.Is(err, store.ErrBusy) && ctx.Err() == nil {
+			if _, err := db.Update(ctx, store.Key{Namespace: "other", Name: "one"}, store.Any, bolttest.Change); err != nil && !errors.Is(err, store.ErrBusy) && ctx.Err() == nil {
 				t.Error(err)
 			}
 			longest = max(longest, time.Since(start))

@@ -12,6 +12,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 )
 
 // BenchmarkMillion fills a store with a million events, starts it again and
@@ -22,7 +23,7 @@ func BenchmarkMillion(b *testing.B) {
 		b.Skip("set TIDINGS_BENCH_DIR to a directory for 3.5 GB of events")
 	}
 	const n = 1_000_000
-	db, err := openDB(bolt.Options{Dir: dir, MaxBytes: -1})
+	db, err := bolttest.OpenDB(bolt.Options{Dir: dir, MaxBytes: -1})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -39,7 +40,7 @@ func BenchmarkMillion(b *testing.B) {
 	fmt.Printf("close: %v\n", time.Since(start))
 	debug.FreeOSMemory()
 	start = time.Now()
-	if db, err = openDB(bolt.Options{Dir: dir, MaxBytes: -1}); err != nil {
+	if db, err = bolttest.OpenDB(bolt.Options{Dir: dir, MaxBytes: -1}); err != nil {
 		b.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()

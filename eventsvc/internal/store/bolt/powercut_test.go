@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -36,17 +37,17 @@ func TestPowerCutInACommit(t *testing.T) {
 func cutPower(t *testing.T, rounds int) {
 	t.Helper()
 	dir := t.TempDir()
-	db := open(t, bolt.Options{Dir: dir, SegmentBytes: 1 << 20})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: dir, SegmentBytes: 1 << 20})
+	defer bolttest.Close(t, db)
 	const log = "log-00000000000000000002.db"
 	before := readFiles(t, dir, wal.FileName, log)
 	for round := range rounds {
-		k := key(rand.IntN(20))
+		k := bolttest.Key(rand.IntN(20))
 		op := store.Put
 		if _, err := store.Read(t.Context(), db, k); err == nil && round%4 == 3 {
 			op = store.Delete
 		}
-		want := []string{fmt.Sprint(dump(t, db))}
+		want := []string{fmt.Sprint(bolttest.Dump(t, db))}
 		_, err := db.Update(t.Context(), k, store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: op, Draft: store.Draft{Value: fmt.Appendf(nil, "%d %0*d", round, rand.IntN(9000), 0)}}, nil
 		})
@@ -54,7 +55,7 @@ func cutPower(t *testing.T, rounds int) {
 			t.Fatal(err)
 		}
 		after := readFiles(t, dir, wal.FileName, log)
-		want = append(want, fmt.Sprint(dump(t, db)))
+		want = append(want, fmt.Sprint(bolttest.Dump(t, db)))
 		if bytes.Equal(before[wal.FileName], after[wal.FileName]) {
 			t.Error("the write-ahead log was not written to")
 		}
@@ -128,10 +129,10 @@ func dumpOf(t *testing.T, files map[string][]byte) []string {
 			t.Fatal(err)
 		}
 	}
-	db := open(t, bolt.Options{Dir: dir, SegmentBytes: 1 << 20})
-	defer closeDB(t, db)
-	check(t, db)
-	return dump(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: dir, SegmentBytes: 1 << 20})
+	defer bolttest.Close(t, db)
+	bolttest.Check(t, db)
+	return bolttest.Dump(t, db)
 }
 
 func readFiles(t *testing.T, dir string, names ...string) map[string][]byte {

@@ -8,6 +8,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/waittest"
 )
@@ -16,8 +17,8 @@ import (
 // it at its revision, whatever is written meanwhile.
 func TestRemainingWhileEventsChange(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), MemtableLimit: 50})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), MemtableLimit: 50})
+	defer bolttest.Close(t, db)
 	const writers, lists = 4, 100
 	var writing sync.WaitGroup
 	var done atomic.Bool
@@ -56,7 +57,7 @@ func TestRemainingWhileEventsChange(t *testing.T) {
 	}
 	done.Store(true)
 	waittest.Join(t, &writing)
-	check(t, db)
+	bolttest.Check(t, db)
 }
 
 // TestRemainingOfALongList: no page counts a long list. The number that its first page knows
@@ -65,18 +66,18 @@ func TestRemainingOfALongList(t *testing.T) {
 	t.Parallel()
 	const n, counted = 17_500, 1 << 14
 	o := bolt.Options{Dir: t.TempDir()}
-	db := open(t, o)
+	db := bolttest.Open(t, o)
 	storetest.Parallel(t, n, func(i int) {
 		if _, err := store.Create(t.Context(), db, store.Key{Namespace: "ns", Name: fmt.Sprintf("e%05d", i)}, store.Draft{Value: []byte("{}")}); err != nil {
 			t.Error(err)
 		}
 	})
 	old := db.Revision()
-	closeDB(t, db)
-	db = open(t, o) // it knows the number of the newest revision alone
-	defer func() { closeDB(t, db) }()
+	bolttest.Close(t, db)
+	db = bolttest.Open(t, o) // it knows the number of the newest revision alone
+	defer func() { bolttest.Close(t, db) }()
 	for _, name := range []string{"e00000", fmt.Sprintf("e%05d", n-1)} {
-		if _, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: name}, store.Any, remove); err != nil {
+		if _, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: name}, store.Any, bolttest.Remove); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,8 +103,8 @@ func TestRemainingOfALongList(t *testing.T) {
 			t.Errorf("%s: %d events, more %t, %d remain, want %d, %v", name, len(records), page.More, page.Remaining, tt.want, err)
 		}
 	}
-	closeDB(t, db)
-	db = open(t, o)
+	bolttest.Close(t, db)
+	db = bolttest.Open(t, o)
 	if _, page, err := store.Records(t.Context(), db, store.Query{Revision: old, Limit: 10, Count: true}); err != nil || page.Remaining != 0 {
 		t.Errorf("a revision before the start: %d remain, %v; their number is not known", page.Remaining, err)
 	}

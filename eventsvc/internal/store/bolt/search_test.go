@@ -22,6 +22,7 @@ import (
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -37,7 +38,7 @@ func fillNotes(t *testing.T, db *bolt.DB, rnd *rand.Rand) {
 			at := event.Occurrence{Time: goldenTime().Add(time.Duration(rnd.IntN(3600)) * time.Second), Count: 1, New: 1}
 			fields := [event.NumFields]string{event.Reason: reasons[rnd.IntN(20)/6], event.RegardingName: fmt.Sprintf("web-%d", rnd.IntN(300))}
 			drafts[i] = store.Draft{Value: []byte(storetest.Noted(storetest.Text(rnd, 1+rnd.IntN(6)))), Attributes: event.NewAttributes(fields, nil).With(at)}
-			keys[i] = key(rnd.IntN(2000))
+			keys[i] = bolttest.Key(rnd.IntN(2000))
 		}
 		storetest.Parallel(t, len(drafts), func(i int) {
 			if _, err := db.Update(t.Context(), keys[i], store.Any, func(*store.Record) (store.Decision, error) {
@@ -272,7 +273,7 @@ func (a *asking) Err() error {
 // ends behind, nothing is lost and nothing comes twice. It runs beside no other test, as it changes how long all rounds are.
 func TestSearchInRounds(t *testing.T) { //nolint:paralleltest // see there
 	defer bolt.SetRoundTime(0)()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
 	rnd := rand.New(rand.NewPCG(1, 0))
 	fillNotes(t, db, rnd)
 	turns := func(pieces ...[]byte) int {
@@ -329,7 +330,7 @@ func TestSearch(t *testing.T) {
 		searches = 2000
 	}
 	o := bolt.Options{Dir: t.TempDir(), Now: goldenTime}
-	db := open(t, o)
+	db := bolttest.Open(t, o)
 	fillNotes(t, db, rnd)
 	searchAll(t, db, rnd, searches)
 	searchEnds(t, db)
@@ -338,17 +339,17 @@ func TestSearch(t *testing.T) {
 	}
 	wantCompressed(t, db, 3)
 	searchAll(t, db, rnd, searches)
-	check(t, db)
+	bolttest.Check(t, db)
 	_, archive := backUp(t, db)
 	files := db.Segments()[:3]
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	restored := filepath.Join(t.TempDir(), "restored")
 	if _, err := bolt.Restore(t.Context(), restored, bytes.NewReader(archive), nil); err != nil {
 		t.Fatal(err)
 	}
-	db = open(t, bolt.Options{Dir: restored, Now: goldenTime})
+	db = bolttest.Open(t, bolt.Options{Dir: restored, Now: goldenTime})
 	searchAll(t, db, rnd, searches)
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	flip := func(b *bbolt.Bucket, rnd *rand.Rand, k, v []byte) error {
 		v = bytes.Clone(v)
 		v[rnd.IntN(len(v))] ^= 1 << rnd.IntN(8)
@@ -377,7 +378,7 @@ func TestSearch(t *testing.T) {
 					return damage.spoil(b, rnd, k, v)
 				})
 			}
-			db := open(t, o)
+			db := bolttest.Open(t, o)
 			searchAll(t, db, rnd, searches)
 			if r, err := db.Check(t.Context(), nil); err != nil || len(r.Problems) == 0 {
 				t.Errorf("the check finds nothing, %v", err)
@@ -386,10 +387,10 @@ func TestSearch(t *testing.T) {
 				t.Fatal(err)
 			}
 			damage.mend(t, o)
-			db = open(t, o)
-			defer closeDB(t, db)
+			db = bolttest.Open(t, o)
+			defer bolttest.Close(t, db)
 			searchAll(t, db, rnd, searches)
-			check(t, db)
+			bolttest.Check(t, db)
 		})
 	}
 }
@@ -405,16 +406,16 @@ func repaired(t *testing.T, o bolt.Options) {
 // compactedAgain deletes some events of each file, and compacts once their history is over.
 func compactedAgain(t *testing.T, o bolt.Options) {
 	t.Helper()
-	clock := newFakeClock()
-	o.Now, o.History = clock.now, time.Minute
-	db := open(t, o)
-	defer closeDB(t, db)
+	clock := bolttest.NewClock()
+	o.Now, o.History = clock.Now, time.Minute
+	db := bolttest.Open(t, o)
+	defer bolttest.Close(t, db)
 	storetest.Parallel(t, 400, func(i int) {
-		if _, err := db.Update(t.Context(), key(5*i), store.Any, remove); err != nil && !errors.Is(err, store.ErrNotFound) {
+		if _, err := db.Update(t.Context(), bolttest.Key(5*i), store.Any, bolttest.Remove); err != nil && !errors.Is(err, store.ErrNotFound) {
 			t.Error(err)
 		}
 	})
-	clock.add(2 * time.Minute)
+	clock.Add(2 * time.Minute)
 	if err := db.Compact(t.Context(), true, nil); err != nil {
 		t.Fatal(err)
 	}

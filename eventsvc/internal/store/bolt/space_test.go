@@ -2,7 +2,6 @@ package bolt_test
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -13,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -20,7 +20,7 @@ import (
 func fillUp(t *testing.T, db *bolt.DB, prefix string, most int) int {
 	t.Helper()
 	for i := range most {
-		k := key(i)
+		k := bolttest.Key(i)
 		k.Name = prefix + k.Name
 		_, err := store.Create(t.Context(), db, k, store.Draft{Value: []byte(strings.Repeat("x", 20000))})
 		if errors.Is(err, store.ErrFull) {
@@ -46,8 +46,8 @@ func TestFullDisk(t *testing.T) {
 			if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			db := open(t, bolt.Options{Dir: dir, MinFree: minFree, MaxBytes: -1, SegmentBytes: 1 << 20})
-			defer func() { closeDB(t, db) }()
+			db := bolttest.Open(t, bolt.Options{Dir: dir, MinFree: minFree, MaxBytes: -1, SegmentBytes: 1 << 20})
+			defer func() { bolttest.Close(t, db) }()
 			w, err := db.Watch(t.Context(), store.WatchQuery{})
 			if err != nil {
 				t.Fatal(err)
@@ -61,7 +61,7 @@ func TestFullDisk(t *testing.T) {
 				t.Errorf("list on a full disk: %d remaining, %v", page.Remaining, err)
 			}
 			if minFree > 0 {
-				if _, err := db.Update(t.Context(), records[0].Key, store.Any, remove); err != nil {
+				if _, err := db.Update(t.Context(), records[0].Key, store.Any, bolttest.Remove); err != nil {
 					t.Errorf("delete on a full disk: %v", err)
 				}
 				n--
@@ -83,7 +83,7 @@ func TestFullDisk(t *testing.T) {
 				}
 				told += len(b.Changes)
 			}
-			check(t, db)
+			bolttest.Check(t, db)
 		})
 	}
 }
@@ -93,16 +93,16 @@ func TestFullDisk(t *testing.T) {
 // before their history is over.
 func TestExpiryOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	dir, clock := t.TempDir(), newFakeClock()
+	dir, clock := t.TempDir(), bolttest.NewClock()
 	size, kept := "12m", int64(2<<20)
 	if *storetest.Long {
 		size, kept = "20m", 4<<20
 	}
 	mountSmall(t, dir, size)
-	db := open(t, bolt.Options{
-		Dir: dir, Now: clock.now, Retention: time.Hour, MinFree: kept, MaxBytes: -1, SegmentBytes: kept / 4, MemtableLimit: 4000,
+	db := bolttest.Open(t, bolt.Options{
+		Dir: dir, Now: clock.Now, Retention: time.Hour, MinFree: kept, MaxBytes: -1, SegmentBytes: kept / 4, MemtableLimit: 4000,
 	})
-	defer func() { closeDB(t, db) }()
+	defer func() { bolttest.Close(t, db) }()
 	const most = 400_000
 	value := make([]byte, 60)
 	var created, refused atomic.Int64
@@ -110,7 +110,7 @@ func TestExpiryOnAFullDisk(t *testing.T) {
 		if refused.Load() > 500 {
 			return
 		}
-		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: value}); err == nil {
+		if _, err := store.Create(t.Context(), db, bolttest.Key(i), store.Draft{Value: value}); err == nil {
 			created.Add(1)
 		} else if refused.Add(1); !errors.Is(err, store.ErrFull) {
 			t.Error(err)
@@ -120,41 +120,15 @@ func TestExpiryOnAFullDisk(t *testing.T) {
 	if created.Load() == most || deletions < kept {
 		t.Fatalf("%d events fit, the test wants a full disk and deletions that do not fit at once", created.Load())
 	}
-	clock.add(2 * time.Hour)
+	clock.Add(2 * time.Hour)
 	for round := 0; db.Stats().Events > 0; round++ {
 		if err := db.Maintain(t.Context()); err != nil && round > 10 {
 			t.Fatalf("%v: %+v", err, db.Stats())
 		}
 	}
-	check(t, db)
+	bolttest.Check(t, db)
 	if _, err := store.Create(t.Context(), db, store.Key{Namespace: "ns", Name: "new"}, store.Draft{Value: []byte("new")}); err != nil {
 		t.Errorf("after everything old is gone: %v", err)
-	}
-}
-
-// TestLimit: the oldest events make room for new ones when the limit is reached.
-func TestLimit(t *testing.T) {
-	t.Parallel()
-	const limit = 64 << 20
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: newFakeClock().now, Retention: 100 * time.Hour, MaxBytes: limit})
-	defer closeDB(t, db)
-	for round := range 48 {
-		storetest.Parallel(t, 60, func(i int) {
-			k := store.Key{Namespace: "ns", Name: fmt.Sprint(round, "-", i)}
-			if _, err := store.Create(t.Context(), db, k, store.Draft{Value: []byte(strings.Repeat("x", 20000))}); err != nil {
-				t.Errorf("round %d: %v", round, err)
-			}
-		})
-		maintain(t, db)
-		if round%5 == 4 {
-			check(t, db)
-		}
-		if s := db.Stats(); s.FileBytes > limit {
-			t.Errorf("round %d: %+v", round, s)
-		}
-		if _, err := store.Read(t.Context(), db, store.Key{Namespace: "ns", Name: fmt.Sprint(round, "-59")}); err != nil {
-			t.Errorf("round %d: one of the newest events: %v", round, err)
-		}
 	}
 }
 
@@ -165,12 +139,12 @@ func TestDefaultLimit(t *testing.T) {
 	limit := func(t *testing.T, dir string) float64 {
 		t.Helper()
 		r := prometheus.NewRegistry()
-		db := open(t, bolt.Options{Dir: dir, MinFree: -1, SegmentBytes: 1 << 20, Registry: r})
-		defer closeDB(t, db)
-		if _, err := store.Create(t.Context(), db, key(0), store.Draft{Value: make([]byte, 2<<20)}); err != nil && !errors.Is(err, store.ErrExists) {
+		db := bolttest.Open(t, bolt.Options{Dir: dir, MinFree: -1, SegmentBytes: 1 << 20, Registry: r})
+		defer bolttest.Close(t, db)
+		if _, err := store.Create(t.Context(), db, bolttest.Key(0), store.Draft{Value: make([]byte, 2<<20)}); err != nil && !errors.Is(err, store.ErrExists) {
 			t.Fatal(err)
 		}
-		return gauge(t, r, "store_max_bytes")
+		return bolttest.Gauge(t, r, "store_max_bytes")
 	}
 	if got := limit(t, t.TempDir()); got > 8<<30 {
 		t.Errorf("the limit is %v bytes, want 8 GiB at most", got)
@@ -182,46 +156,4 @@ func TestDefaultLimit(t *testing.T) {
 			t.Errorf("%s start on a disk of 40 MiB: the limit is %v bytes, want about %v", start, got, want)
 		}
 	}
-}
-
-// TestHistoryIsAQuarter: superseded versions are kept for as long as is asked,
-// but they never take more than a quarter of the limit. A request for an older
-// state gets an error.
-func TestHistoryIsAQuarter(t *testing.T) {
-	t.Parallel()
-	if *storetest.Compress {
-		t.Skip("history that is compressed takes less of the files than it has bytes")
-	}
-	const limit = 8 << 20
-	db := open(t, bolt.Options{Dir: t.TempDir(), MaxBytes: limit, MinFree: -1, SegmentBytes: 256 << 10, Retention: 1000 * time.Hour, History: 1000 * time.Hour})
-	defer closeDB(t, db)
-	value := []byte(strings.Repeat("x", 20000))
-	first := uint64(0)
-	most := int64(0)
-	for i := range 200 { // 4 MB
-		r, err := db.Update(t.Context(), key(i%5), store.Any, func(*store.Record) (store.Decision, error) {
-			return store.Decision{Op: store.Put, Draft: store.Draft{Value: value}}, nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if first == 0 {
-			first = r.Record.Revision
-		}
-		if i%30 == 29 {
-			maintain(t, db)
-			most = max(most, db.Stats().HistoryBytes)
-		}
-	}
-	if most < limit/8 || most > limit/4 {
-		t.Errorf("history took up to %d bytes, want less than a quarter of %d and not much less", most, limit)
-	}
-	expired := new(store.ExpiredError)
-	if _, _, err := store.Records(t.Context(), db, store.Query{Revision: first}); !errors.As(err, &expired) {
-		t.Errorf("the state of revision %d: %v", first, err)
-	}
-	if s := db.Stats(); s.Events != 5 {
-		t.Errorf("%d events, want 5: history goes before them", s.Events)
-	}
-	check(t, db)
 }

@@ -23,6 +23,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/waittest"
 )
@@ -120,7 +121,7 @@ func TestOccurrencesStay(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 30, History: time.Nanosecond}
-	db := open(t, o)
+	db := bolttest.Open(t, o)
 	rounds := 15
 	if *storetest.Long {
 		rounds = 1000
@@ -133,19 +134,19 @@ func TestOccurrencesStay(t *testing.T) {
 		switch what {
 		case 0:
 			db.Fail()
-			closeDB(t, db)
-			db = open(t, o)
+			bolttest.Close(t, db)
+			db = bolttest.Open(t, o)
 		case 1:
-			closeDB(t, db)
+			bolttest.Close(t, db)
 			if err := os.Remove(filepath.Join(o.Dir, "index.db")); err != nil {
 				t.Fatal(err)
 			}
-			db = open(t, o)
+			db = bolttest.Open(t, o)
 		case 2:
 			dir := killed(t, o.Dir)
-			closeDB(t, db)
+			bolttest.Close(t, db)
 			o.Dir = dir
-			db = open(t, o)
+			db = bolttest.Open(t, o)
 		case 3:
 			if err := db.Checkpoint(); err != nil {
 				t.Fatal(err)
@@ -155,12 +156,12 @@ func TestOccurrencesStay(t *testing.T) {
 				t.Fatal(err)
 			}
 		default:
-			maintain(t, db)
+			bolttest.Maintain(t, db)
 		}
 		h.compare(t, db, fmt.Sprintf("round %d, after %d", round, what))
-		check(t, db)
+		bolttest.Check(t, db)
 	}
-	closeDB(t, db)
+	bolttest.Close(t, db)
 }
 
 // TestCarriedIsCountedOnce: the oldest segment goes when nothing of it is needed, and what
@@ -170,7 +171,7 @@ func TestCarriedIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 8 << 10, MemtableLimit: 30, History: time.Nanosecond}
-	db := open(t, o)
+	db := bolttest.Open(t, o)
 	for range 120 {
 		h.write(t, db)
 	}
@@ -192,12 +193,12 @@ func TestCarriedIsCountedOnce(t *testing.T) {
 			h.write(t, db)
 		}
 		before = killed(t, o.Dir)
-		maintain(t, db)
+		bolttest.Maintain(t, db)
 	}
 	h.compare(t, db, "unlinked")
 	unlinked := killed(t, o.Dir)
 	want := h.n
-	closeDB(t, db)
+	bolttest.Close(t, db)
 
 	// The file is there again, because its removal was not synced.
 	again := killed(t, unlinked)
@@ -208,12 +209,12 @@ func TestCarriedIsCountedOnce(t *testing.T) {
 	}
 	for _, dir := range []string{between, unlinked, again} {
 		for range 2 { // starts
-			db := open(t, bolt.Options{Dir: dir, SegmentBytes: o.SegmentBytes, History: time.Nanosecond})
+			db := bolttest.Open(t, bolt.Options{Dir: dir, SegmentBytes: o.SegmentBytes, History: time.Nanosecond})
 			if h.n = want; dir == between {
 				h.n = wantBetween
 			}
 			h.compare(t, db, "after a start")
-			maintain(t, db)
+			bolttest.Maintain(t, db)
 			h.compare(t, db, "after a start and maintenance")
 			if err := db.Close(); err != nil { // unchecked: deletions were dropped that a file which is back needs
 				t.Error(err)
@@ -246,14 +247,14 @@ func TestDamagedIndexByTime(t *testing.T) {
 			t.Parallel()
 			h := newHistory(t)
 			o := bolt.Options{Dir: t.TempDir()}
-			db := open(t, o)
+			db := bolttest.Open(t, o)
 			for range 60 {
 				h.write(t, db)
 			}
-			closeDB(t, db)
+			bolttest.Close(t, db)
 			path := filepath.Join(o.Dir, firstLog)
 			damage(t, path, bucket)
-			db = open(t, o)
+			db = bolttest.Open(t, o)
 			defer func() { _ = db.Close() }()
 			err := store.Occurrences(t.Context(), db.Timeline(), allTime(), func(event.Dimensions) int { return 0 }, func(store.Occurred) {})
 			if bucket != "log" && !errors.As(err, new(*store.CorruptError)) {
@@ -305,8 +306,8 @@ func damage(t *testing.T, path, bucket string) {
 func TestObservedLooksAtFew(t *testing.T) {
 	t.Parallel()
 	const events = 17_000 // a page looks at 16,384
-	db := open(t, bolt.Options{Dir: t.TempDir()})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
+	defer bolttest.Close(t, db)
 	storetest.Parallel(t, events, func(i int) {
 		app := "web"
 		if i < 2 || i >= events-2 {
@@ -314,7 +315,7 @@ func TestObservedLooksAtFew(t *testing.T) {
 		}
 		at := goldenTime().Add(time.Duration(i/20) * time.Second)
 		a := event.NewAttributes([event.NumFields]string{}, map[string]string{"app": app}).With(event.Occurrence{Time: at, Count: 1, New: 1})
-		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Attributes: a}); err != nil {
+		if _, err := store.Create(t.Context(), db, bolttest.Key(i), store.Draft{Attributes: a}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -337,7 +338,7 @@ func TestObservedLooksAtFew(t *testing.T) {
 			q.Revision, q.After, more = p.Revision, p.Last, p.More
 		}
 		sorted := slices.SortedFunc(slices.Values(found), func(a, b store.Key) int { return strings.Compare(a.String(), b.String()) })
-		want := []store.Key{key(0), key(1), key(events - 2), key(events - 1)}
+		want := []store.Key{bolttest.Key(0), bolttest.Key(1), bolttest.Key(events - 2), bolttest.Key(events - 1)}
 		slices.SortFunc(want, func(a, b store.Key) int { return strings.Compare(a.String(), b.String()) })
 		if diff := cmp.Diff(want, sorted); diff != "" || pages != 2 {
 			t.Errorf("oldest first %v: %d pages, %s", oldestFirst, pages, diff)
@@ -362,11 +363,11 @@ func TestLongTime(t *testing.T) {
 	t.Parallel()
 	const events = 20_000
 	day := func(i int) time.Time { return time.Unix(int64(i)*86400, 0) }
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: func() time.Time { return day(events) }, SegmentBytes: 256 << 10})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: func() time.Time { return day(events) }, SegmentBytes: 256 << 10})
+	defer bolttest.Close(t, db)
 	storetest.Parallel(t, events, func(i int) {
 		a := event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil).With(event.Occurrence{Time: day(i), Count: 2, New: 2})
-		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Attributes: a}); err != nil {
+		if _, err := store.Create(t.Context(), db, bolttest.Key(i), store.Draft{Attributes: a}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -393,12 +394,12 @@ func TestLongTime(t *testing.T) {
 // when it was written, whichever of its versions says so.
 func TestNotCredible(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
+	defer bolttest.Close(t, db)
 	for i, at := range []time.Time{time.Date(1, 1, 2, 0, 0, 0, 0, time.UTC), goldenTime().AddDate(1, 0, 0)} {
 		for count := range int64(2) {
 			a := event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil).With(event.Occurrence{Time: at, Count: count + 1, New: count + 1})
-			_, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
+			_, err := db.Update(t.Context(), bolttest.Key(i), store.Any, func(*store.Record) (store.Decision, error) {
 				return store.Decision{Op: store.Put, Draft: store.Draft{Attributes: a}}, nil
 			})
 			if err != nil {
@@ -423,10 +424,10 @@ func TestTimelineWhileWritten(t *testing.T) {
 	if *storetest.Long {
 		writes = 20_000
 	}
-	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, History: 20 * time.Millisecond})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 16 << 10, MemtableLimit: 50, History: 20 * time.Millisecond})
+	defer bolttest.Close(t, db)
 	write := func(i int) {
-		_, err := db.Update(t.Context(), key(i%events), store.Any, func(is *store.Record) (store.Decision, error) {
+		_, err := db.Update(t.Context(), bolttest.Key(i%events), store.Any, func(is *store.Record) (store.Decision, error) {
 			o := event.Occurrence{Time: goldenTime().Add(time.Duration(i) * time.Second), Count: 1, New: 1}
 			if is != nil {
 				was, _ := is.Attributes.Occurrence()
@@ -452,7 +453,7 @@ func TestTimelineWhileWritten(t *testing.T) {
 	})
 	running.Go(func() {
 		for !done.Load() {
-			maintain(t, db)
+			bolttest.Maintain(t, db)
 		}
 	})
 	reads := 0
@@ -487,8 +488,8 @@ func TestTimelineWhileWritten(t *testing.T) {
 // order, also of one second that has more than a round.
 func TestTimelineInRounds(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir()})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
+	defer bolttest.Close(t, db)
 	value := strings.Repeat("x", 40_000)
 	values := []string{storetest.Noted("even" + value), storetest.Noted("odd" + value)}
 	var want []string
@@ -496,7 +497,7 @@ func TestTimelineInRounds(t *testing.T) {
 		// In each of three seconds, the later ones were observed first.
 		at := goldenTime().Add(time.Duration(i/30)*time.Second + time.Duration(900-i)*time.Millisecond)
 		a := event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil).With(event.Occurrence{Time: at, Count: 1, New: 1})
-		r, err := store.Create(t.Context(), db, key(i), store.Draft{Attributes: a, Value: []byte(values[i%2])})
+		r, err := store.Create(t.Context(), db, bolttest.Key(i), store.Draft{Attributes: a, Value: []byte(values[i%2])})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -534,8 +535,8 @@ func TestTimelineLetsGo(t *testing.T) {
 	for _, name := range []string{"match", "visit"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			db := open(t, bolt.Options{Dir: t.TempDir()})
-			create(t, db, 3, storetest.Noted("value"))
+			db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
+			bolttest.Create(t, db, 3, storetest.Noted("value"))
 			calls := 0
 			works := func() bool {
 				if calls++; calls > 1 {

@@ -19,6 +19,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/shared/waittest"
@@ -41,9 +42,9 @@ func killed(t *testing.T, dir string) string {
 func TestWALIsReplayed(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20, Now: goldenTime}
-	db := open(t, o)
+	db := bolttest.Open(t, o)
 	for i := range 60 { // one and a half of the halves, of sixteen blocks each
-		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: bytes.Repeat([]byte{'x'}, 5000)}); err != nil {
+		if _, err := store.Create(t.Context(), db, bolttest.Key(i), store.Draft{Value: bytes.Repeat([]byte{'x'}, 5000)}); err != nil {
 			t.Fatal(err)
 		}
 		if i%4 > 0 {
@@ -51,26 +52,26 @@ func TestWALIsReplayed(t *testing.T) {
 		}
 		again := o
 		again.Dir = killed(t, o.Dir)
-		left := open(t, again)
+		left := bolttest.Open(t, again)
 		again.Dir = killed(t, again.Dir) // before it has done anything
 		if i%8 == 0 {
-			if _, err := left.Update(t.Context(), key(i), store.Any, count0); err != nil {
+			if _, err := left.Update(t.Context(), bolttest.Key(i), store.Any, bolttest.Change); err != nil {
 				t.Fatal(err)
 			}
 			again.Dir = killed(t, left.Dir())
 		}
-		want, counts := dump(t, left), counted(t, left)
-		closeDB(t, left)
-		left = open(t, again)
-		if diff := cmp.Diff(want, dump(t, left)); diff != "" {
+		want, counts := bolttest.Dump(t, left), counted(t, left)
+		bolttest.Close(t, left)
+		left = bolttest.Open(t, again)
+		if diff := cmp.Diff(want, bolttest.Dump(t, left)); diff != "" {
 			t.Errorf("after %d writes: %s", i+1, diff)
 		}
 		if got := counted(t, left); got != counts || got < int64(i+1) {
 			t.Errorf("after %d writes %v are counted, and before the second kill %v were", i+1, got, counts)
 		}
-		closeDB(t, left)
+		bolttest.Close(t, left)
 	}
-	closeDB(t, db)
+	bolttest.Close(t, db)
 }
 
 // counted is how often something was observed.
@@ -91,16 +92,16 @@ func counted(t *testing.T, db *bolt.DB) (n int64) {
 func TestFlippedBytesInTheWAL(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir()}
-	db := open(t, o)
+	db := bolttest.Open(t, o)
 	var values []string
 	for i := range 4 {
 		values = append(values, strings.Repeat(fmt.Sprint(i), 100+i*3000))
-		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: []byte(values[i])}); err != nil {
+		if _, err := store.Create(t.Context(), db, bolttest.Key(i), store.Draft{Value: []byte(values[i])}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	dir := killed(t, o.Dir)
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	whole := map[string][]byte{firstLog: readFile(t, filepath.Join(dir, firstLog)), wal.FileName: readFile(t, filepath.Join(dir, wal.FileName))}
 	if err := os.Remove(filepath.Join(dir, "index.db")); err != nil {
 		t.Fatal(err)
@@ -120,16 +121,16 @@ func TestFlippedBytesInTheWAL(t *testing.T) {
 		if err := spoil(dir, whole, wal.FileName, at); err != nil {
 			t.Fatal(err)
 		}
-		said := new(syncBuffer)
+		said := new(bolttest.SyncBuffer)
 		o.Dir, o.Log = killed(t, dir), slog.New(slog.NewTextHandler(said, nil))
-		db, err := openDB(o)
+		db, err := bolttest.OpenDB(o)
 		if err != nil {
 			refused++
 			continue
 		}
 		told := strings.Contains(said.String(), "a record of the log is damaged")
 		for i, value := range values {
-			r, err := store.Read(t.Context(), db, key(i))
+			r, err := store.Read(t.Context(), db, bolttest.Key(i))
 			switch {
 			case err == nil && string(r.Value) != value:
 				t.Errorf("byte %d flipped: event %d is served wrong", at, i)
@@ -154,11 +155,11 @@ func TestFlippedBytesInTheWAL(t *testing.T) {
 func TestWALMustBeThere(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir()}
-	db := open(t, o)
-	create(t, db, 5, "value")
+	db := bolttest.Open(t, o)
+	bolttest.Create(t, db, 5, "value")
 	dir := killed(t, o.Dir)
-	want := dump(t, db)
-	closeDB(t, db)
+	want := bolttest.Dump(t, db)
+	bolttest.Close(t, db)
 	whole := readFile(t, filepath.Join(dir, wal.FileName))
 	// Of five frames the second is not whole any more.
 	noFrame := slices.Clone(whole)
@@ -185,9 +186,9 @@ func TestWALMustBeThere(t *testing.T) {
 			if err := os.WriteFile(path, whole, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			db := open(t, bolt.Options{Dir: dir})
-			defer closeDB(t, db)
-			if diff := cmp.Diff(want, dump(t, db)); diff != "" {
+			db := bolttest.Open(t, bolt.Options{Dir: dir})
+			defer bolttest.Close(t, db)
+			if diff := cmp.Diff(want, bolttest.Dump(t, db)); diff != "" {
 				t.Error(diff)
 			}
 		})
@@ -198,15 +199,15 @@ func TestWALMustBeThere(t *testing.T) {
 func TestChangesWhileWritten(t *testing.T) {
 	t.Parallel()
 	const events = 1000
-	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20})
-	defer closeDB(t, db)
-	create(t, db, events, "value")
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20})
+	defer bolttest.Close(t, db)
+	bolttest.Create(t, db, events, "value")
 	until := db.Revision()
 	var stop atomic.Bool
 	var writer sync.WaitGroup
 	writer.Go(func() {
 		for i := 0; !stop.Load(); i++ {
-			if _, err := db.Update(t.Context(), key(i%events), store.Any, count0); err != nil {
+			if _, err := db.Update(t.Context(), bolttest.Key(i%events), store.Any, bolttest.Change); err != nil {
 				t.Error(err)
 				return
 			}

@@ -8,6 +8,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -19,8 +20,8 @@ func TestStalledWatchersHinderNobody(t *testing.T) {
 	if *storetest.Long {
 		writes, stalled = 20_000, 1000
 	}
-	db := open(t, bolt.Options{Dir: t.TempDir(), RingEntries: 64, SegmentBytes: 256 << 10, MemtableLimit: 500})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), RingEntries: 64, SegmentBytes: 256 << 10, MemtableLimit: 500})
+	defer bolttest.Close(t, db)
 	watchers := make([]store.Watcher, stalled)
 	for i := range watchers {
 		w, err := db.Watch(t.Context(), store.WatchQuery{})
@@ -29,7 +30,7 @@ func TestStalledWatchersHinderNobody(t *testing.T) {
 		}
 		watchers[i] = w
 	}
-	create(t, db, writes, "value")
+	bolttest.Create(t, db, writes, "value")
 	var delivered atomic.Int64
 	var wg sync.WaitGroup
 	for _, w := range watchers[:20] {
@@ -59,16 +60,16 @@ func TestStalledWatchersHinderNobody(t *testing.T) {
 // the gap.
 func TestWatcherBehindTheHorizon(t *testing.T) {
 	t.Parallel()
-	clock := newFakeClock()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now, RingEntries: 8, History: time.Minute})
-	defer closeDB(t, db)
+	clock := bolttest.NewClock()
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: clock.Now, RingEntries: 8, History: time.Minute})
+	defer bolttest.Close(t, db)
 	w, err := db.Watch(t.Context(), store.WatchQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	create(t, db, 50, "value")
-	clock.add(time.Hour)
-	maintain(t, db)
+	bolttest.Create(t, db, 50, "value")
+	clock.Add(time.Hour)
+	bolttest.Maintain(t, db)
 	b, err := storetest.Next(t, w)
 	expired, ok := err.(*store.ExpiredError) //nolint:errorlint // the interface promises the type
 	if !ok || len(b.Changes) != 0 || expired.Oldest != db.Stats().Oldest {
@@ -84,7 +85,7 @@ func TestLinearizable(t *testing.T) {
 	if *storetest.Long {
 		each = 3000
 	}
-	db := open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 32 << 10, MemtableLimit: 3})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), SegmentBytes: 32 << 10, MemtableLimit: 3})
+	defer bolttest.Close(t, db)
 	storetest.Linearizable(t, each, db)
 }

@@ -11,6 +11,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
 
@@ -24,8 +25,8 @@ func TestWatchersSeeEverything(t *testing.T) {
 	if *storetest.Long {
 		writes, watchers = 90_000, 120 // 10.8 million deliveries
 	}
-	db := open(t, bolt.Options{Dir: t.TempDir(), RingEntries: 512, MemtableLimit: 5000, SegmentBytes: 4 << 20})
-	defer closeDB(t, db)
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), RingEntries: 512, MemtableLimit: 5000, SegmentBytes: 4 << 20})
+	defer bolttest.Close(t, db)
 	first := db.Revision()
 	last := first + uint64(writes)
 	var wg sync.WaitGroup
@@ -39,7 +40,7 @@ func TestWatchersSeeEverything(t *testing.T) {
 	}
 	storetest.Parallel(t, writes, func(i int) {
 		d := store.Draft{Value: []byte("value")}
-		if _, err := db.Update(t.Context(), key(i%997), store.Any, func(*store.Record) (store.Decision, error) {
+		if _, err := db.Update(t.Context(), bolttest.Key(i%997), store.Any, func(*store.Record) (store.Decision, error) {
 			return store.Decision{Op: store.Put, Draft: d}, nil
 		}); err != nil {
 			t.Error(err)
@@ -50,7 +51,7 @@ func TestWatchersSeeEverything(t *testing.T) {
 	if want := int64(writes * watchers); deliveries.Load() != want {
 		t.Errorf("%d deliveries, want %d", deliveries.Load(), want)
 	}
-	check(t, db)
+	bolttest.Check(t, db)
 }
 
 // A validator watches all changes, each of which has the revision behind that

@@ -1,4 +1,4 @@
-package bolt_test
+package maintenance_test
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,61 +15,27 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
-
-// fakeClock is a wall clock that the test moves.
-type fakeClock struct{ unix atomic.Int64 }
-
-func newFakeClock() *fakeClock {
-	c := new(fakeClock)
-	c.unix.Store(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).UnixNano())
-	return c
-}
-
-func (c *fakeClock) now() time.Time      { return time.Unix(0, c.unix.Load()) }
-func (c *fakeClock) add(d time.Duration) { c.unix.Add(int64(d)) }
-
-func maintain(t testing.TB, db *bolt.DB) {
-	t.Helper()
-	if err := db.Maintain(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func dirBytes(t testing.TB, dir string) (n int64) {
-	t.Helper()
-	files, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		info, err := f.Info()
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += info.Size()
-	}
-	return n
-}
 
 // R11: events go when their time has come, watchers are told, their states
 // stay readable as history for as long again, and then the disk is free.
 func TestRetention(t *testing.T) {
 	t.Parallel()
-	clock, dir := newFakeClock(), t.TempDir()
-	db := open(t, bolt.Options{Dir: dir, Now: clock.now, Retention: time.Hour, SegmentBytes: 1 << 20, MemtableLimit: 300})
-	defer func() { closeDB(t, db) }()
+	clock, dir := bolttest.NewClock(), t.TempDir()
+	db := bolttest.Open(t, bolt.Options{Dir: dir, Now: clock.Now, Retention: time.Hour, SegmentBytes: 1 << 20, MemtableLimit: 300})
+	defer func() { bolttest.Close(t, db) }()
 	const n = 3000
-	create(t, db, n, strings.Repeat("x", 2000))
+	bolttest.Create(t, db, n, strings.Repeat("x", 2000))
 	full := db.Revision()
-	clock.add(50 * time.Minute)
+	clock.Add(50 * time.Minute)
 	for i := range 10 { // a write renews an event's life
-		if _, err := db.Update(t.Context(), key(i), store.Any, count0); err != nil {
+		if _, err := db.Update(t.Context(), bolttest.Key(i), store.Any, bolttest.Change); err != nil {
 			t.Fatal(err)
 		}
 	}
-	maintain(t, db)
+	bolttest.Maintain(t, db)
 	if s := db.Stats(); s.Events != n {
 		t.Fatalf("%d events before their time, want %d", s.Events, n)
 	}
@@ -78,9 +43,9 @@ func TestRetention(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clock.add(11 * time.Minute)
-	maintain(t, db)
-	check(t, db)
+	clock.Add(11 * time.Minute)
+	bolttest.Maintain(t, db)
+	bolttest.Check(t, db)
 	if s := db.Stats(); s.Events != 10 {
 		t.Errorf("%d events after their time, want the 10 that were renewed", s.Events)
 	}
@@ -101,61 +66,61 @@ func TestRetention(t *testing.T) {
 		t.Errorf("the state before is history: %d remaining, %v", page.Remaining, err)
 	}
 
-	clock.add(2 * time.Hour)
-	maintain(t, db)
-	check(t, db)
+	clock.Add(2 * time.Hour)
+	bolttest.Maintain(t, db)
+	bolttest.Check(t, db)
 	expired := new(store.ExpiredError)
 	if _, _, err := store.Records(t.Context(), db, store.Query{Revision: full}); !errors.As(err, &expired) {
 		t.Errorf("list of a state that is no longer held: %v", err)
 	}
-	clock.add(2 * time.Hour) // now the deletions themselves are history
-	maintain(t, db)
-	maintain(t, db)
-	check(t, db)
+	clock.Add(2 * time.Hour) // now the deletions themselves are history
+	bolttest.Maintain(t, db)
+	bolttest.Maintain(t, db)
+	bolttest.Check(t, db)
 	s := db.Stats()
 	if s.Events != 0 || s.LiveBytes != 0 || s.HistoryBytes != 0 {
 		t.Errorf("left: %+v", s)
 	}
-	if got := dirBytes(t, dir); got > 16<<20 {
+	if got := bolttest.DirBytes(t, dir); got > 16<<20 {
 		t.Errorf("%d MiB of files are left", got>>20)
 	}
 	revision := db.Revision()
-	closeDB(t, db)
-	db = open(t, bolt.Options{Dir: dir, Now: clock.now, Retention: time.Hour})
+	bolttest.Close(t, db)
+	db = bolttest.Open(t, bolt.Options{Dir: dir, Now: clock.Now, Retention: time.Hour})
 	if db.Revision() != revision {
 		t.Errorf("revision %d after a restart, %d before", db.Revision(), revision)
 	}
-	check(t, db)
+	bolttest.Check(t, db)
 }
 
 // R11: many updates of few events leave much dead and little alive in every
 // file; that space comes back too, while readers go on.
 func TestCompactionKeepsWhatIsAlive(t *testing.T) {
 	t.Parallel()
-	clock, dir := newFakeClock(), t.TempDir()
-	o := bolt.Options{Dir: dir, Now: clock.now, History: time.Minute, SegmentBytes: 1 << 20, MemtableLimit: 500}
-	db := open(t, o)
-	defer func() { closeDB(t, db) }()
-	create(t, db, 1000, strings.Repeat("x", 500))
+	clock, dir := bolttest.NewClock(), t.TempDir()
+	o := bolt.Options{Dir: dir, Now: clock.Now, History: time.Minute, SegmentBytes: 1 << 20, MemtableLimit: 500}
+	db := bolttest.Open(t, o)
+	defer func() { bolttest.Close(t, db) }()
+	bolttest.Create(t, db, 1000, strings.Repeat("x", 500))
 	for round := range 8 {
 		storetest.Parallel(t, 900, func(i int) {
-			if _, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
+			if _, err := db.Update(t.Context(), bolttest.Key(i), store.Any, func(*store.Record) (store.Decision, error) {
 				return store.Decision{Op: store.Put, Draft: store.Draft{Value: fmt.Appendf(nil, "%d %0500d", round, i)}}, nil
 			}); err != nil {
 				t.Error(err)
 			}
 		})
 		for i := range 10 {
-			if _, err := db.Update(t.Context(), key(900+10*round+i), store.Any, remove); err != nil {
+			if _, err := db.Update(t.Context(), bolttest.Key(900+10*round+i), store.Any, bolttest.Remove); err != nil {
 				t.Fatal(err)
 			}
 		}
-		clock.add(time.Hour)
-		maintain(t, db)
-		check(t, db)
+		clock.Add(time.Hour)
+		bolttest.Maintain(t, db)
+		bolttest.Check(t, db)
 	}
-	clock.add(time.Hour)
-	maintain(t, db)
+	clock.Add(time.Hour)
+	bolttest.Maintain(t, db)
 	s := db.Stats()
 	if s.Events != 920 || float64(s.FileBytes) > 1.5*float64(s.LiveBytes+s.HistoryBytes)+(64<<20) {
 		t.Errorf("%+v: the files are too large", s)
@@ -167,45 +132,29 @@ func TestCompactionKeepsWhatIsAlive(t *testing.T) {
 
 	// Versions that are dead but still in the files do not come back to life
 	// when the index is made again.
-	before := dump(t, db)
-	closeDB(t, db)
+	before := bolttest.Dump(t, db)
+	bolttest.Close(t, db)
 	if err := os.Remove(filepath.Join(dir, "index.db")); err != nil {
 		t.Fatal(err)
 	}
-	db = open(t, o)
-	check(t, db)
-	if diff := cmp.Diff(before, dump(t, db)); diff != "" {
+	db = bolttest.Open(t, o)
+	bolttest.Check(t, db)
+	if diff := cmp.Diff(before, bolttest.Dump(t, db)); diff != "" {
 		t.Error(diff)
 	}
-	maintain(t, db)
-	check(t, db)
-}
-
-// gauge reads a gauge.
-func gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range families {
-		if f.GetName() == name {
-			return f.GetMetric()[0].GetGauge().GetValue()
-		}
-	}
-	t.Fatalf("there is no %s", name)
-	return 0
+	bolttest.Maintain(t, db)
+	bolttest.Check(t, db)
 }
 
 // TestNoRetention: in a store without a retention, as eventsvc open has one, nothing ever expires.
 func TestNoRetention(t *testing.T) {
 	t.Parallel()
-	clock := newFakeClock()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Now: clock.now})
-	defer closeDB(t, db)
-	create(t, db, 1, "v")
-	clock.add(10 * 365 * 24 * time.Hour)
-	maintain(t, db)
+	clock := bolttest.NewClock()
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: clock.Now})
+	defer bolttest.Close(t, db)
+	bolttest.Create(t, db, 1, "v")
+	clock.Add(10 * 365 * 24 * time.Hour)
+	bolttest.Maintain(t, db)
 	if s := db.Stats(); s.Events != 1 {
 		t.Errorf("%d events, want 1", s.Events)
 	}
@@ -239,32 +188,32 @@ func TestClockJumps(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			clock := newFakeClock()
-			o := bolt.Options{Dir: t.TempDir(), Now: clock.now, Retention: time.Hour}
-			db := open(t, o)
-			create(t, db, 1, "v")
-			clock.add(30 * time.Minute)
+			clock := bolttest.NewClock()
+			o := bolt.Options{Dir: t.TempDir(), Now: clock.Now, Retention: time.Hour}
+			db := bolttest.Open(t, o)
+			bolttest.Create(t, db, 1, "v")
+			clock.Add(30 * time.Minute)
 			if _, err := store.Create(t.Context(), db, store.Key{Namespace: "other", Name: "renewed"}, store.Draft{}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := db.Update(t.Context(), store.Key{Namespace: "other", Name: "renewed"}, store.Any, remove); err != nil {
+			if _, err := db.Update(t.Context(), store.Key{Namespace: "other", Name: "renewed"}, store.Any, bolttest.Remove); err != nil {
 				t.Fatal(err)
 			}
 			revision := db.Revision()
-			closeDB(t, db)
-			clock.add(tt.jump)
-			said, registry := new(syncBuffer), prometheus.NewRegistry()
+			bolttest.Close(t, db)
+			clock.Add(tt.jump)
+			said, registry := new(bolttest.SyncBuffer), prometheus.NewRegistry()
 			o.Log, o.Registry = slog.New(slog.NewTextHandler(said, nil)), registry
-			db = open(t, o)
-			defer closeDB(t, db)
+			db = bolttest.Open(t, o)
+			defer bolttest.Close(t, db)
 			if text := said.String(); tt.says == "" && strings.Contains(text, "clock") || !strings.Contains(text, tt.says) {
 				t.Errorf("said %q, want %q", text, tt.says)
 			}
-			if held := gauge(t, registry, "store_expiry_held_seconds"); held != tt.held.Seconds() {
+			if held := bolttest.Gauge(t, registry, "store_expiry_held_seconds"); held != tt.held.Seconds() {
 				t.Errorf("expiry is %v s behind, want %s", held, tt.held)
 			}
-			clock.add(tt.wait)
-			maintain(t, db)
+			clock.Add(tt.wait)
+			bolttest.Maintain(t, db)
 			if s := db.Stats(); s.Events != tt.want {
 				t.Errorf("%d events, want %d", s.Events, tt.want)
 			}
@@ -272,12 +221,12 @@ func TestClockJumps(t *testing.T) {
 			if err != nil || r.Revision <= revision {
 				t.Errorf("revision %d after %d, %v", r.Revision, revision, err)
 			}
-			clock.add(7 * time.Hour)
-			maintain(t, db)
+			clock.Add(7 * time.Hour)
+			bolttest.Maintain(t, db)
 			if s := db.Stats(); s.Events != 0 {
 				t.Errorf("%d events 7 hours later", s.Events)
 			}
-			if held := gauge(t, registry, "store_expiry_held_seconds"); held != 0 {
+			if held := bolttest.Gauge(t, registry, "store_expiry_held_seconds"); held != 0 {
 				t.Errorf("expiry is still %v s behind", held)
 			}
 		})

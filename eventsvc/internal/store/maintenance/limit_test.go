@@ -1,4 +1,4 @@
-package bolt_test
+package maintenance_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/storetest"
 )
@@ -42,7 +43,7 @@ type acknowledged struct {
 
 func newLimited(t *testing.T, o bolt.Options, seed uint64) *limited {
 	o.Dir, o.MinFree = t.TempDir(), -1
-	return &limited{options: o, db: open(t, o), rnd: rand.New(rand.NewPCG(seed, 1)), events: map[store.Key]acknowledged{}}
+	return &limited{options: o, db: bolttest.Open(t, o), rnd: rand.New(rand.NewPCG(seed, 1)), events: map[store.Key]acknowledged{}}
 }
 
 // files notes what all files take, also those that are being rewritten.
@@ -193,7 +194,7 @@ func TestFilesWithinLimit(t *testing.T) {
 			}
 			l := newLimited(t, o, seed)
 			l.random = rnd.IntN(4) > 0
-			defer func() { closeDB(t, l.db) }()
+			defer func() { bolttest.Close(t, l.db) }()
 			gone := 0
 			for step := range 60 {
 				size := func() int { return 100 + rnd.IntN(1+rnd.IntN(60_000)) }
@@ -204,16 +205,16 @@ func TestFilesWithinLimit(t *testing.T) {
 					l.write(t, l.some(1+rnd.IntN(100)), size)
 				case 2:
 					for _, key := range l.some(rnd.IntN(100)) {
-						if _, err := l.db.Update(t.Context(), key, store.Any, remove); err == nil {
+						if _, err := l.db.Update(t.Context(), key, store.Any, bolttest.Remove); err == nil {
 							delete(l.events, key)
 						} else if !errors.Is(err, store.ErrFull) && !errors.Is(err, store.ErrNotFound) {
 							t.Fatal(err)
 						}
 					}
 				case 3:
-					closeDB(t, l.db)
+					bolttest.Close(t, l.db)
 					l.files(t)
-					l.db = open(t, l.options)
+					l.db = bolttest.Open(t, l.options)
 				case 4:
 					l.during(t, func(ctx context.Context) error { return l.db.Compact(ctx, rnd.IntN(2) == 0, nil) })
 				}
@@ -227,7 +228,7 @@ func TestFilesWithinLimit(t *testing.T) {
 					}
 				}
 			}
-			check(t, l.db)
+			bolttest.Check(t, l.db)
 			t.Logf("limit %d, most %d, %d refused, %d gone: %+v", o.MaxBytes, l.most.Load(), l.refused, gone, l.db.Stats())
 		})
 	}
@@ -242,14 +243,14 @@ func TestEventsTakeMostOfTheLimit(t *testing.T) {
 			t.Parallel()
 			l := newLimited(t, bolt.Options{MaxBytes: 64 << 20, Retention: 1000 * time.Hour, CompressAfter: after}, 1)
 			l.random = true
-			defer func() { closeDB(t, l.db) }()
+			defer func() { bolttest.Close(t, l.db) }()
 			share, full := 0.0, 0
 			for full < 12 && l.refused == 0 {
 				l.write(t, l.fresh(40), func() int { return 30_000 })
 				if full == 0 {
 					share = float64(l.files(t)) / float64(l.options.MaxBytes)
 				}
-				maintain(t, l.db)
+				bolttest.Maintain(t, l.db)
 				if l.db.Stats().Events < int64(len(l.events)) {
 					l.wantOldestGone(t, "filling")
 					full++
@@ -260,7 +261,7 @@ func TestEventsTakeMostOfTheLimit(t *testing.T) {
 			if share < 0.85 || later < 0.8 || l.refused > 0 {
 				t.Errorf("the first event went at %.3f of the limit, later events take %.3f, and %d were refused: %+v", share, later, l.refused, s)
 			}
-			check(t, l.db)
+			bolttest.Check(t, l.db)
 		})
 	}
 }
@@ -269,7 +270,7 @@ func TestEventsTakeMostOfTheLimit(t *testing.T) {
 func TestCompactNearTheLimit(t *testing.T) {
 	t.Parallel()
 	l := newLimited(t, bolt.Options{MaxBytes: 8 << 20, Retention: 1000 * time.Hour}, 1)
-	defer func() { closeDB(t, l.db) }()
+	defer func() { bolttest.Close(t, l.db) }()
 	l.random = true
 	for l.refused == 0 && l.db.Stats().Events == int64(len(l.events)) {
 		l.write(t, l.fresh(200), func() int { return 40 })
@@ -283,7 +284,7 @@ func TestCompactNearTheLimit(t *testing.T) {
 		}
 		l.files(t)
 	}
-	check(t, l.db)
+	bolttest.Check(t, l.db)
 }
 
 // TestHistoryTakesNoEvents: no event goes when others are changed again and again, however near the events are to the limit.
@@ -293,11 +294,11 @@ func TestHistoryTakesNoEvents(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLimited(t, bolt.Options{MaxBytes: 32 << 20, Retention: 1000 * time.Hour, CompressAfter: after}, 1)
-			defer func() { closeDB(t, l.db) }()
+			defer func() { bolttest.Close(t, l.db) }()
 			l.random = true // worse than what the events have, where these are compressed
 			for l.files(t) < l.options.MaxBytes*4/5 && l.refused == 0 {
 				l.write(t, l.fresh(60), func() int { return 8000 })
-				maintain(t, l.db)
+				bolttest.Maintain(t, l.db)
 			}
 			changed, revision := l.some(5), l.db.Revision()
 			for range 20 {
@@ -310,7 +311,75 @@ func TestHistoryTakesNoEvents(t *testing.T) {
 			if l.db.Stats().Oldest <= revision {
 				t.Errorf("the history did not reach its limit, and %d writes were refused: %+v", l.refused, l.db.Stats())
 			}
-			check(t, l.db)
+			bolttest.Check(t, l.db)
 		})
 	}
+}
+
+// TestLimit: the oldest events make room for new ones when the limit is reached.
+func TestLimit(t *testing.T) {
+	t.Parallel()
+	const limit = 64 << 20
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: bolttest.NewClock().Now, Retention: 100 * time.Hour, MaxBytes: limit})
+	defer bolttest.Close(t, db)
+	for round := range 48 {
+		storetest.Parallel(t, 60, func(i int) {
+			k := store.Key{Namespace: "ns", Name: fmt.Sprint(round, "-", i)}
+			if _, err := store.Create(t.Context(), db, k, store.Draft{Value: []byte(strings.Repeat("x", 20000))}); err != nil {
+				t.Errorf("round %d: %v", round, err)
+			}
+		})
+		bolttest.Maintain(t, db)
+		if round%5 == 4 {
+			bolttest.Check(t, db)
+		}
+		if s := db.Stats(); s.FileBytes > limit {
+			t.Errorf("round %d: %+v", round, s)
+		}
+		if _, err := store.Read(t.Context(), db, store.Key{Namespace: "ns", Name: fmt.Sprint(round, "-59")}); err != nil {
+			t.Errorf("round %d: one of the newest events: %v", round, err)
+		}
+	}
+}
+
+// TestHistoryIsAQuarter: superseded versions are kept for as long as is asked,
+// but they never take more than a quarter of the limit. A request for an older
+// state gets an error.
+func TestHistoryIsAQuarter(t *testing.T) {
+	t.Parallel()
+	if *storetest.Compress {
+		t.Skip("history that is compressed takes less of the files than it has bytes")
+	}
+	const limit = 8 << 20
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), MaxBytes: limit, MinFree: -1, SegmentBytes: 256 << 10, Retention: 1000 * time.Hour, History: 1000 * time.Hour})
+	defer bolttest.Close(t, db)
+	value := []byte(strings.Repeat("x", 20000))
+	first := uint64(0)
+	most := int64(0)
+	for i := range 200 { // 4 MB
+		r, err := db.Update(t.Context(), bolttest.Key(i%5), store.Any, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Put, Draft: store.Draft{Value: value}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == 0 {
+			first = r.Record.Revision
+		}
+		if i%30 == 29 {
+			bolttest.Maintain(t, db)
+			most = max(most, db.Stats().HistoryBytes)
+		}
+	}
+	if most < limit/8 || most > limit/4 {
+		t.Errorf("history took up to %d bytes, want less than a quarter of %d and not much less", most, limit)
+	}
+	expired := new(store.ExpiredError)
+	if _, _, err := store.Records(t.Context(), db, store.Query{Revision: first}); !errors.As(err, &expired) {
+		t.Errorf("the state of revision %d: %v", first, err)
+	}
+	if s := db.Stats(); s.Events != 5 {
+		t.Errorf("%d events, want 5: history goes before them", s.Events)
+	}
+	bolttest.Check(t, db)
 }

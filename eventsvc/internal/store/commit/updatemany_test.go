@@ -1,4 +1,4 @@
-package bolt_test
+package commit_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/bolttest"
 )
 
 // commits returns how many commits there were.
@@ -35,8 +36,8 @@ func commits(t *testing.T, r *prometheus.Registry) uint64 {
 func TestUpdateMany(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	db := open(t, bolt.Options{Dir: t.TempDir(), Registry: registry})
-	defer func() { closeDB(t, db) }()
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Registry: registry})
+	defer func() { bolttest.Close(t, db) }()
 	key := func(name string) store.Key { return store.Key{Namespace: "shop", Name: name} }
 	for _, name := range []string{"changed", "raced", "deleted", "kept"} {
 		if _, err := store.Create(t.Context(), db, key(name), store.Draft{Value: []byte("old")}); err != nil {
@@ -59,7 +60,7 @@ func TestUpdateMany(t *testing.T) {
 		switch names[i] {
 		case "raced":
 			if raced++; raced == 1 {
-				if _, err := db.Update(t.Context(), keys[i], store.Any, count0); err != nil {
+				if _, err := db.Update(t.Context(), keys[i], store.Any, bolttest.Change); err != nil {
 					t.Error(err)
 				}
 			}
@@ -94,7 +95,7 @@ func TestUpdateMany(t *testing.T) {
 	if n := commits(t, registry) - before; n != 3 || raced != 2 { // the one between, all, and the raced one again
 		t.Errorf("%d commits, decided %d times", n, raced)
 	}
-	check(t, db)
+	bolttest.Check(t, db)
 }
 
 func anything(int) store.Expect { return store.Any }
@@ -102,7 +103,7 @@ func anything(int) store.Expect { return store.Any }
 // TestUpdateManyHasNoRoom: what finds no room in the queue, or comes too late, is refused whole.
 func TestUpdateManyHasNoRoom(t *testing.T) {
 	t.Parallel()
-	db := open(t, bolt.Options{Dir: t.TempDir(), QueueBytes: 1 << 10})
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), QueueBytes: 1 << 10})
 	put := func(int, *store.Record) (store.Decision, error) {
 		return store.Decision{Op: store.Put, Draft: store.Draft{Value: make([]byte, 600)}}, nil
 	}
@@ -125,6 +126,6 @@ func TestUpdateManyHasNoRoom(t *testing.T) {
 			t.Errorf("%+v", o)
 		}
 	}
-	closeDB(t, db)
+	bolttest.Close(t, db)
 	refused(t.Context(), store.ErrClosed)
 }

@@ -1,0 +1,202 @@
+// Package bolttest has what the tests of the bbolt engine and of the packages that it puts together share.
+package bolttest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/store/storetest"
+)
+
+// Check fails the test if the store's own check finds anything.
+func Check(t testing.TB, db *bolt.DB) {
+	t.Helper()
+	report, err := db.Check(context.WithoutCancel(t.Context()), nil)
+	if err != nil {
+		t.Errorf("check: %v", err)
+		return
+	}
+	for _, p := range report.Problems {
+		t.Errorf("check: %s", p)
+	}
+}
+
+// SyncBuffer collects what several goroutines write.
+type SyncBuffer struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+// Write implements [io.Writer].
+func (s *SyncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+// String returns what was written.
+func (s *SyncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// OpenDB opens a store, with -compress one that compresses.
+func OpenDB(o bolt.Options) (*bolt.DB, error) {
+	if *storetest.Compress && o.CompressAfter == 0 {
+		o.CompressAfter = time.Nanosecond
+	}
+	return bolt.Open(o)
+}
+
+// Open opens a store, or fails the test.
+func Open(t testing.TB, o bolt.Options) *bolt.DB {
+	t.Helper()
+	db, err := OpenDB(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// Close closes a store, of which nothing may be damaged.
+func Close(t testing.TB, db *bolt.DB) {
+	t.Helper()
+	Check(t, db)
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Key names one of the events of [Create].
+func Key(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprintf("e%04d", i)} }
+
+// Create stores n events, one after the other as long as they are few.
+func Create(t testing.TB, db *bolt.DB, n int, value string) {
+	t.Helper()
+	one := func(i int) {
+		d := store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil), Value: []byte(value)}
+		if _, err := store.Create(t.Context(), db, Key(i), d); err != nil {
+			t.Error(err)
+		}
+	}
+	if n > 100 {
+		storetest.Parallel(t, n, one)
+		return
+	}
+	for i := range n {
+		one(i)
+	}
+}
+
+// Dump prints all events, and every change that is held.
+func Dump(t testing.TB, db *bolt.DB) (out []string) {
+	t.Helper()
+	q := store.Query{Revision: db.Revision()}
+	for {
+		records, page, err := store.Records(t.Context(), db, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			out = append(out, fmt.Sprintf("%s %d %s %x %s", r.Key, r.Revision, r.Time.UTC().Format(time.RFC3339Nano), r.Attributes, r.Value))
+		}
+		if !page.More {
+			break
+		}
+		q.After = page.Last
+	}
+	at := db.Stats().Oldest
+	w, err := db.Watch(t.Context(), store.WatchQuery{After: at})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for at < db.Revision() {
+		b, err := storetest.Next(t, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range b.Changes {
+			out = append(out, fmt.Sprintf("%d: %d %s %d %s", d.Revision, d.Type, d.Object.Key, d.Object.Revision, d.Object.Value))
+		}
+		at = b.Revision
+	}
+	return out
+}
+
+// Change writes an event, whatever it is.
+func Change(*store.Record) (store.Decision, error) {
+	return store.Decision{Op: store.Put, Draft: store.Draft{Value: []byte("changed")}}, nil
+}
+
+// Remove deletes an event.
+func Remove(*store.Record) (store.Decision, error) { return store.Decision{Op: store.Delete}, nil }
+
+// Clock is a wall clock that the test moves.
+type Clock struct{ unix atomic.Int64 }
+
+// NewClock returns a clock that stands still.
+func NewClock() *Clock {
+	c := new(Clock)
+	c.unix.Store(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC).UnixNano())
+	return c
+}
+
+// Now returns the time that it shows.
+func (c *Clock) Now() time.Time { return time.Unix(0, c.unix.Load()) }
+
+// Add moves it.
+func (c *Clock) Add(d time.Duration) { c.unix.Add(int64(d)) }
+
+// Maintain does one round of maintenance.
+func Maintain(t testing.TB, db *bolt.DB) {
+	t.Helper()
+	if err := db.Maintain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// DirBytes is what the files of a directory take.
+func DirBytes(t testing.TB, dir string) (n int64) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += info.Size()
+	}
+	return n
+}
+
+// Gauge reads a gauge.
+func Gauge(t *testing.T, r *prometheus.Registry, name string) float64 {
+	t.Helper()
+	families, err := r.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return 0
+}
