@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -81,6 +82,9 @@ func TestWaitForStandbyEnds(t *testing.T) {
 				pair := pgtest.StartPair(t)
 				dsn := service(t, pair.DSN)
 				options := []postgres.Options{registered(impatient(dsn, t.TempDir())), registered(impatient(dsn, t.TempDir()))}
+				for i := range options {
+					options[i].Timeout = 3 * time.Second // on a busy machine a replica that waits for a second is never ready
+				}
 				replicas := []*postgres.DB{open(t, options[0]), open(t, options[1])}
 				before := created(t, replicas[0], "before")
 				for _, db := range replicas {
