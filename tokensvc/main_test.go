@@ -5,8 +5,10 @@ import (
 	"crypto"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +29,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"tidings.example/shared/certtest"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
 	"tidings.example/shared/waittest"
@@ -92,7 +95,13 @@ func start(t testing.TB, args ...string) *running {
 	std.listened = func(setting string, a net.Addr) { listened <- address{setting, a.String()} }
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan error, 1)
-	args = append([]string{"--listen-http", "127.0.0.1:0", "--listen-admin", "127.0.0.1:0", "--public-url", "http://tokens.test"}, args...)
+	usual := []string{"--listen-http", "127.0.0.1:0", "--listen-admin", "127.0.0.1:0", "--public-url", "http://tokens.test"}
+	if !slices.ContainsFunc(args, func(a string) bool {
+		return strings.HasPrefix(a, "--key-rotation") || strings.HasPrefix(a, "--signing-key")
+	}) {
+		usual = append(usual, "--signing-key", signingKey(t)) // to make one takes longer than most tests
+	}
+	args = append(usual, args...)
 	go func() { done <- run(ctx, args, std) }()
 	r := &running{log: func() string { _, stderr := read(); return stderr }}
 	r.stop = func() error {
@@ -125,6 +134,16 @@ func start(t testing.TB, args ...string) *running {
 		}
 	}
 	return r
+}
+
+// signingKey is a file with a key that no other service of this test has.
+func signingKey(t testing.TB) string {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(certtest.RSA(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tempFile(t, "signing.pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
 }
 
 const demoClients = `clients:
@@ -222,7 +241,7 @@ func askToken(t *testing.T, r *running, form string) (token string, answer map[s
 // TestContract: with the default settings, token, header and claims are those of the contract.
 func TestContract(t *testing.T) {
 	t.Parallel()
-	r := start(t, "--clients-file", clientsFile(t))
+	r := start(t, "--signing-key=", "--clients-file", clientsFile(t))
 	before := time.Now().Unix()
 	token, answer := askToken(t, r, demoForm)
 	delete(answer, "access_token")
