@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -113,94 +111,6 @@ func TestBulkUnderKills(t *testing.T) {
 		}
 	}
 	t.Logf("%d lines were acknowledged, %d events are there", len(acknowledged), len(stored))
-}
-
-// TestMirrorBatches copies a thousand events in few requests: through answers that are lost, to a target that asks to wait, and one
-// by one to a target that has no bulk requests.
-func TestMirrorBatches(t *testing.T) {
-	t.Parallel()
-	const n = 1100
-	i := newIssuer(t)
-	source := start(t, t.TempDir(), i, "--log-level=warn")
-	if names, err := sendBulk(t, source.url("--listen-http"), source.token, bulkLines("a", n/2)); err != nil || len(names) != n/2 {
-		t.Fatal(len(names), err)
-	}
-	if names, err := sendBulk(t, source.url("--listen-http"), source.token, bulkLines("b", n/2)); err != nil || len(names) != n/2 {
-		t.Fatal(len(names), err)
-	}
-	for name, c := range map[string]struct {
-		answer func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler)
-		bulk   int64 // requests
-		single bool
-	}{
-		"all is well": {func(w http.ResponseWriter, r *http.Request, _ int64, pass http.Handler) { pass.ServeHTTP(w, r) }, 3, false},
-		"each second answer is lost": {func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler) {
-			rec := httptest.NewRecorder()
-			pass.ServeHTTP(rec, r)
-			if nth%2 == 1 {
-				_, _ = w.Write(rec.Body.Bytes()[:rec.Body.Len()/2])
-				panic(http.ErrAbortHandler)
-			}
-			w.WriteHeader(rec.Code)
-			_, _ = w.Write(rec.Body.Bytes())
-		}, 6, false},
-		"a busy target": {func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler) {
-			if nth == 1 {
-				w.WriteHeader(http.StatusTooManyRequests)
-				return
-			}
-			pass.ServeHTTP(w, r)
-		}, 4, false},
-		"a target that does not get the body in time": {func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler) {
-			if nth == 2 {
-				w.WriteHeader(http.StatusRequestTimeout)
-				return
-			}
-			pass.ServeHTTP(w, r)
-		}, 4, false},
-		"a target without": {func(w http.ResponseWriter, _ *http.Request, _ int64, _ http.Handler) {
-			w.WriteHeader(http.StatusNotFound)
-		}, 1, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			target := start(t, t.TempDir(), i, "--log-level=warn")
-			to, err := url.Parse(target.url("--listen-http"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			proxy := httputil.NewSingleHostReverseProxy(to)
-			var bulk, single atomic.Int64
-			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				switch {
-				case r.URL.Path == "/bulk/v1/events":
-					body, _ := io.ReadAll(r.Body)
-					r.Body = io.NopCloser(bytes.NewReader(body))
-					c.answer(w, r, bulk.Add(1), proxy)
-					return
-				case r.Method == http.MethodPost:
-					single.Add(1)
-				}
-				proxy.ServeHTTP(w, r)
-			}))
-			t.Cleanup(front.Close)
-			admin, stop := runMirror(t, "--kubeconfig="+kubeconfigFor(t, source.url("--listen-http"), source.token), "--cluster=a",
-				"--server="+front.URL, "--token-file="+file(t, source.token), "--enrich=")
-			waittest.Reaches(t, "everything is copied", n, func() (copied int64) {
-				for _, result := range []string{"created", "unchanged"} { // unchanged: an answer was lost
-					n, _ := strconv.ParseInt(metric(t, admin, fmt.Sprintf(`eventsvc_mirror_events_total{namespace="*",result=%q}`, result)), 10, 64)
-					copied += n
-				}
-				return copied
-			})
-			waittest.Until(t, "nothing is to be copied", func() bool { return metric(t, admin, `eventsvc_mirror_lag_seconds{namespace="*"}`) == "0" })
-			stop()
-			copies := bySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=cluster=a"))
-			if len(copies) != n || bulk.Load() != c.bulk || (single.Load() > 0) != c.single {
-				t.Errorf("%d copies by %d bulk requests, want %d, and %d single ones", len(copies), bulk.Load(), c.bulk, single.Load())
-			}
-		})
-	}
 }
 
 // TestMirrorChanges copies many changes of events in few requests: each version arrives, in its order. A version with other labels is

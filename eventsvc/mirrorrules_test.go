@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/eventsvc/internal/mirror/mirrortest"
 	"tidings.example/shared/waittest"
 )
 
@@ -106,7 +109,7 @@ func TestMirrorDrops(t *testing.T) {
 	}
 	reached := func() bool {
 		_, cursor := at("eventsvc-mirror.a")
-		got, _ := strconv.Atoi(cursorOf(t, cursor))
+		got, _ := strconv.Atoi(mirrortest.Cursor(t, cursor))
 		want, _ := strconv.Atoi(last)
 		return got >= want
 	}
@@ -114,6 +117,9 @@ func TestMirrorDrops(t *testing.T) {
 	mirror.kill()
 	write("[{name: later, where: type=Warning, drop: true}]")
 	admin, stop := runMirror(t, args...)
+	if code := statusFor(t, admin+"/metrics", "evil.example"); code != http.StatusForbidden {
+		t.Errorf("the admin listener answers for another host: %d", code)
+	}
 	waittest.Until(t, "the other rules are told", func() bool {
 		_, ev := at("eventsvc-mirror.a.rules")
 		return strings.HasSuffix(fmt.Sprint(ev["message"]), "Now there are: later (drop)") && fmt.Sprint(ev["count"]) == "2"
@@ -148,7 +154,7 @@ func TestMirrorDrops(t *testing.T) {
 	if diff := cmp.Diff(wantCounts, told); code != 200 || diff != "" {
 		t.Errorf("queries are answered with %d and (-want +got):\n%s", code, diff)
 	}
-	copies := bySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=cluster=a"))
+	copies := mirrortest.BySource(t, coreEvents(t, target.url("--listen-http"), target.token, "labelSelector=cluster=a"))
 	for uid, dropped := range missing {
 		if _, copied := copies[uid]; copied == dropped {
 			t.Errorf("%s: copied %t, dropped %t", uid, copied, dropped)
@@ -173,7 +179,7 @@ func TestDropCounts(t *testing.T) {
 	source := httptest.NewServer(cluster)
 	t.Cleanup(func() { source.CloseClientConnections(); source.Close() })
 	rules := writeFile(t, "rules.yaml", "[{name: noise, where: reason=Noise, drop: true}]")
-	args := []string{"--kubeconfig=" + kubeconfigFor(t, source.URL, "t"), "--cluster=a", "--namespace=a,b", "--server=" + target.url("--listen-http"),
+	args := []string{"--kubeconfig=" + kubeconfigFor(t, source.URL, "t"), "--cluster=a", "--cluster-label=", "--namespace=a,b", "--server=" + target.url("--listen-http"),
 		"--token-file=" + file(t, target.token), "--rules-file=" + rules, "--enrich="}
 	admin, stop := runMirror(t, args...)
 	dropped := func(step, want string) {
