@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/apitest"
 )
 
@@ -62,4 +63,21 @@ func TestEverythingSurvivesARestart(t *testing.T) {
 	w.Create("c")
 	s := w.Watch(w.Serve(), apitest.EventsPath+"?watch=1&resourceVersion="+rv)
 	apitest.Equal(t, s.Take(1), []apitest.Change{{"ADDED", "c", "hello"}})
+}
+
+func TestNewNeedsItsParts(t *testing.T) {
+	t.Parallel()
+	w := apitest.New(t)
+	for name, drop := range map[string]func(*api.Config){
+		"Store": func(c *api.Config) { c.Store = nil }, "Codec": func(c *api.Config) { c.Codec = nil },
+		"Verify": func(c *api.Config) { c.Verify = nil }, "Probe": func(c *api.Config) { c.Probe = nil },
+		"Timeline": func(c *api.Config) { c.Timeline = nil }, "Policy": func(c *api.Config) { c.Policy = nil },
+		"Withdrawn": func(c *api.Config) { c.Withdrawn = nil }, "Fresh": func(c *api.Config) { c.Fresh = nil },
+	} {
+		c := w.Config
+		drop(&c)
+		if _, err := api.New(c); err == nil {
+			t.Errorf("without %s there is no error", name)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package events_test
+package httpio_test
 
 import (
 	"fmt"
