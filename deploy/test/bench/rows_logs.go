@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -68,7 +69,7 @@ func logsStage(events int) stage {
 	ready := pick(time.Second, 3*time.Second)
 	s.rows = append(s.rows, row{name: "logs/start", run: restarts(false), goal: goal{
 		text: fmt.Sprintf("ready < %v", ready), met: func(_ *bench, r *result) bool { return r.p50 < ready },
-	}})
+	}}, row{name: "logs/mirror", run: l.mirrored, goal: atLeast(45_000)})
 	return s
 }
 
@@ -158,7 +159,47 @@ func (l *logs) open(b *bench) error {
 	if err = errors.Join(err, os.Remove(file)); err != nil {
 		return err
 	}
-	return b.startIn(dir, target.Options{MaxBytes: mixBytes, Events: []string{"--retention=1440h", "--history=1440h"}})
+	return b.startIn(dir, logsOptions)
+}
+
+// logsOptions are the settings of servers that keep all events of a week.
+var logsOptions = target.Options{MaxBytes: mixBytes, Events: []string{"--retention=1440h", "--history=1440h"}}
+
+// mirrorPatience is the most that a mirror may take, which is less than the life of a token.
+const mirrorPatience = 4 * time.Minute
+
+// mirrored is the row of a mirror that copies all events into a server without any. Server CPU is that of this server.
+func (l *logs) mirrored(b *bench) (r *result, err error) {
+	to, stop, err := b.beside(logsOptions)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	source, err := proc.CPU(b.up.Events.PID())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, mirrorPatience)
+	defer cancel()
+	var mirror, used time.Duration
+	r = &result{unit: "events/s"}
+	err = b.measure(r, pid{pid: to.Events.PID(), dir: to.DataDir()}, func() (n int, err error) {
+		m, err := b.up.Mirror(ctx, to)
+		if err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, m.Stop()) }()
+		if err := to.AwaitHeld(ctx, l.mix.Events); err != nil {
+			return 0, err
+		}
+		var err1, err2 error
+		mirror, err1 = proc.CPU(m.PID())
+		used, err2 = proc.CPU(b.up.Events.PID())
+		return l.mix.Events, errors.Join(err1, err2)
+	})
+	each := time.Duration(l.mix.Events)
+	r.notef("and %.1f µs at the mirror, %.1f µs at its source", float64(mirror/each)/1e3, float64((used-source)/each)/1e3)
+	return r, err
 }
 
 // offline runs a command that has the files for itself, as a result for all events.

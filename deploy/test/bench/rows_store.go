@@ -84,11 +84,15 @@ func (b *bench) onPostgres() target.Options {
 
 // another starts a second replica. stop ends it, and removes its data.
 func (b *bench) another() (up *target.Services, stop func() error, err error) {
-	dir, err := os.MkdirTemp(b.tmp, "replica")
+	return b.beside(b.onPostgres())
+}
+
+// beside starts services beside those of the stage. stop ends them, and removes their data.
+func (b *bench) beside(o target.Options) (up *target.Services, stop func() error, err error) {
+	dir, err := os.MkdirTemp(b.tmp, "beside")
 	if err != nil {
-		return nil, nil, fmt.Errorf("directory of the replica: %w", err)
+		return nil, nil, fmt.Errorf("directory of more services: %w", err)
 	}
-	o := b.onPostgres()
 	if o.Hashes, err = b.hashes(); err != nil {
 		return nil, nil, err
 	}
