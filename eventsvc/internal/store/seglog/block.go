@@ -327,8 +327,8 @@ func (w *blockWriter) Skip(last uint64) {
 type inflatedBlock struct {
 	notes     notesFrame
 	rows      []blockRow
-	cells     []uint32 // of the rows, see cellIsUUID
-	words     []uint32 // where they are in the content
+	cells     []uint32     // of the rows, see cellIsUUID
+	words     []cellWordAt // the new ones
 	templates []template
 	content   []byte
 	behind    []byte
@@ -434,13 +434,16 @@ func (b *inflatedBlock) split() error {
 	return nil
 }
 
+// A cellWordAt is the cell of a word, and how many bytes the word has.
+type cellWordAt struct{ at, bytes uint32 }
+
 // A cellWalk goes over the cells of a block.
 type cellWalk struct {
 	block   *inflatedBlock
 	at, end [numColumns]int
-	before  [numColumns]uint32 // the word before
-	uuid    uint32             // the next one
-	uuids   uint32             // number of them
+	before  [numColumns]cellWordAt // the word before
+	uuid    uint32                 // the next one
+	uuids   uint32                 // number of them
 	behind  int
 	running runningCells
 	made    int // about how many bytes the records have that take no room in the block
@@ -463,11 +466,11 @@ func (w *cellWalk) row() bool {
 	case row.form-formTemplate >= uint64(len(b.templates)):
 		return false
 	default:
-		w.make(b.templates[row.form-formTemplate].size)
-		for _, c := range b.templates[row.form-formTemplate].cells {
-			if w.cell(c); w.bad {
-				return false
-			}
+		t := &b.templates[row.form-formTemplate]
+		w.make(t.size)
+		b.cells = slices.Grow(b.cells, len(t.cells))
+		for _, c := range t.cells {
+			w.cell(c)
 		}
 	}
 	b.rows = append(b.rows, row)
@@ -476,17 +479,17 @@ func (w *cellWalk) row() bool {
 
 // number reads a number from a column.
 func (w *cellWalk) number(c column) uint64 {
-	b := w.block.content[w.at[c]:w.end[c]]
-	if len(b) > 0 && b[0] < 0x80 {
-		w.at[c]++
-		return uint64(b[0])
+	at := w.at[c]
+	if at < w.end[c] && w.block.content[at] < 0x80 {
+		w.at[c] = at + 1
+		return uint64(w.block.content[at])
 	}
-	v, n := binary.Uvarint(b)
+	v, n := binary.Uvarint(w.block.content[at:w.end[c]])
 	if n <= 0 {
 		w.bad = true
 		return 0
 	}
-	w.at[c] += n
+	w.at[c] = at + n
 	return v
 }
 
@@ -560,16 +563,18 @@ func (w *cellWalk) word(c column, v uint64) uint32 {
 	b := w.block
 	switch v {
 	case wordNew:
-		w.before[c] = uint32(w.at[c])
+		at := w.at[c]
+		n := w.number(c)
+		w.text(c, n)
+		w.before[c] = cellWordAt{uint32(at), uint32(n)}
 		b.words = append(b.words, w.before[c])
-		w.text(c, w.number(c))
-		return w.before[c]
+		return uint32(at)
 	case wordUUID:
-		w.before[c] = cellIsUUID + w.uuid
+		w.before[c] = cellWordAt{cellIsUUID + w.uuid, uuidText}
 		b.words = append(b.words, w.before[c])
 		w.uuid++
 		w.bad = w.bad || w.uuid > w.uuids
-		return w.before[c]
+		return w.before[c].at
 	case wordDecimal:
 		at := uint32(w.at[c])
 		w.running.version += unzigzag(w.number(c))
@@ -578,7 +583,7 @@ func (w *cellWalk) word(c column, v uint64) uint32 {
 		w.make(len(b.notes.note(len(b.rows))))
 		return cellIsPart + uint32(v)
 	case wordBefore:
-		w.bad = w.bad || w.before[c] == 0
+		w.bad = w.bad || w.before[c].at == 0
 	default:
 		if v-wordKnown >= uint64(len(b.words)) {
 			w.bad = true
@@ -586,10 +591,8 @@ func (w *cellWalk) word(c column, v uint64) uint32 {
 		}
 		w.before[c] = b.words[v-wordKnown]
 	}
-	if w.make(uuidText); w.before[c]&cellIsUUID == 0 && !w.bad {
-		w.make(len(textOf(b.content[w.before[c]:])))
-	}
-	return w.before[c]
+	w.make(int(w.before[c].bytes))
+	return w.before[c].at
 }
 
 // difference returns the number in some bytes, the lowest one first.
@@ -713,5 +716,5 @@ func (c *blockContent) take(n int) []byte {
 // Bytes returns how much memory the block takes, about.
 func (b *inflatedBlock) Bytes() int64 {
 	const row, revision, template = 56, 13, 2048
-	return int64(cap(b.content) + cap(b.notes.content) + cap(b.behind) + 4*cap(b.cells) + 4*cap(b.words) + row*cap(b.rows) + revision*cap(b.notes.revisions) + template*len(b.templates))
+	return int64(cap(b.content) + cap(b.notes.content) + cap(b.behind) + 4*cap(b.cells) + 8*cap(b.words) + row*cap(b.rows) + revision*cap(b.notes.revisions) + template*len(b.templates))
 }
