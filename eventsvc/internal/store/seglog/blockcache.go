@@ -39,8 +39,9 @@ type cachedBlock struct {
 	in    *lruPart
 }
 
-// trialShare is the part of a cache for blocks that were used once.
-const trialShare = 4
+// trialShare is the part of a cache for blocks that were used once. The events of an object are in up to a hundred blocks: if they
+// do not all stay until the same is asked again, none of them is found.
+const trialShare = 2
 
 // newBlockCache returns a blockCache that keeps at most so many bytes. Blocks in use are not counted.
 func newBlockCache(bytes int64) *blockCache {

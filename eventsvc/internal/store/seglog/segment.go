@@ -73,7 +73,7 @@ const (
 const compressedPage = 1 << 10
 
 // cacheBytes is how many bytes of inflated blocks a log keeps for its readers.
-const cacheBytes = 8 << 20
+const cacheBytes = 16 << 20
 
 // lastFile numbers the segments that this process has opened.
 var lastFile atomic.Uint64
