@@ -55,11 +55,6 @@ func (r *Report) events(items []Item) {
 	r.Events += int64(len(items))
 }
 
-// Problem adds an event that was not stored, for a reason that names what to do about it.
-func (r *Report) Problem(it Item, reason string) {
-	r.problem(it.Place, it.Event.Namespace+"/"+it.Event.Name, fmt.Errorf("%s", reason))
-}
-
 func (r *Report) problem(at Place, name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -190,9 +190,6 @@ func (s *Set) Kept(f *Facts) *Rule {
 // Drops reports whether a rule drops anything.
 func (s *Set) Drops() bool { return slices.ContainsFunc(s.All(), func(r Rule) bool { return r.Drop }) }
 
-// Keeps reports whether a rule keeps events for a time of their own.
-func (s *Set) Keeps() bool { return slices.ContainsFunc(s.All(), func(r Rule) bool { return !r.Drop }) }
-
 // Durations returns the different times for which rules keep events, in order, without 0.
 func (s *Set) Durations() []time.Duration {
 	var all []time.Duration
