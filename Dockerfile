@@ -1,7 +1,7 @@
 # The images of both services and of the demo: docker build --target tokensvc -t tidings/tokensvc . (or eventsvc, or reporter)
 # They are built from one stage, so that what they need is fetched and compiled once.
 FROM golang:1.26-bookworm AS build
-ENV GOWORK=off CGO_ENABLED=0 GOFLAGS=-trimpath
+ENV GOWORK=off CGO_ENABLED=0 GOFLAGS="-trimpath -buildvcs=false"
 WORKDIR /src
 # Modules first: this layer lives until a go.mod or go.sum changes.
 COPY shared/go.mod shared/go.sum shared/
@@ -12,19 +12,20 @@ RUN (cd tokensvc && go mod download) && (cd eventsvc && go mod download) && cd d
 COPY shared shared
 COPY tokensvc tokensvc
 COPY eventsvc eventsvc
-RUN (cd deploy && go build github.com/yuin/goldmark/extension) && (cd tokensvc && go build -ldflags "-s -w" -o /tokensvc .) && \
-    cd eventsvc && go build -ldflags "-s -w" -o /eventsvc .
+# This compiles without linking: each program is linked once, below.
+RUN (cd deploy && go build github.com/yuin/goldmark/extension) && (cd tokensvc && go list -export . >/dev/null) && \
+    cd eventsvc && go list -export . >/dev/null
 # The manual, and the commit, as make says it or as HEAD of a clone has it, come last: new ones cost no more than linking.
 ARG REVISION
-COPY . /context
-RUN echo "${REVISION:-$(cd /context && mkdir -p .git/objects .git/refs && git rev-parse --quiet --verify HEAD)}" >/commit
-
-FROM build AS build-tokensvc
-RUN cd tokensvc && go build -ldflags "-s -w -X tidings.example/shared/service.revision=$(cat /commit)" -o /tokensvc .
+COPY . .
+# A new volume takes over the owner of the directory that it covers: data.
+RUN mkdir -p .git/objects .git/refs /out/data && (cd deploy/docs && go run .) && (cd deploy && go build -ldflags "-s -w" -o /out ./examples/reporter) && \
+    commit=${REVISION:-$(git rev-parse --quiet --verify HEAD || true)} && for service in tokensvc eventsvc; do \
+    (cd $service && go build -ldflags "-s -w -X tidings.example/shared/service.revision=$commit" -o /out .) || exit 1; done
 
 FROM scratch AS tokensvc
-COPY --from=build-tokensvc /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build-tokensvc /tokensvc /usr/local/bin/tokensvc
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /out/tokensvc /usr/local/bin/tokensvc
 USER 65532:65532
 # Inside a container every interface is private; publish only what you want reached.
 ENV TOKENSVC_LISTEN_HTTP=:9000 TOKENSVC_LISTEN_ADMIN=:9001
@@ -34,16 +35,10 @@ EXPOSE 9000 9001
 HEALTHCHECK --interval=5s --timeout=3s --retries=3 CMD ["/usr/local/bin/tokensvc", "healthcheck"]
 ENTRYPOINT ["/usr/local/bin/tokensvc"]
 
-FROM build AS build-eventsvc
-RUN cd /context/deploy/docs && go run . && cp -r /context/eventsvc/internal/console/static/help /src/eventsvc/internal/console/static
-RUN cd eventsvc && go build -ldflags "-s -w -X tidings.example/shared/service.revision=$(cat /commit)" -o /eventsvc .
-# A new volume takes over the owner of the directory that it covers.
-RUN mkdir /data
-
 FROM scratch AS eventsvc
-COPY --from=build-eventsvc /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
-COPY --from=build-eventsvc --chown=65532:65532 /data /data
-COPY --from=build-eventsvc /eventsvc /usr/local/bin/eventsvc
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build --chown=65532:65532 /out/data /data
+COPY --from=build /out/eventsvc /usr/local/bin/eventsvc
 USER 65532:65532
 # Inside a container every interface is private; publish only what you want reached.
 ENV EVENTSVC_LISTEN_HTTP=:8080 EVENTSVC_LISTEN_ADMIN=:8081 EVENTSVC_DATA_DIR=/data TMPDIR=/data
@@ -54,11 +49,7 @@ VOLUME /data
 HEALTHCHECK --interval=5s --timeout=3s --retries=3 CMD ["/usr/local/bin/eventsvc", "healthcheck"]
 ENTRYPOINT ["/usr/local/bin/eventsvc"]
 
-# The last one, because the builder without BuildKit makes all stages before the one that is asked for.
-FROM build AS build-reporter
-RUN cd /context/deploy && go build -buildvcs=false -ldflags "-s -w" -o /reporter ./examples/reporter
-
 FROM scratch AS reporter
-COPY --from=build-reporter /reporter /usr/local/bin/reporter
+COPY --from=build /out/reporter /usr/local/bin/reporter
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/reporter"]
