@@ -268,7 +268,13 @@ func (t *Terms) wanted(d event.Dimensions) bool {
 			return false
 		}
 	}
-	return !slices.ContainsFunc(t.byDimension, func(e *search.Expr) bool { return !e.Matches(&search.Subject{Dimensions: &d}) })
+	for _, e := range t.byDimension {
+		of := d // a copy, because what a Subject has is allocated
+		if !e.Matches(&search.Subject{Dimensions: &of}) {
+			return false
+		}
+	}
+	return true
 }
 
 // onNodes reports whether something is asked of the node of events.
