@@ -559,7 +559,7 @@ func TestVersionAndHelp(t *testing.T) {
 // does not disturb them.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	r := start(t, "--clients-file", clientsFile(t))
+	r := start(t, "--signing-key=", "--clients-file", clientsFile(t))
 	for _, tc := range []struct {
 		signal syscall.Signal
 		done   func() bool
