@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,24 @@ func TestGroups(t *testing.T) {
 	b.clickText("[data-group] th a", "default")
 	b.waitText(".count", "60 events")
 	b.waitText(".chip", "default")
+}
+
+// TestSameNames: objects of one name in two namespaces, of which no UID is known, are two groups. Each leads to its own events.
+func TestSameNames(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	for i, namespace := range []string{"mail", "mail", "shop"} {
+		ev := event(namespace, fmt.Sprintf("same-%d", i))
+		ev.Note = "It was in " + namespace
+		s.create(t, ev)
+	}
+	b := openTab(t, s)
+	b.open("/console/#/groups?by=object&from=-1h")
+	b.signIn(admin)
+	b.wait(`document.querySelectorAll("[data-group='Pod/web-0']").length === 2`)
+	b.click("[data-group]:last-child th > a")
+	b.waitText(".count", "1 event")
+	b.waitText("main [data-row]", "It was in shop")
 }
 
 // TestLife: the life of a pod is drawn with those of its owners and its node, also when its events are deleted.
@@ -165,6 +184,14 @@ func TestChanges(t *testing.T) {
 		t.Error("the two windows are not in one plot")
 	}
 	b.shot("compare")
+	b.wait(`[...document.querySelectorAll("table.two :is(.up, .down)")].some((e) => /^[−+]\d+ %$/.test(e.innerText))`)
+	show(b, "changes?window=6h&q=type%3Awarning&at="+at)
+	b.clickText(".choice button", "a day before")
+	b.wait(`location.hash.includes("other=") && location.hash.includes("window=6h") && location.hash.includes("type%3Awarning")`)
+	b.settled()
+	if texts := b.texts("table.two th"); slices.Contains(texts, "Normal") {
+		t.Errorf("the comparison is of other types than the search: %q", texts)
+	}
 	// From its namespace the kills are seen too, which are events of a node; a search chooses; the range that was chosen is explained.
 	show(b, "changes?window=1h&ns="+facts.OOM.Namespace+"&at="+at)
 	b.waitText("main", "Looked at "+facts.OOM.Namespace+"; and elsewhere")
