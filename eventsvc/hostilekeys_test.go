@@ -226,7 +226,7 @@ func TestFloodOfBadTokens(t *testing.T) {
 			t.Errorf("a good token: %d %s", code, body)
 		}
 	}
-	waittest.Join(t, &senders)
+	senders.Wait()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if most := 2 + int(time.Since(began)/time.Second); i.fetches-before > most {

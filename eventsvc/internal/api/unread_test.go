@@ -125,7 +125,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 				})
 			}
 		}
-		waittest.Join(t, &answers)
+		answers.Wait()
 		grown := heap() - before
 		if t.Logf("%d refused, %d MiB taken", refused, grown>>20); grown > most || refused == 0 {
 			t.Errorf("%d are refused, %d MiB are taken", refused, grown>>20)

@@ -14,7 +14,6 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/apitest"
-	"tidings.example/shared/waittest"
 )
 
 // TestListOptions is the table of resourceVersion ×
@@ -201,7 +200,7 @@ func TestLongestList(t *testing.T) {
 			answers[i] = w.Do("GET", apitest.CorePath, "", "Accept", "application/vnd.kubernetes.protobuf")
 		})
 	}
-	waittest.Join(t, &lists)
+	lists.Wait()
 	for _, a := range answers {
 		var list apitest.ProtoList
 		list.Decode(t, a.Must(200).Body)
