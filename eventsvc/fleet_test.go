@@ -388,7 +388,10 @@ func longFleet(t *testing.T, form string, all []*simulated, hub *child, to *clie
 		}
 	}
 	began := time.Now()
+	var running sync.Mutex // is held while the hub is killed or started
 	say := func(step string) {
+		running.Lock()
+		defer running.Unlock()
 		t.Logf("%s after %s: %d changes published, %d arrived, the latest cluster is %s behind, the hub has %d MiB of memory, %d of it anonymous", step,
 			time.Since(began).Round(time.Second), published(all), seen.n.Load(), latest(t, to), hub.memory("VmRSS")>>20, hub.memory("RssAnon")>>20)
 	}
@@ -403,13 +406,17 @@ func longFleet(t *testing.T, form string, all []*simulated, hub *child, to *clie
 	publish(min(away, time.Minute))
 	arrived("what came before")
 	say("the first minute has arrived")
+	running.Lock()
 	hub.kill()
+	running.Unlock()
 	publish(away)
 	for n := 0; n < len(all); n += 3 {
 		all[n].gone.Store(1) // these no longer have what the mirror has not read, and are listed
 	}
 	before, own := seen.n.Load(), cpu(t, os.Getpid())
+	running.Lock()
 	hub.start()
+	running.Unlock()
 	back := time.Now()
 	publish(min(away, time.Minute))
 	arrived("what came meanwhile")
