@@ -29,7 +29,7 @@ func asSent(query string) (raw string, values url.Values) {
 }
 
 // with sends a request with a query as it is.
-func with(w *apitest.World, ctx context.Context, query, method, path, body, kind string) *apitest.Answer {
+func with(ctx context.Context, w *apitest.World, query, method, path, body, kind string) *apitest.Answer {
 	w.T.Helper()
 	req := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(body))
 	req.URL.RawQuery = query
@@ -59,7 +59,7 @@ func FuzzListOptions(f *testing.F) {
 		for _, path := range []string{
 			apitest.EventsPath, apitest.CorePath, "/api/v1/events", apitest.NamespacesPath, apitest.NamespacesPath + "/default", apitest.EventsPath + "/none", "/apis", "/api/v1", "/openapi/v2", "/version",
 		} {
-			if a := with(&w, t.Context(), query, "GET", path, "", ""); a.Code >= 500 && a.Code != 504 {
+			if a := with(t.Context(), &w, query, "GET", path, "", ""); a.Code >= 500 && a.Code != 504 {
 				t.Fatalf("%d %s", a.Code, a.Body)
 			}
 		}
@@ -134,7 +134,7 @@ func FuzzQueries(f *testing.F) {
 			{"DELETE", apitest.EventsPath + "/none", "", ""}, {"DELETE", apitest.EventsPath + "x", "", ""},
 		} {
 			before := w.DB.Revision()
-			a := with(&w, t.Context(), query, c.method, c.path, c.body, c.kind)
+			a := with(t.Context(), &w, query, c.method, c.path, c.body, c.kind)
 			if a.Code >= 500 && a.Code != 504 {
 				t.Fatalf("%s: %d %s", c.method, a.Code, a.Body)
 			}
@@ -144,7 +144,7 @@ func FuzzQueries(f *testing.F) {
 		}
 		w.Do("DELETE", apitest.EventsPath+"/f", "")
 		for _, path := range []string{apitest.EventsPath, apitest.NamespacesPath, "/api/v1/watch/events"} {
-			if a := with(&w, gone, "watch=1&"+query, "GET", path, "", ""); a.Code >= 500 && a.Code != 504 {
+			if a := with(gone, &w, "watch=1&"+query, "GET", path, "", ""); a.Code >= 500 && a.Code != 504 {
 				t.Fatalf("watch of %s: %d %s", path, a.Code, a.Body)
 			}
 		}

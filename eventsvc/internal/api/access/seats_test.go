@@ -44,7 +44,7 @@ func newSlowWorld(t *testing.T, changes ...func(*api.Config)) (*apitest.World, *
 }
 
 // send sends a get in the background.
-func send(w *apitest.World, ctx context.Context, wait *sync.WaitGroup, caller, name string) <-chan int {
+func send(ctx context.Context, w *apitest.World, wait *sync.WaitGroup, caller, name string) <-chan int {
 	code := make(chan int, 1)
 	wait.Go(func() {
 		req := httptest.NewRequestWithContext(ctx, http.MethodGet, apitest.EventsPath+"/"+name, nil)
@@ -64,7 +64,7 @@ func TestClientsTakeTurns(t *testing.T) {
 	var wait sync.WaitGroup
 	const flood = 200 // more than there are slots
 	for range flood {
-		send(w, t.Context(), &wait, "flood", "f")
+		send(t.Context(), w, &wait, "flood", "f")
 	}
 	waittest.Until(t, "all of the flood have arrived", func() bool {
 		return w.Metric("eventsvc_requests_waiting", "read")+w.Metric("eventsvc_requests_working", "read") >= flood
@@ -73,7 +73,7 @@ func TestClientsTakeTurns(t *testing.T) {
 	if working >= flood {
 		t.Fatalf("%d requests work at once", working)
 	}
-	good := send(w, t.Context(), &wait, "good", "g")
+	good := send(t.Context(), w, &wait, "good", "g")
 	waittest.Until(t, "the good one waits", func() bool { return w.Metric("eventsvc_requests_waiting", "read") >= float64(flood-working+1) })
 	w.As("writer", "POST", apitest.EventsPath, apitest.NewEvent("w")).Must(201)
 	for range working {
@@ -100,7 +100,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 	w, slow := newSlowWorld(t, func(c *api.Config) { c.MaxRequests, c.MaxClientRequests = 3, 2 })
 	var wait sync.WaitGroup
 	for _, caller := range []string{"a", "a", "b"} {
-		send(w, t.Context(), &wait, caller, "x")
+		send(t.Context(), w, &wait, caller, "x")
 		waittest.Within(t, slow.arrived)
 	}
 	for caller, limit := range map[string]string{"a": "client-requests", "b": "requests"} {
@@ -109,7 +109,7 @@ func TestRequestsInFlightAreBounded(t *testing.T) {
 			t.Errorf("%s: %v", caller, a.Header)
 		}
 	}
-	fresh := send(w, t.Context(), &wait, "c", "x")
+	fresh := send(t.Context(), w, &wait, "c", "x")
 	waittest.Within(t, slow.arrived)
 	close(slow.proceed)
 	if code := waittest.Within(t, fresh); code != http.StatusNotFound {
@@ -128,7 +128,7 @@ func TestWaitingRequestsCanLeave(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	const flood = 250
 	for range flood {
-		send(w, ctx, &wait, "flood", "f")
+		send(ctx, w, &wait, "flood", "f")
 	}
 	waittest.Until(t, "all of the flood have arrived", func() bool {
 		return w.Metric("eventsvc_requests_waiting", "read")+w.Metric("eventsvc_requests_working", "read") >= flood
