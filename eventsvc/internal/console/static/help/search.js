@@ -38,7 +38,7 @@ const synonyms = new Map(Object.entries({
   readonly: "read only policy", reschedule: "node moves", rescheduled: "node moves", repair: "damaged recover", restore: "recover backup", retention: "history", revoke: "withdraw stolen",
   rollback: "roll back upgrade", rollout: "deployment", saml: "provider sign", rotate: "change", rotation: "change", size: "sizing", server: "machine", sla: "promises", slack: "alerts chat",
   slow: "bottleneck", ssl: "tls certificate", sso: "sign provider", storage: "disk store", systemd: "linux unit", tenancy: "tenants",
-  throttle: "limits 429", throttled: "limits 429", throttling: "limits guessing", timezone: "time zones", ttl: "retention", ui: "console",
+  throttle: "limits 429", throttled: "limits 429", throttling: "limits guessing", timezone: "time zones", ttl: "retention lifetime", ui: "console",
   unauthorized: "401 token", undelete: "bring deleted back", undo: "bring deleted back", uninstall: "remove", unreachable: "away",
   upgrade: "update", vm: "linux machine", wal: "log storage", webhook: "alerts", x509: "certificate authority", yaml: "file",
 }));
