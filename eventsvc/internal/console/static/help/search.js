@@ -28,7 +28,7 @@ const synonyms = new Map(Object.entries({
   erase: "delete remove", exporter: "kubernetes dump", firewall: "ports connections", forbidden: "403 policy", forgot: "change",
   ha: "replicas", health: "healthy", healthcheck: "healthy probes", helm: "chart", hotkey: "keyboard shortcuts", https: "tls certificate",
   gdpr: "delete", gitlab: "ci", jenkins: "ci", hostname: "name", idp: "identity provider issuer", ingress: "proxy", integrity: "check damaged", isolation: "tenants namespace policy",
-  k8s: "kubernetes", kid: "key", keycloak: "provider sign", kube: "kubernetes", latency: "slow", leak: "stolen leaked", leaked: "stolen",
+  k8s: "kubernetes", kick: "block", kid: "key", keycloak: "provider sign", kube: "kubernetes", latency: "slow", leak: "stolen leaked", leaked: "stolen",
   ldap: "provider sign", license: "licence", lockout: "guessing", login: "sign", logon: "sign", logout: "sign", lost: "recover", mail: "alerts", migrate: "move import", missing: "gap", mtls: "certificate client",
   multitenancy: "tenants", noisy: "limits keep drop", notification: "alerts", notify: "alerts", ntp: "clocks", drift: "clocks skew", oauth: "token", oauth2: "token",
   oidc: "openid provider sign", okta: "provider sign", oom: "memory", ordering: "order", guarantee: "promises", oomkilled: "memory killed", outage: "away", partition: "network cut", p95: "slow", p99: "slow",
