@@ -24,7 +24,7 @@ const synonyms = new Map(Object.entries({
   disable: "refuse disabled", disabled: "disable", fluent: "exporter logs", javascript: "library", typescript: "library",
   outbound: "outgoing", shrink: "compact smaller", vacuum: "compact", storm: "rates noisy", watchers: "watches", who: "audit client",
   delete: "remove", deny: "forbidden 403 policy", denied: "forbidden 403 policy", disaster: "lost recover", dr: "lost recover",
-  docker: "compose container", down: "away", downgrade: "roll back", duplicated: "duplicates twice", effective: "running", email: "alerts",
+  docker: "compose container", down: "away", downgrade: "roll back upgrade", duplicated: "duplicates twice", effective: "running", email: "alerts",
   erase: "delete remove", exporter: "kubernetes dump", firewall: "ports connections", forbidden: "403 policy", forgot: "change",
   ha: "replicas", health: "healthy", healthcheck: "healthy probes", helm: "chart", hotkey: "keyboard shortcuts", https: "tls certificate",
   gdpr: "delete", gitlab: "ci", jenkins: "ci", hostname: "name", idp: "identity provider issuer", ingress: "proxy", integrity: "check damaged", isolation: "tenants namespace policy",
@@ -46,9 +46,9 @@ const synonyms = new Map(Object.entries({
 /** Words that say nothing. */
 const stop = new Set((
   "a am an and any anybody are as at be because been being but by can could did do does for from had has have he " +
-  "her here him his how i if in is it its just let many me might much must my need not of on or our shall she " +
-  "should show so some somebody someone such than that the their them then there these they thing things this " +
-  "those though to us very want was we were what when where whether which while whose why will with would you " +
+  "her here him his how i if in is it its just large let many me might much must my need not of on one or our shall " +
+  "she should show so some somebody someone such take takes than that the their them then there these they thing things this " +
+  "those though to us use very want was we were what when where whether which while whose why will with would you " +
   "your"
 ).split(" "));
 
