@@ -87,7 +87,11 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return cli.Usagef("--group-domain: %w", err)
 	}
-	certificate, err := httpserver.CertFiles(a.TLSCertFile, a.TLSKeyFile)
+	log, err := service.Logger(std.err, a.LogFormat, a.LogLevel)
+	if err != nil {
+		return err
+	}
+	certificate, err := httpserver.CertFiles(a.TLSCertFile, a.TLSKeyFile, log)
 	if err != nil {
 		return err
 	}
@@ -97,10 +101,6 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	events, err := a.Connection.Open()
-	if err != nil {
-		return err
-	}
-	log, err := service.Logger(std.err, a.LogFormat, a.LogLevel)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
@@ -210,12 +211,12 @@ func (s *serve) parseProxies() (err error) {
 }
 
 // withTLS adds the configured certificate to an endpoint.
-func (s *serve) withTLS(e httpserver.Endpoint) (httpserver.Endpoint, error) {
+func (s *serve) withTLS(e httpserver.Endpoint, log *slog.Logger) (httpserver.Endpoint, error) {
 	if s.ListenHTTPS == "" {
 		return e, nil
 	}
 	var err error
-	e.TLS, err = httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile)
+	e.TLS, err = httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile, log)
 	return e, err
 }
 

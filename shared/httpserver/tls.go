@@ -16,8 +16,8 @@ const certCheckInterval = 5 * time.Second
 
 // CertFiles returns a TLS configuration with a certificate chain and its key in PEM. The files are read again when they
 // change. If the new pair cannot be loaded, that is logged and the pair in use is kept.
-func CertFiles(cert, key string) (*tls.Config, error) {
-	c := &certFiles{cert: cert, key: key}
+func CertFiles(cert, key string, log *slog.Logger) (*tls.Config, error) {
+	c := &certFiles{cert: cert, key: key, log: log}
 	if err := c.load(); err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
@@ -41,6 +41,7 @@ func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error))
 // certFiles is a certificate that is reloaded when its files change.
 type certFiles struct {
 	cert, key string
+	log       *slog.Logger
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
@@ -68,7 +69,7 @@ func (c *certFiles) current(now time.Time) *tls.Certificate {
 	c.checked = now
 	if fileStamp(c.cert)+fileStamp(c.key) != c.stamp {
 		if err := c.load(); err != nil {
-			slog.Warn("certificate not reloaded, the old one stays in use", "error", err)
+			c.log.Warn("certificate not reloaded, the old one stays in use", "error", err)
 		}
 	}
 	return c.pair

@@ -1,7 +1,9 @@
 package httpserver
 
 import (
+	"bytes"
 	"crypto/tls"
+	"log/slog"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -27,7 +29,8 @@ func TestCertFilesReload(t *testing.T) {
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	synctest.Test(t, func(t *testing.T) {
 		certtest.Write(t, dir, "old.example")
-		config, err := CertFiles(certFile, keyFile)
+		var said bytes.Buffer
+		config, err := CertFiles(certFile, keyFile, slog.New(slog.NewJSONHandler(&said, nil)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,11 +50,14 @@ func TestCertFilesReload(t *testing.T) {
 			t.Fatal(err)
 		}
 		serves("old.example")
+		if !strings.Contains(said.String(), `"msg":"certificate not reloaded, the old one stays in use"`) {
+			t.Errorf("the log says %q", said.String())
+		}
 		certtest.Write(t, dir, "new.example")
 		time.Sleep(time.Hour)
 		serves("new.example")
 	})
-	if _, err := CertFiles(certFile, filepath.Join(dir, "none")); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "none") {
+	if _, err := CertFiles(certFile, filepath.Join(dir, "none"), slog.New(slog.DiscardHandler)); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "none") {
 		t.Errorf("a key file that is not there: %v", err)
 	}
 }
