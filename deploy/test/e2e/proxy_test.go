@@ -52,7 +52,8 @@ func haproxy(t *testing.T, dir, config string) *exec.Cmd {
 	return exec.Command(testenv.Tool(t, "haproxy"), "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
 }
 
-// configured returns the blocks of a proxy in proxy.md: the whole configuration, and what serves tokensvc below a path.
+// configured returns the blocks of a proxy in proxy.md: the whole configuration, what serves tokensvc below a path and, of nginx, what
+// serves eventsvc below a path.
 func configured(t *testing.T, name string) []string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to/proxy.md"))
@@ -64,10 +65,60 @@ func configured(t *testing.T, name string) []string {
 		block, _, _ := strings.Cut(rest, "```")
 		blocks = append(blocks, block)
 	}
-	if len(blocks) != 2 {
-		t.Fatalf("proxy.md has %d blocks %s, want 2", len(blocks), name)
+	if want := map[string]int{"nginx": 3, "haproxy": 2}[name]; len(blocks) != want {
+		t.Fatalf("proxy.md has %d blocks %s, want %d", len(blocks), name, want)
 	}
 	return blocks
+}
+
+// TestEventsBelowAPath: clients that have the path in the address of eventsvc find all that it serves.
+func TestEventsBelowAPath(t *testing.T) {
+	t.Parallel()
+	listen := testenv.FreeAddr(t)
+	below := "http://" + listen + "/events"
+	w := startLocal(t, "EVENTSVC_PUBLIC_URL="+below)
+	cmd := nginx(t, t.TempDir(), "upstream eventsvc { server "+strings.TrimPrefix(w.events, "http://")+"; } server { listen "+listen+";"+configured(t, "nginx")[2]+"}")
+	var log testenv.Output
+	cmd.Stdout, cmd.Stderr = &log, &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("nginx said:\n%s", log.String())
+		}
+	})
+	token := w.token(t)
+	testenv.Eventually(t, "nginx answers", deadline, func() error {
+		code, err := call(t.Context(), http.DefaultClient, request{method: "GET", url: below + "/apis/events.k8s.io/v1", token: token}, new(struct{}))
+		if err == nil && code != http.StatusOK {
+			err = fmt.Errorf("%d", code)
+		}
+		return err
+	})
+	for path, want := range map[string]string{
+		below + "/apis/events.k8s.io/v1/namespaces/default/events":          `"kind":"EventList"`,
+		below + "/query/v1/facets":                                          `"facets":{`,
+		below + "/console/":                                                 "<title>",
+		"http://" + listen + "/.well-known/oauth-protected-resource/events": `"resource":"` + below + `"`,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %s %v %s, want %s", path, resp.Status, err, body, want)
+		}
+	}
 }
 
 // TestProxiesBelowAPath: a client that knows the issuer only finds and uses all of a tokensvc whose public URL has a path,
