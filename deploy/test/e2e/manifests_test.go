@@ -86,7 +86,7 @@ func TestManifests(t *testing.T) {
 				}
 			}
 		}
-		expect(t, rendered, "replicas: 3", "value: postgres", "secretName: eventsvc-dsn", "kind: PodDisruptionBudget")
+		expect(t, rendered, "replicas: 3", "name: EVENTSVC_STORE_DSN_FILE", "secretName: eventsvc-dsn", "kind: PodDisruptionBudget")
 	})
 	t.Run("mirror/monitoring", func(t *testing.T) {
 		t.Parallel()

@@ -246,7 +246,7 @@ func TestDocumentation(t *testing.T) {
 		"docs/how-to/troubleshoot.md": {"[+]store ok", "\naccepted\n", "the slash counts", "another audience", `role "events:admin"`, "not allowed",
 			"job/nightly", "no problem found", `"refused":"no token"`, "processors in use"},
 		"docs/how-to/grow.md":         {"store_queued_writes"},
-		"docs/reference/reference.md": {"did you mean retention?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
+		"docs/reference/reference.md": {"did you mean max-bytes?", "exit code 2", "[+]retention ok", "[+]room ok", "EVENTSVC_RETENTION"},
 	}
 	for _, page := range shellPages(t) {
 		name := strings.TrimPrefix(strings.TrimPrefix(page, root+"/"), "deploy/")
