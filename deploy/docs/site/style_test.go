@@ -49,6 +49,9 @@ func TestStyle(t *testing.T) {
 			t.Parallel()
 			for _, paragraph := range p.Prose() {
 				checkWords(t, p.Source, paragraph)
+				if strings.HasPrefix(paragraph, "|") {
+					t.Errorf("rows of a table have no head: %s", paragraph)
+				}
 			}
 			checkSentences(t, p.Prose())
 			checkHeadings(t, p.Levels())
