@@ -39,7 +39,7 @@ type Segment struct {
 	scattered  atomic.Bool                // its index by time becomes much smaller when it is rewritten
 	summary    atomic.Pointer[runSummary] // once sealed and read: see [Reader.summary]
 	known      atomic.Pointer[knownSeries]
-	unknown    atomic.Bool // its series cannot be known: see [Log.learn]
+	unknown    atomic.Bool // no more of its series can be known: see [Log.learn]
 
 	observing sync.Mutex     // held while a head is written with what its records report
 	numbering *seriesNumbers // of its series; nil: to be read

@@ -20,8 +20,8 @@ type knownSeries struct {
 	count *atomic.Int64 // of those that are known of all segments
 }
 
-// learn remembers the series of a segment that are not known yet: those that a head has got since, or all. It gives up if one of them is
-// damaged, or if they are too many.
+// learn remembers the series of a segment that are not known yet: those that a head has got since, or all. It gives up for good if one
+// of them is damaged, or if there is no room for them: otherwise every reader would read all of them, and forget them.
 func (l *Log) learn(s *Segment, tx *bbolt.Tx) {
 	b := tx.Bucket([]byte(bucketSeries))
 	if b == nil || s.unknown.Load() {
@@ -51,7 +51,12 @@ func (l *Log) learn(s *Segment, tx *bbolt.Tx) {
 	if more == 0 {
 		return
 	}
-	if l.known.Add(more) > maxKnownSeries || !s.known.CompareAndSwap(before, known) {
+	if l.known.Add(more) > maxKnownSeries {
+		s.unknown.Store(true)
+		l.known.Add(-more)
+		return
+	}
+	if !s.known.CompareAndSwap(before, known) { // another reader has learned them meanwhile
 		l.known.Add(-more)
 	}
 }
