@@ -52,6 +52,23 @@ func haproxy(t *testing.T, dir, config string) *exec.Cmd {
 	return exec.Command(testenv.Tool(t, "haproxy"), "-db", "-f", filepath.Join(dir, "haproxy.cfg"))
 }
 
+// startProxy starts a proxy that ends with the test. What it says is logged if the test fails.
+func startProxy(t *testing.T, proxy *exec.Cmd) {
+	t.Helper()
+	var log testenv.Output
+	proxy.Stdout, proxy.Stderr = &log, &log
+	if err := proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = proxy.Process.Signal(syscall.SIGTERM)
+		_ = proxy.Wait()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", filepath.Base(proxy.Path), log.String())
+		}
+	})
+}
+
 // configured returns the blocks of a proxy in proxy.md: the whole configuration, what serves tokensvc below a path and, of nginx, what
 // serves eventsvc below a path.
 func configured(t *testing.T, name string) []string {
@@ -77,19 +94,7 @@ func TestEventsBelowAPath(t *testing.T) {
 	listen := testenv.FreeAddr(t)
 	below := "http://" + listen + "/events"
 	w := startLocal(t, "EVENTSVC_PUBLIC_URL="+below)
-	cmd := nginx(t, t.TempDir(), "upstream eventsvc { server "+strings.TrimPrefix(w.events, "http://")+"; } server { listen "+listen+";"+configured(t, "nginx")[2]+"}")
-	var log testenv.Output
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("nginx said:\n%s", log.String())
-		}
-	})
+	startProxy(t, nginx(t, t.TempDir(), "upstream eventsvc { server "+strings.TrimPrefix(w.events, "http://")+"; } server { listen "+listen+";"+configured(t, "nginx")[2]+"}"))
 	token := w.token(t)
 	testenv.Eventually(t, "nginx answers", deadline, func() error {
 		code, err := call(t.Context(), http.DefaultClient, request{method: "GET", url: below + "/apis/events.k8s.io/v1", token: token}, new(struct{}))
@@ -147,19 +152,7 @@ func TestProxiesBelowAPath(t *testing.T) {
 			listen := testenv.FreeAddr(t)
 			issuer := "http://" + listen + "/auth"
 			_, api, _ := tokenService(t, "TOKENSVC_PUBLIC_URL="+issuer, "TOKENSVC_CLIENTS_FILE="+filepath.Join(root, "deploy/local/clients.yaml"))
-			var log testenv.Output
-			cmd := proxy(t.TempDir(), listen, strings.TrimPrefix(api, "http://"))
-			cmd.Stdout, cmd.Stderr = &log, &log
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				_ = cmd.Process.Signal(syscall.SIGTERM)
-				_ = cmd.Wait()
-				if t.Failed() {
-					t.Logf("%s said:\n%s", name, log.String())
-				}
-			})
+			startProxy(t, proxy(t.TempDir(), listen, strings.TrimPrefix(api, "http://")))
 			var metadata struct {
 				Issuer string `json:"issuer"`
 				Token  string `json:"token_endpoint"`
@@ -209,19 +202,7 @@ func testProxy(t *testing.T, w *world, command func(dir, config string) *exec.Cm
 	config = strings.NewReplacer("/etc/ssl/events", pair, "127.0.0.1:443", listen,
 		"127.0.0.1:9000", strings.TrimPrefix(w.tokens, "http://"), "127.0.0.1:8080", strings.TrimPrefix(w.events, "http://")).Replace(config)
 
-	var log testenv.Output
-	cmd := command(dir, config)
-	cmd.Stdout, cmd.Stderr = &log, &log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("%s said:\n%s", name, log.String())
-		}
-	})
+	startProxy(t, command(dir, config))
 	through := *w
 	through.secure = "https://" + listen
 	testenv.Eventually(t, name+" answers", deadline, func() error {
