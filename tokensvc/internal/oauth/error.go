@@ -53,6 +53,7 @@ var (
 	faultQuery         = newFault("credentials_in_query", http.StatusBadRequest, invalidRequest, "client credentials must be in the body, never in the URL")                             // section 2.3.1
 	faultContentType   = newFault("content_type", http.StatusBadRequest, invalidRequest, "the body must be application/x-www-form-urlencoded, as Content-Type says, and not compressed") // section 4.4.2
 	faultBodySize      = newFault("body_too_large", http.StatusRequestEntityTooLarge, invalidRequest, "the body is larger than 16 KiB")                                                  // our limit
+	faultBodyTime      = newFault("body_time", http.StatusRequestTimeout, unavailable, "the body did not come in time; try again")                                                       // our limit
 	faultForm          = newFault("malformed_form", http.StatusBadRequest, invalidRequest, "the body is not a well-formed form")                                                         // appendix B
 	faultParameters    = newFault("too_many_parameters", http.StatusBadRequest, invalidRequest, "the form has more than 32 parameters")                                                  // our limit
 	faultRepeated      = newFault("repeated_parameter", http.StatusBadRequest, invalidRequest, "a parameter is given more than once")                                                    // section 3.2

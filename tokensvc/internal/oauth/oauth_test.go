@@ -17,6 +17,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -144,6 +145,19 @@ func TestClientGone(t *testing.T) {
 	s.ServeHTTP(httptest.NewRecorder(), r)
 	if !strings.Contains(s.log.String(), `"outcome":"client_gone"`) || strings.Contains(s.log.String(), "ERROR") {
 		t.Errorf("log %s", s.log)
+	}
+}
+
+// TestLateBody: a body that has not come in time is no malformed form, so that clients try again.
+func TestLateBody(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, nil)
+	r := httptest.NewRequest("POST", "/oauth2/token", io.MultiReader(strings.NewReader(good), iotest.ErrReader(os.ErrDeadlineExceeded)))
+	r.Header.Set(ctype, "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != http.StatusRequestTimeout || !strings.Contains(w.Body.String(), `"error":"temporarily_unavailable"`) || !strings.Contains(s.log.String(), `"outcome":"body_time"`) {
+		t.Errorf("%d %s, log %s", w.Code, w.Body, s.log)
 	}
 }
 

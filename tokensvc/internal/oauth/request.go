@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 
@@ -126,6 +127,9 @@ func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return "", faultBodySize
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return "", faultBodyTime // the network was slow, or this service too busy to read on
 	}
 	if err != nil {
 		return "", faultForm
