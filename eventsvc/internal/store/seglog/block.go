@@ -141,7 +141,8 @@ func (w *blockWriter) compare(key, value []byte) (same bool, err error) {
 	err = w.again.Parse(key, value)
 	for i := range w.records {
 		if err == nil {
-			if w.room = w.again.Append(w.room[:0], i); bytes.Equal(w.room, w.added(i)) {
+			record, _ := w.again.Append(w.room[:0], i)
+			if w.room = record.whole(w.again.Revision(i)); bytes.Equal(w.room, w.added(i)) {
 				continue
 			}
 			if w.records[i].apart {
@@ -616,24 +617,14 @@ func (b *inflatedBlock) Search(revision uint64) (i int, found bool) {
 	return slices.BinarySearch(b.notes.revisions[:len(b.rows)], revision)
 }
 
-// Append appends the record at a position. Of one that makes no sense it appends nothing, which is no record.
-func (b *inflatedBlock) Append(dst []byte, i int) []byte {
-	from := len(dst)
-	dst, whole, ok := b.appendBody(dst, i)
-	if !whole && ok {
-		dst = be.AppendUint32(dst, boltfile.Checksum(b.Revision(i), dst[from:]))
-	}
-	return dst
-}
-
-// appendBody appends the record at a position: all of it, or what is in front of its checksum.
-func (b *inflatedBlock) appendBody(dst []byte, i int) (_ []byte, whole, ok bool) {
+// Append appends the record at a position to dst, which has no bytes. It reports false if the record makes no sense.
+func (b *inflatedBlock) Append(dst []byte, i int) (_ recordBytes, ok bool) {
 	row := &b.rows[i]
 	if row.form < formTemplate {
-		return append(dst, textOf(b.content[b.cells[row.cells]:])...), row.form == formWhole, true
+		return recordBytes{append(dst, textOf(b.content[b.cells[row.cells]:])...), row.form != formWhole}, true
 	}
 	dst, ok = b.appendEvent(dst, i)
-	return dst, false, ok
+	return recordBytes{dst, ok}, ok
 }
 
 // appendEvent appends an event with a template. It reports false, and appends nothing, if that makes no sense.

@@ -105,7 +105,7 @@ func TestCacheUsers(t *testing.T) {
 					t.Error("a damaged block is added")
 				}
 				for at, r := range records[which] {
-					if record := got.Append(nil, at); string(record) != string(r.data) {
+					if record := recordAt(got, at); string(record) != string(r.data) {
 						t.Errorf("a block that is in use has %q, want %q", record, r.data)
 						return
 					}

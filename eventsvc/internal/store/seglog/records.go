@@ -131,9 +131,9 @@ func (r fileRecords) eachInBlocks(from uint64, blocks *blockFinder, f func(uint6
 		}
 		at, _ := block.Search(from)
 		for ; more && err == nil && at < block.Len(); at++ {
-			record, whole, ok := block.appendBody(room[:0], at)
-			room = record
-			more, err = f(block.Revision(at), recordBytes{record, ok && !whole})
+			record, _ := block.Append(room[:0], at) // one that makes no sense has no bytes, which f finds damaged
+			room = record.bytes
+			more, err = f(block.Revision(at), record)
 		}
 		if err != nil || !more {
 			return false, err
@@ -196,11 +196,11 @@ func (f *blockFinder) Append(dst []byte, revision uint64) (recordBytes, error) {
 	if i < 0 || err != nil {
 		return recordBytes{}, err
 	}
-	record, whole, ok := f.block.appendBody(dst, i)
+	record, ok := f.block.Append(dst, i)
 	if !ok {
 		return recordBytes{}, boltfile.ErrChecksum
 	}
-	return recordBytes{record, !whole}, nil
+	return record, nil
 }
 
 // seek makes the block that covers a revision the present one, and returns the position of the record in it, less than 0 if

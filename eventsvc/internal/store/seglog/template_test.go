@@ -247,9 +247,9 @@ func BenchmarkAppend(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var room []byte
+	var record recordBytes
 	b.ReportAllocs()
 	for b.Loop() {
-		room = block.Append(room[:0], 0)
+		record, _ = block.Append(record.bytes[:0], 0)
 	}
 }
