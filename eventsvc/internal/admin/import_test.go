@@ -3,8 +3,6 @@ package admin_test
 import (
 	"bytes"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/admin"
+	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/codec/codectest"
-	"tidings.example/eventsvc/internal/dump"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -52,27 +50,7 @@ func (f files) export(t *testing.T, after uint64) string {
 // load imports lines.
 func (f files) load(t *testing.T, lines string) admin.Imported {
 	t.Helper()
-	return importLines(t, f.Local, lines)
-}
-
-// importLines imports the lines of an export, with what was deleted.
-func importLines(t testing.TB, to admin.Local, lines string) admin.Imported {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "export")
-	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var sum admin.Imported
-	report, err := dump.Read(t.Context(), []string{file}, dump.Options{}, func(items []dump.Item) error {
-		more, err := to.Import(t.Context(), admin.Arrivals(items, true))
-		sum.Add(more)
-		sum.Problems = append(sum.Problems, more.Problems...)
-		return err
-	})
-	if err != nil || report.Failed > 0 || len(sum.Problems) > 0 {
-		t.Fatalf("%+v: %v: %q", sum, err, report.Lines())
-	}
-	return sum
+	return apitest.ImportLines(t, f.Local, lines)
 }
 
 // put stores an event, with the mark of a report that is believed.
