@@ -35,8 +35,7 @@ func Items(body []byte, most int) (items [][]byte, err error) {
 // DecodeItem reads one of [Items].
 func (c *Decoder) DecodeItem(message []byte) (*eventsv1.Event, error) {
 	obj := event.NewObject(event.CoreV1)
-	err := readMessage(message, obj)
-	if err := c.checkKind(event.CoreV1, metav1.TypeMeta{}, err, message); err != nil {
+	if err := c.checkKind(event.CoreV1, metav1.TypeMeta{}, readMessage(message, obj), message); err != nil {
 		return nil, err
 	}
 	ev := event.Hub(obj)
