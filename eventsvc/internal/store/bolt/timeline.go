@@ -46,10 +46,10 @@ func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(eve
 	if turns.Err() != nil {
 		return in.To, turns.Err()
 	}
-	if err != nil {
-		return time.Unix(m.To, 0).UTC(), r.ended(revision, err)
+	if err = r.ended(revision, err); err != nil {
+		return in.To, err
 	}
-	return in.From, r.ended(revision, nil)
+	return in.From, nil
 }
 
 // Observed implements [store.Timeline].

@@ -241,7 +241,8 @@ const (
 )
 
 // Occurrences calls visit with what was observed in the next minutes of the range, newest first, by its groups. It reports whether
-// there may be more. Also after an error, nothing that was visited is left of the range.
+// there may be more. It needs no file any more once it visits a minute: a call that repeats one which found a file closed visits
+// nothing twice.
 func (m *Moments) Occurrences(r *Reader, visit func(store.Occurred)) (more bool, err error) {
 	if err := m.open(r); err != nil {
 		return false, err
