@@ -14,10 +14,11 @@
 // renames the copy, opens it and swaps it in ([Log.Replace]).
 //
 // Each segment is indexed by time (files time*.go): when and how often its records were
-// observed. [Moments] goes over the records in that order, and [Moments.Occurrences] counts. Counts stay when records go: Rewrite keeps the sums of records that it leaves
-// out, and [Log.Carry] copies the sums of a segment that is to be unlinked to the head, in
-// one transaction with a note that they are there. From then on readers leave out the
-// segment that they came from, whether it is unlinked or not.
+// observed. [Moments] goes over the records in that order, and [Moments.Occurrences] counts.
+// Counts stay when records go: Rewrite keeps the sums of records that it leaves out, and
+// [Log.Carry] copies the sums of a segment that is to be unlinked to the head, in one
+// transaction with a note that they are there. From then on readers leave out the segment
+// that they came from, whether it is unlinked or not.
 //
 // An [Entry] is a parsed record: a version of an event, or its deletion ([AppendEntry],
 // [Reader.Get]). The checksum of a record covers its revision too, so that a record in the place

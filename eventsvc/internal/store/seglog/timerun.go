@@ -266,8 +266,8 @@ func cutLongNumber(b []byte, at int) (v uint64, end int) {
 	return v, at + n
 }
 
-// takeMark reads a mark and its value, and returns where they end, behind the end of b if they make no sense. A value that is set
-// already is damage, because only changes are marked.
+// takeMark reads a mark and its value, and returns where they end, the end of b or behind it if they make no sense. A value that is
+// set already is damage, because only changes are marked.
 func takeMark(b []byte, at int, to *uint32) (end int) {
 	value, end := cutNumber(b, at+1)
 	if value == uint64(*to) || value > math.MaxUint32 {
