@@ -160,9 +160,15 @@ func RewriteBytes(s *seglog.Segment) int64 {
 	return size + size/8 + 64<<10
 }
 
-// restRoom is what the files may take between two rounds of maintenance.
-func (u *Usage) restRoom() int64 {
+// restPart is the part of MaxBytes that the files may take between two rounds of maintenance.
+func (u *Usage) restPart() int64 {
 	return eventRoom(u.limits.MaxBytes) + u.limits.MaxBytes/historyPart + u.limits.MaxBytes/deadPart
+}
+
+// restRoom is what the files may take between two rounds: less than their part where more than usual is kept back, so that history
+// goes before [Usage.Full] refuses events. Beside what is for deletions alone, as much is left for the next events.
+func (u *Usage) restRoom() int64 {
+	return min(u.restPart(), u.left(0, 0)-2*u.limits.MaxBytes/deletedPart)
 }
 
 // Tight reports that the files take more than is left to them.

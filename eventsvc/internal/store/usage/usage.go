@@ -204,7 +204,7 @@ func (u *Usage) Measure() {
 	u.sealed.Store(sealed)
 	u.largest.Store(max(largest, RewriteBytes(ss.Head())))
 	u.wal.Store(disk.Usage(filepath.Join(u.dir, wal.FileName)))
-	if u.lowered.Load() && !u.Tight() {
+	if u.lowered.Load() && u.used() <= u.restPart() {
 		u.lowered.Store(false)
 	}
 }
