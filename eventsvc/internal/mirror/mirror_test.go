@@ -201,10 +201,12 @@ func TestMirror(t *testing.T) {
 	waittest.Until(t, "the same name from another cluster", func() bool {
 		return len(mirrortest.BySource(t, events(target, "labelSelector=tidings.example/cluster=b"))) == 1
 	})
+	cursorOfOther := strings.TrimSuffix(cursor, "a") + "b.default"
+	waittest.Until(t, "its cursor", func() bool { return target.Do("GET", cursorOfOther, "").Code == http.StatusOK })
 	stopOther()
 
 	// A mirror of one namespace says that its gap is about that one.
-	merge(target, cursor[:strings.LastIndex(cursor, ".")]+".b.default", `{"metadata":{"annotations":{"mirror.tidings.example/cursor":null}}}`).Must(200)
+	merge(target, cursorOfOther, `{"metadata":{"annotations":{"mirror.tidings.example/cursor":null}}}`).Must(200)
 	_, stopOther = run(t, otherCluster.URL, hub.URL, b)
 	waittest.Until(t, "the gap of the namespace is recorded", func() bool {
 		for _, ev := range events(target, "fieldSelector=reason=MirrorGap&labelSelector=tidings.example/cluster=b") {
