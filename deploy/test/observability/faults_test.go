@@ -40,7 +40,7 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 	"FilesRunOut": func(t *testing.T) (before, after scrape) {
 		s := startTokens(t, "ulimit -n 64;") // who says nothing stays for ten seconds
 		before = s.scraped(t)
-		for range 45 {
+		for range 48 {
 			c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 			if err != nil {
 				t.Fatal(err)
@@ -48,7 +48,7 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 			t.Cleanup(func() { c.Close() })
 		}
 		return before, s.scrapedOnce(t, "the connections are accepted", func(now scrape) bool {
-			return now.sum("process_open_fds") > before.sum("process_open_fds")+40
+			return now.sum("process_open_fds") > before.sum("process_open_fds")+44
 		})
 	},
 	"ClusterBehind": func(t *testing.T) (before, after scrape) {
