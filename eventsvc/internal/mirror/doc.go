@@ -4,6 +4,9 @@
 //	   │                            ├─► batch ─► write by name and version ─► cursor
 //	   └────── watch from cursor ───┘
 //
+// The files: mirror.go lists, watches and begins again; write.go and bulk.go write; cursor.go and gap.go say how far and what is
+// missing; own.go stores both.
+//
 // All waiting changes are written by one bulk request, in their order. A change does not wait for others to join it. Changes that a
 // bulk request cannot make are written one by one: changes of one event in their order, changes of different events in parallel.
 //
@@ -27,6 +30,8 @@
 //
 // What the source deletes, mostly because of its age, stays at the target.
 //
+// Two mirrors of one cluster write the same copies. So they may run at once, and none has to be elected.
+//
 // # Labels of objects
 //
 // An event names an object, and nothing else is left of it when the object is gone. So copies get labels of the object and of
@@ -35,6 +40,8 @@
 //	cluster ── metadata of pods and namespaces, followed ──► index ──┐
 //	   │                                                             ├─► labels of the copy
 //	   └────── metadata of other objects, one by one ──► objects ────┘
+//
+// reflect.go follows, index.go keeps what it saw, objects.go reads others one by one, enrich.go adds the labels.
 //
 // They are found by uid, so that another object of the same name lends nothing. They are a help and no part of the event: it
 // waits 250 ms for them at most, and is copied without where the source does not let them be read.

@@ -9,8 +9,9 @@
 // stored beside it as [event.Attributes], so that no value is decoded to find out whether
 // it matches.
 //
-// [Store] is what an engine implements, and package storetest has its tests. [Read],
-// [Create] and [Records] are built on it.
+// An engine implements [Store] and has a [Timeline]; package storetest tests both. What else the
+// service needs of one is in eventsvc/engine.go. [Read], [Create] and [Records] are built on
+// Store.
 //
 // The packages below, from the engines down:
 //
@@ -159,9 +160,9 @@ type Outcome struct {
 	Err error
 }
 
-// Store is what the API needs of an engine; package storetest has the tests that every
-// engine passes. What operators need, such as backups and checks, is the engine's own: see
-// package bolt and the interface of package admin. Every method is safe for
+// Store is what reads, writes and watches need of an engine; package storetest has the tests
+// that every engine passes. What operators need, such as backups and checks, is the engine's
+// own: see package bolt and the interface of package admin. Every method is safe for
 // concurrent use. A write has reached the disk when its method returns without
 // an error; after a context error it may or may not have happened.
 type Store interface {

@@ -14,8 +14,8 @@ import (
 
 // continueToken says where the next page of a list begins. Its form is that of
 // kube-apiserver: base64url of {"v":"meta.k8s.io/v1","rv":5,"start":"name\u0000"}. Start
-// is relative to what is listed. A negative rv stands for the newest version: such a
-// token follows an expired one.
+// is relative to what is listed. A negative rv stands for the newest version:
+// package events sends such a token when it refuses an expired one.
 //
 // Remaining is our own: how many events there are from Start on, so that no page has to
 // count them. Tokens of kube-apiserver's form do without, and programs that do not know it
