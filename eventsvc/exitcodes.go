@@ -8,7 +8,7 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// exitCodes is the end of the help of each of these commands.
+// exitCodes is the end of the help of the commands that work on a store as a whole.
 const exitCodes = `
 
 Exit codes: 0 done, 1 failed, 2 wrong settings, 3 done but something is damaged or was left out.`

@@ -104,7 +104,7 @@ func (s *service) call(ctx context.Context, method, path, contentType string, bo
 }
 
 // revisionIn finds the resourceVersion in an answer: it comes before everything
-// that the writer of an event chooses, except its name.
+// that the writer of an event chooses, except names, which have no quotes.
 func revisionIn(answer []byte) uint64 {
 	_, after, _ := bytes.Cut(answer, []byte(`"resourceVersion":"`))
 	digits, _, _ := strings.Cut(string(after[:min(len(after), 24)]), `"`)

@@ -99,7 +99,7 @@ func (f files) gaps(t *testing.T) int {
 	return len(gaps)
 }
 
-// dropped returns the rules of which it is believed what they dropped.
+// dropped returns the rules of the events that report drops and are believed.
 func (f files) dropped(t *testing.T) (rules []string) {
 	t.Helper()
 	q := store.TimeQuery{Range: store.Range{To: noon.Add(time.Hour)}, Selector: &event.Selector{Dropped: true}}

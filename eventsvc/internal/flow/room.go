@@ -79,7 +79,7 @@ func (r *rooms) fits(f *taken, n, spare int) error {
 	return nil
 }
 
-// take adds n bytes to what a flow holds. At least spare bytes of its limit must be left.
+// take adds n bytes to what a flow holds, unless that leaves less than spare bytes of its limit, or of the limit of all.
 func (r *rooms) take(name string, n, spare int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

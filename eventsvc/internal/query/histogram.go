@@ -148,9 +148,9 @@ func (g *grid) histogram(t *table) Histogram {
 
 // grid counts by group and bucket.
 type grid struct {
-	size, first, end int64 // seconds of a bucket, number of the first one, end of the range
+	size, first, end int64 // seconds of a bucket, number of the first bucket, end of the range
 
-	// The bucket of what was counted last, which most is in that follows, and its seconds.
+	// The bucket of what was counted last, and where it begins and ends: most of what follows is in it too.
 	bucket, from, to int64
 
 	width int

@@ -91,7 +91,7 @@ func patchType(c echo.Context) (types.PatchType, error) {
 		return types.PatchType(media), nil
 	}
 	c.Response().Header().Set("Accept-Patch", strings.Join(httpio.PatchTypes, ", ")) // RFC 5789 section 3.1
-	// The answer of kube-apiserver's router, which has no details.
+	// The answer of kube-apiserver's router, whose details are empty.
 	return "", &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
 		Code:    http.StatusUnsupportedMediaType,

@@ -369,7 +369,7 @@ func orNone(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// cells are the lines behind the heads of columns, up to the one that names a cursor.
+// cells are the lines behind the heads of columns, without those that name a cursor or say what counts are.
 func cells(lines []string) []string {
 	i := slices.IndexFunc(lines, func(line string) bool {
 		return strings.Contains(line, " count ") || strings.HasPrefix(line, "count ") || strings.HasPrefix(line, "first ")
@@ -834,7 +834,7 @@ func FuzzMCP(f *testing.F) {
 	})
 }
 
-// openWorldForFuzz is [fuzzWorld] with tools.
+// openWorldForFuzz is [apitest.FuzzWorld] with tools.
 func openWorldForFuzz(f *testing.F) *apitest.World {
 	f.Helper()
 	w := apitest.FuzzWorld(f)

@@ -767,8 +767,8 @@ func (h *history) checkGroups(q *question) {
 	for _, g := range sorted {
 		want = append(want, fmt.Sprint(g.key, " ", g.count, time.Unix(g.first, 0).UTC().Format(time.RFC3339), time.Unix(g.last, 0).UTC().Format(time.RFC3339)))
 	}
-	// The newest event of each group that exists, and that of them which was not seen
-	// after the last observation that counts.
+	// By group: the newest event that exists, and the newest that was last seen no later than
+	// the last observation that is counted.
 	newest, samples := map[string]string{}, map[string]string{}
 	for _, v := range slices.Backward(h.events(q)) {
 		newest[keyOf(v)] = v.ResourceVersion

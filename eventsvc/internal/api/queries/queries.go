@@ -2,7 +2,7 @@
 //
 // # Contract
 //
-// [Route] serves a GET for each path of [endpoints], with the parameters that the table of
+// [Service.Route] serves a GET for each path of [endpoints], with the parameters that the table of
 // parameters has for it; [OpenAPI] describes them from the same table. An answer is JSON,
 // or CSV for clients that prefer it. It says what it covers: the range, the revision, the
 // beginning of history, gaps of mirrors, the namespaces and clusters if the caller sees only some, and

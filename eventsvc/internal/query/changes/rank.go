@@ -17,18 +17,18 @@ const (
 	// notable is the least evidence of a row: chance alone exceeds this value of a
 	// chi-squared distribution with one degree of freedom once in a thousand series.
 	notable = 10.83
-	// likely is the least evidence of a row that is related to the strongest change, if
-	// that has at least strong evidence: chance alone exceeds it in one of a hundred. Once
-	// something has certainly happened, more than that has probably changed.
+	// likely is the least evidence of a row that is related to the strongest change, once
+	// the evidence of that change is at least strong. Chance alone exceeds likely once in a
+	// hundred series, but when something has certainly happened, more has probably changed.
 	likely = 6.63
 	strong = 2 * notable
-	// certain is where evidence ends to count. Beyond it a row is louder, not more
-	// certain, and what is loudest in an incident are its symptoms.
+	// certain is the evidence beyond which more does not count: a row is then louder, not
+	// more certain, and the loudest rows of an incident are its symptoms.
 	certain = 100
 	// normalWeight is for events of type Normal, which controllers emit when they do
 	// what they were told to.
 	normalWeight = 0.6
-	// newWeight is for reasons without any precedent: a count cannot say that.
+	// newWeight is for reasons without any precedent, which evidence from counts does not show.
 	newWeight = 1.25
 	// lessWeight is for what has stopped: it mostly follows from something that failed.
 	lessWeight = 0.5

@@ -81,7 +81,7 @@ func wantObserved(t *testing.T, golden string, db *bolt.DB) {
 	}
 }
 
-// goldenDraft has attributes and a value of several lines.
+// goldenDraft has attributes and a value of 630 bytes.
 func goldenDraft() store.Draft {
 	return store.Draft{
 		Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, map[string]string{"app": "web"}).

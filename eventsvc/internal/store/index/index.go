@@ -251,7 +251,8 @@ func (x *Index) Put(key string, p Pointer, a event.Attributes) {
 // termBytes is the size of the key and the value of a term with one version.
 const termBytes = 28
 
-// entryBytes returns how many bytes an entry with a pointer takes in pages that are half full. bbolt needs 16 of them.
+// entryBytes returns how many bytes an entry takes in pages that are half full: its key, the 16 bytes by which bbolt finds it, and the
+// 12 of a pointer.
 func entryBytes(key int) int64 { return 2 * int64(key+16+12) }
 
 // MergeBytes returns how much the file grows at most in the next merges: what they add, and the pages that one transaction changes,

@@ -275,7 +275,7 @@ func (w *keyWriter) add(key []byte, revision uint64) {
 	}
 }
 
-// end has the group in the making written.
+// end adds the group in the making to what is to be written.
 func (w *keyWriter) end() {
 	if len(w.keys) == 0 {
 		return

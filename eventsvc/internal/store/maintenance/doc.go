@@ -4,7 +4,7 @@
 //
 // # Contract
 //
-// [Maintenance.Run] does a round every few seconds, and at once after
+// [Maintenance.Run] does a round every ten seconds, and within one second after
 // [Maintenance.Hurry]. A round ([Maintenance.Round]):
 //
 //  1. if there is little room, compress sealed segments of any age, and trim and compact;

@@ -10,10 +10,10 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// trim gives up old states: it moves the compact revision, behind which states can be
-// read, over everything that was written before the cutoff, or as far as it
-// takes to bring the history under so many bytes. What only older states needed
-// is then dead and counts towards the compaction of its segment.
+// trim gives up old states: it moves the compact revision, from which on states can be
+// read, over everything that was written before the cutoff, and further if the history
+// still takes more than maxHistory bytes. What only older states needed is then dead and
+// counts towards the compaction of its segment.
 func (m *Maintenance) trim(ctx context.Context, cutoff time.Time, maxHistory int64) error {
 	// Only what the index has is trimmed: the memtables' deletions would stay in it.
 	if due, err := m.mergeDue(cutoff, maxHistory); err != nil {

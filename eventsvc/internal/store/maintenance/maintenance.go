@@ -78,7 +78,7 @@ func New(c Config) *Maintenance {
 	return m
 }
 
-// Hurry has the next round begin at once.
+// Hurry has the next round begin within a second of now, or of the end of the present one.
 func (m *Maintenance) Hurry() {
 	select {
 	case m.urgent <- struct{}{}:

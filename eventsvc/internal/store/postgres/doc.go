@@ -12,7 +12,8 @@
 // A write is answered when this replica's copy has it, so that its client reads what it wrote.
 //
 // If commits wait for a standby, the copies have the log only up to the revision that is confirmed to be there (table confirmed).
-// PostgreSQL shows a commit without that when its wait was cancelled, or after a crash.
+// Otherwise they could show what a failover loses: PostgreSQL lets others see a commit that no standby has when the wait for the
+// standby was cancelled, or after a crash.
 //
 // Every commit locks the one row of the table head. The order of revisions is therefore the order of commits, and no
 // revision is missing. A precondition that fails refuses its write alone. [Migrate] makes the tables and functions, which

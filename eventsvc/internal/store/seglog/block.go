@@ -319,7 +319,7 @@ func splitAttributes(a []byte) (p attributeParts, ok bool) {
 	return p, true
 }
 
-// Skip has the next block begin behind a revision. No records must have been added.
+// Skip has the next block begin behind a revision. It forgets the records that were added: they are finished, or there are none.
 func (w *blockWriter) Skip(last uint64) {
 	w.covered, w.last, w.records, w.bytes = last, last, w.records[:0], w.bytes[:0]
 }

@@ -1,4 +1,4 @@
-// Package attack makes the requests of clients that mean harm to eventsvc: with what costs
+// Package attack makes the requests of clients that mean harm to eventsvc: requests that cost
 // it much and them little. The rows of the benchmark measure good clients meanwhile.
 package attack
 
