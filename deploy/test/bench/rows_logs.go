@@ -69,7 +69,7 @@ func logsStage(events int) stage {
 	ready := pick(time.Second, 3*time.Second)
 	s.rows = append(s.rows, row{name: "logs/start", run: restarts(false), goal: goal{
 		text: fmt.Sprintf("ready < %v", ready), met: func(_ *bench, r *result) bool { return r.p50 < ready },
-	}}, row{name: "logs/mirror", run: l.mirrored, goal: atLeast(45_000)})
+	}}, row{name: "logs/mirror", run: l.mirrored, goal: atLeast(45_000)}, row{name: "logs/import", run: l.importedRunning, goal: atLeast(45_000)})
 	return s
 }
 
@@ -149,11 +149,11 @@ func (l *logs) open(b *bench) error {
 		}
 		return bytes
 	}
-	l.imported, err = l.offline(up.Offline("import", file))
+	l.imported, err = l.command(up.OnData("import", file))
 	l.plain = size()
 	l.imported.notef("%d B an event before compressing", l.plain/int64(l.mix.Events))
 	if err == nil {
-		l.compacted, err = l.offline(up.Offline("compact", "--compress"))
+		l.compacted, err = l.command(up.OnData("compact", "--compress"))
 	}
 	l.compacted.disk = size()
 	if err = errors.Join(err, os.Remove(file)); err != nil {
@@ -183,7 +183,7 @@ func (l *logs) mirrored(b *bench) (r *result, err error) {
 	defer cancel()
 	var mirror, used time.Duration
 	r = &result{unit: "events/s"}
-	err = b.measure(r, pid{pid: to.Events.PID(), dir: to.DataDir()}, func() (n int, err error) {
+	err = b.measure(r, pid{pid: to.Events.PID(), dir: to.DataDir(), admin: to.EventsAdmin}, func() (n int, err error) {
 		m, err := b.up.Mirror(ctx, to)
 		if err != nil {
 			return 0, err
@@ -202,8 +202,36 @@ func (l *logs) mirrored(b *bench) (r *result, err error) {
 	return r, err
 }
 
-// offline runs a command that has the files for itself, as a result for all events.
-func (l *logs) offline(cmd *exec.Cmd) (r result, err error) {
+// importedRunning is the row of an import into a running server without any events. Server CPU is that of this server.
+func (l *logs) importedRunning(b *bench) (r *result, err error) {
+	to, stop, err := b.beside(logsOptions)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	file := filepath.Join(to.Dir, "events.json")
+	if err := l.write(file, l.mix.Line); err != nil {
+		return nil, err
+	}
+	r = &result{unit: "events/s"}
+	var command result
+	err = b.measure(r, pid{pid: to.Events.PID(), dir: to.DataDir(), admin: to.EventsAdmin}, func() (n int, err error) {
+		command, err = l.command(to.OnData("import", file))
+		return l.mix.Events, err
+	})
+	r.notef("and %.1f µs at the command, %s", float64(command.serverCPU)/1e3, command.note)
+	if err != nil {
+		return r, err
+	}
+	held, err := to.Held(b.ctx)
+	if err == nil && int(held) != l.mix.Events {
+		err = fmt.Errorf("eventsvc holds %.0f of %d events", held, l.mix.Events)
+	}
+	return r, err
+}
+
+// command runs a command on the files or at a server, as a result for all events.
+func (l *logs) command(cmd *exec.Cmd) (r result, err error) {
 	begun := time.Now()
 	said, err := cmd.CombinedOutput()
 	if err != nil {

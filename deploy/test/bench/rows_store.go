@@ -96,6 +96,7 @@ func (b *bench) beside(o target.Options) (up *target.Services, stop func() error
 	if o.Hashes, err = b.hashes(); err != nil {
 		return nil, nil, err
 	}
+	o.Profiles = b.profiles != ""
 	up, err = target.Start(b.ctx, b.bin, dir, o)
 	return up, func() error { return errors.Join(up.Stop(), os.RemoveAll(dir)) }, err
 }

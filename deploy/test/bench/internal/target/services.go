@@ -2,6 +2,7 @@ package target
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -80,9 +81,10 @@ type Options struct {
 // Prepared returns services that are not started, for commands that need the files of eventsvc for themselves.
 func Prepared(bin, dir string) *Services { return &Services{Dir: dir, bin: bin} }
 
-// Offline returns a command of eventsvc on its files.
-func (s *Services) Offline(command string, args ...string) *exec.Cmd {
-	return s.command("eventsvc", append([]string{command, "--data-dir=" + s.DataDir(), "--listen-admin=127.0.0.1:1"}, args...))
+// OnData returns a command of eventsvc on the data of these services: on the files, or through eventsvc where it is started.
+func (s *Services) OnData(command string, args ...string) *exec.Cmd {
+	admin := cmp.Or(strings.TrimPrefix(s.EventsAdmin, "http://"), "127.0.0.1:1")
+	return s.command("eventsvc", append([]string{command, "--data-dir=" + s.DataDir(), "--listen-admin=" + admin}, args...))
 }
 
 // Start starts both on free ports, with the data that is in the directory.
