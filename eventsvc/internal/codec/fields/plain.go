@@ -119,9 +119,13 @@ func isPlain(ev *eventsv1.Event) bool {
 // plainKeys tells whether no key has to be escaped in JSON.
 func plainKeys(m map[string]string) bool {
 	for key := range m {
-		special := func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune(`"\<>&`, r) }
-		if key == "" || strings.ContainsFunc(key, special) {
+		if key == "" {
 			return false
+		}
+		for i := range len(key) {
+			if c := key[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+				return false
+			}
 		}
 	}
 	return true

@@ -88,7 +88,7 @@ func checkYAML(text []byte) error {
 // checkFields refuses a protobuf message with too many fields in itself and in
 // its fields 1 and 2, which are metadata and spec in every object.
 func checkFields(message []byte) error {
-	if countFields(message, 1) > maxValues {
+	if len(message) > maxValues && countFields(message, 1) > maxValues { // no message has more fields than bytes
 		return tooMany()
 	}
 	return nil
@@ -133,21 +133,22 @@ func checkCounts(message []byte, obj Object) (err error) {
 	case *eventsv1.Event:
 		count, series = 15, 3
 	}
-	check := func(in []byte, at protowire.Number, name string) {
-		eachField(in, func(number protowire.Number, kind protowire.Type, value []byte) {
-			if number != at || kind != protowire.VarintType {
-				return
-			}
-			if n, _ := protowire.ConsumeVarint(value); int64(n) != int64(int32(n)) {
-				err = fmt.Errorf("%s is %d, which does not fit 32 bits", name, int64(n))
-			}
-		})
+	check := func(kind protowire.Type, value []byte, name string) {
+		if n, _ := protowire.ConsumeVarint(value); kind == protowire.VarintType && int64(n) != int64(int32(n)) {
+			err = fmt.Errorf("%s is %d, which does not fit 32 bits", name, int64(n))
+		}
 	}
-	check(message, count, "count")
 	eachField(message, func(number protowire.Number, kind protowire.Type, value []byte) {
-		if number == series && kind == protowire.BytesType {
+		switch {
+		case number == count:
+			check(kind, value, "count")
+		case number == series && kind == protowire.BytesType:
 			payload, _ := protowire.ConsumeBytes(value)
-			check(payload, 1, "series.count")
+			eachField(payload, func(number protowire.Number, kind protowire.Type, value []byte) {
+				if number == 1 {
+					check(kind, value, "series.count")
+				}
+			})
 		}
 	})
 	return err
