@@ -163,6 +163,9 @@ func (a Attributes) Get(key string) string {
 // cutText splits off a text with its length. Truncated bytes yield an empty text,
 // so that a selector does not panic; damage is found by the record's checksum.
 func cutText(a []byte) (text, rest []byte) {
+	if len(a) > 0 && a[0] < 0x80 && int(a[0]) < len(a) { // as most lengths
+		return a[1 : 1+a[0]], a[1+a[0]:]
+	}
 	n, size := binary.Uvarint(a)
 	if size <= 0 || n > uint64(len(a)-size) {
 		return nil, nil

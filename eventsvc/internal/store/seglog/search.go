@@ -45,7 +45,8 @@ type Search struct {
 	next     uint64   // revision at which unsealed[0] goes on, 0 if it was not begun
 	wanted   []uint64 // revisions that are left of unsealed[0], if few of its records are wanted
 	found    []uint64
-	room     []byte
+	text     []byte // of a record
+	room     []byte // for a folded text
 }
 
 // groupPlace is where a group of blocks with common words is.
@@ -276,8 +277,8 @@ func (s *Search) lookAt(e *Entry) (ok bool) {
 	if e.Kind == Deleted {
 		return true
 	}
-	text, unread := e.AppendText(nil)
-	if unread != nil || s.has(text) {
+	var unread error
+	if s.text, unread = e.AppendText(s.text[:0]); unread != nil || s.has(s.text) {
 		s.found = append(s.found, e.Revision)
 	}
 	return len(s.found) <= searchMost
