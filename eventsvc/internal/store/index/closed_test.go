@@ -9,7 +9,7 @@ func TestClosed(t *testing.T) {
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if x.NeedsRewrite() || x.MergeBytes() < 0 || x.RewriteBytes() <= 0 {
+	if x.NeedsRewrite(0) || x.MergeBytes() < 0 || x.RewriteBytes() <= 0 {
 		t.Errorf("%d bytes for merges, %d for a rewrite", x.MergeBytes(), x.RewriteBytes())
 	}
 }

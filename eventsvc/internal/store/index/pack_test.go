@@ -87,6 +87,35 @@ func TestPack(t *testing.T) {
 	}
 }
 
+// TestNeedsRewrite: after an import the index is written again, and not packed first.
+func TestNeedsRewrite(t *testing.T) {
+	t.Parallel()
+	x := openIndex(t, t.TempDir())
+	const n = 100_000
+	for i := range n {
+		x.Put(fmt.Sprintf("ns/pod.%08x", i), index.NewPointer(uint64(i+2), false), nil)
+	}
+	if !x.Freeze(index.Live{Events: n}) {
+		t.Fatal("it was not frozen")
+	}
+	if err := x.Merge(0); err != nil {
+		t.Fatal(err)
+	}
+	if !x.NeedsRewrite(n) || !x.NeedsRewrite(2*n) {
+		t.Error("most keys are not sorted, and it is not to be written again")
+	}
+	if x.NeedsRewrite(3*n) || !x.NeedsPack(3*n) {
+		t.Error("a third of the keys is not sorted, and is not only to be packed")
+	}
+	held := func(uint64) (index.Revisions, error) { return index.Revisions{}, nil }
+	if err := x.Rewrite(t.Context(), held); err != nil {
+		t.Fatal(err)
+	}
+	if x.NeedsRewrite(n) || x.NeedsPack(n) {
+		t.Error("it was written again, and is to be again")
+	}
+}
+
 // TestPackBesideMerges: merges go on while the file is packed, and readers find everything.
 func TestPackBesideMerges(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,12 @@ import (
 // The file is written again when it has so much empty, and more than half.
 const rewriteFree = 16 << 20
 
-// NeedsRewrite reports whether [Index.Rewrite] is worth its work.
-func (x *Index) NeedsRewrite() bool {
+// NeedsRewrite reports whether [Index.Rewrite] is worth its work, with so many events: most of the file is empty, or would be after
+// [Index.Pack], because most keys are not sorted, as after an import.
+func (x *Index) NeedsRewrite(events int64) bool {
+	if x.loose.Load() >= max(packLeast, events/2) {
+		return true
+	}
 	free := x.free()
 	return free >= rewriteFree && free >= disk.Usage(x.path)/2
 }

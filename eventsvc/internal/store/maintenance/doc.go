@@ -12,7 +12,7 @@
 //  3. trim: move the compact revision, and account for what that makes dead;
 //  4. compact: unlink sealed segments without a needed record, and rewrite those that
 //     are dead in large part;
-//  5. project how old events get before there is no room; pack the index, or rewrite it if it is mostly empty;
+//  5. project how old events get before there is no room; pack the index, or rewrite it if it is mostly empty or mostly new;
 //  6. compress sealed segments whose records are old, for a few seconds at most.
 //
 // A deletion stays in the log until no older version of its event can be in the files,

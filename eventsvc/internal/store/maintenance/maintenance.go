@@ -178,14 +178,15 @@ func (m *Maintenance) Round(ctx context.Context) error {
 	return m.compressWhile(ctx, m.Policy.CompressAfter, func() bool { return time.Since(compressing) < compressFor })
 }
 
-// tidyIndex packs the index, or writes it to a new file if it is mostly empty and there is room for that.
+// tidyIndex packs the index, or writes it to a new file if that is worth more and there is room for it.
 func (m *Maintenance) tidyIndex(ctx context.Context) error {
-	if m.Records.Index.NeedsRewrite() {
+	events := m.Usage.Live().Events
+	if m.Records.Index.NeedsRewrite(events) {
 		if err := m.compaction.rewriteIndex(ctx); !errors.Is(err, errNoRoom) {
 			return err
 		}
 	}
-	if m.Records.Index.NeedsPack(m.Usage.Live().Events) {
+	if m.Records.Index.NeedsPack(events) {
 		return m.compaction.packIndex(ctx)
 	}
 	return nil
