@@ -156,14 +156,15 @@ func newClock(o *Options, log *seglog.Log, readError func(error) error) (*commit
 	return c, nil
 }
 
-// A replay puts what was written after the last merge into the index, and counts it; then
-// it counts the events of each namespace. A damaged record does not end it: its event, as
-// far as its name can be read, is one that cannot be read, and not what it was before.
+// A replay puts what was written after the last merge into the index, and counts it.
+// A damaged record does not end it: its event, as far as its name can be read, is one that
+// cannot be read, and not what it was before.
 type replay struct {
 	seglog.IndexedLog
-	db      *DB
-	at      uint64 // the record that was looked at last
-	damaged int
+	db       *DB
+	at       uint64 // the record that was looked at last
+	damaged  int
+	repeated bool // the index had some of it already, from a merge that was cut short, and its namespaces were counted with that
 }
 
 func (r *replay) run(last uint64) error {
@@ -181,6 +182,9 @@ func (r *replay) run(last uint64) error {
 	}
 	if r.damaged > 0 {
 		r.db.o.Log.Error("damaged records were passed over; restore a backup, or see with check which events they are of", "records", r.damaged)
+	}
+	if !r.repeated {
+		return nil
 	}
 	return r.Index.View(func(v index.View) error { return r.db.usage.Namespaces.Count(v, last) })
 }
@@ -210,9 +214,11 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 	}
 	if known && p.Revision() >= e.Revision {
 		// A merge that was cut short had it already.
+		r.repeated = true
 		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
 	}
-	if known && !p.Deletion() {
+	existed, exists := known && !p.Deletion(), e.Kind != seglog.Deleted
+	if existed {
 		before, err := log.Get(p.Revision())
 		if before.Key != nil { // it takes room, damaged or not
 			r.db.usage.AddLive(-1, -before.Size())
@@ -220,9 +226,14 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 			return err
 		}
 	}
-	if e.Kind != seglog.Deleted {
+	if exists {
 		r.db.usage.AddLive(1, e.Size())
 	}
-	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
+	if namespace := string(e.Key[:e.NamespaceLen]); exists && !existed {
+		r.db.usage.Namespaces.Add(namespace, e.Revision, 1)
+	} else if existed && !exists {
+		r.db.usage.Namespaces.Add(namespace, e.Revision, -1)
+	}
+	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, !exists), e.Attributes)
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -114,14 +115,17 @@ func OpenUnchecked(path string, mmap int) (*bbolt.DB, error) {
 }
 
 // Walk reads all entries of a file, and checks that their keys rise. Unless it is nil,
-// check is called with each entry.
-func Walk(tx *bbolt.Tx, check func(bucket string, k, v []byte) error) error {
+// check is called with each entry. Some buckets may be left out.
+func Walk(tx *bbolt.Tx, check func(bucket string, k, v []byte) error, leftOut ...string) error {
 	return tx.ForEach(func(name []byte, b *bbolt.Bucket) error {
 		if b == nil {
 			return fmt.Errorf("bucket %q is none", name)
 		}
 		var last []byte
 		bucket := string(name)
+		if slices.Contains(leftOut, bucket) {
+			return nil
+		}
 		c := b.Cursor()
 		for k, v := c.First(); k != nil; k, v = c.Next() {
 			if last != nil && bytes.Compare(last, k) >= 0 {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"go.etcd.io/bbolt"
 )
@@ -33,12 +34,12 @@ var native = binary.NativeEndian
 
 // pageWalk visits the pages of a file.
 type pageWalk struct {
-	file  io.ReaderAt
-	size  uint64   // of a page
-	pages uint64   // number of pages in the file
-	whole bool     // read every leaf, not only branches
-	seen  []uint64 // one bit for each page
-	leaf  []byte   // buffer of the last leaf
+	file   io.ReaderAt
+	size   uint64   // of a page
+	pages  uint64   // number of pages in the file
+	whole  bool     // read every leaf, not only branches
+	seen   []uint64 // one bit for each page
+	buffer []byte   // of the page that was read last
 }
 
 // Pages checks the pages of a file that tx reads: that every page has exactly one
@@ -73,7 +74,11 @@ func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error
 	if err := w.mark(id, 0); err != nil {
 		return false, err
 	}
-	kind, n, more, err := w.head(id)
+	page, err := w.read(id, 1)
+	if err != nil {
+		return false, err
+	}
+	kind, n, more, err := w.head(id, page)
 	if err != nil {
 		return false, err
 	}
@@ -85,9 +90,13 @@ func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error
 	if kind == leafPage && !top && !w.whole {
 		return true, nil
 	}
-	page := w.room(int((1+more)*w.size), kind == leafPage && !top)
-	if _, err := w.file.ReadAt(page, int64(id*w.size)); err != nil {
-		return false, fmt.Errorf("page %d: %w", id, err)
+	if more > 0 {
+		if page, err = w.read(id, 1+more); err != nil {
+			return false, err
+		}
+	}
+	if kind == branchPage || top {
+		page = bytes.Clone(page) // those below are read meanwhile
 	}
 	if err := checkElements(page, kind, n, span); err != nil {
 		return false, fmt.Errorf("page %d: %w", id, err)
@@ -101,13 +110,18 @@ func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error
 	return true, nil
 }
 
-// head reads the head of a page of a tree: its kind, and the numbers of its elements and
-// overflow pages.
-func (w *pageWalk) head(id uint64) (kind uint16, elements, overflow uint64, err error) {
-	var head [pageHead + pageElement]byte
-	if _, err := w.file.ReadAt(head[:], int64(id*w.size)); err != nil {
-		return 0, 0, 0, fmt.Errorf("page %d: %w", id, err)
+// read reads a page, with others behind it. It is good until the next call.
+func (w *pageWalk) read(id, pages uint64) ([]byte, error) {
+	w.buffer = slices.Grow(w.buffer[:0], int(pages*w.size))[:pages*w.size]
+	if _, err := w.file.ReadAt(w.buffer, int64(id*w.size)); err != nil {
+		return nil, fmt.Errorf("page %d: %w", id, err)
 	}
+	return w.buffer, nil
+}
+
+// head returns what the head of a page of a tree says: its kind, and the numbers of its elements and
+// overflow pages.
+func (w *pageWalk) head(id uint64, head []byte) (kind uint16, elements, overflow uint64, err error) {
 	kind, elements, overflow = native.Uint16(head[8:]), uint64(native.Uint16(head[10:])), uint64(native.Uint32(head[12:]))
 	if native.Uint64(head[:]) != id || kind != leafPage && kind != branchPage || kind == branchPage && elements == 0 {
 		return 0, 0, 0, fmt.Errorf("page %d is no part of a tree", id)
@@ -118,18 +132,6 @@ func (w *pageWalk) head(id uint64) (kind uint16, elements, overflow uint64, err 
 		return 0, 0, 0, fmt.Errorf("page %d has another number of elements than it says", id)
 	}
 	return kind, elements, overflow, nil
-}
-
-// room returns memory for a page. With again it may be the memory of the last
-// leaf, which is no longer needed.
-func (w *pageWalk) room(size int, again bool) []byte {
-	if !again {
-		return make([]byte, size)
-	}
-	if len(w.leaf) < size {
-		w.leaf = make([]byte, size)
-	}
-	return w.leaf[:size]
 }
 
 // checkElements reports a key or a value that is not within its page, and keys

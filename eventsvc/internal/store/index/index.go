@@ -82,7 +82,8 @@ func (x *Index) mergeKeys() int {
 func buckets() []string { return []string{bucketKeys, bucketSorted, bucketTerms, bucketPacked} }
 
 // Open opens the index of a directory. It makes an empty one with the id of newID if
-// there is none. The lock of its file keeps a second process out of the directory.
+// there is none. The lock of its file keeps a second process out of the directory. Open checks everything but the entries of
+// keys, which the owner goes over to count events: see [Index.Counted].
 func Open(dir string, newID func() []byte) (*Index, error) {
 	path := filepath.Join(dir, fileName)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +91,7 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 			return nil, err
 		}
 	}
-	file, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkFile})
+	file, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkTerms})
 	if err != nil {
 		if fe, ok := errors.AsType[*store.FileError](err); ok && fe.Fix == boltfile.FixRestore {
 			fe.Fix = boltfile.FixRebuild
@@ -131,6 +132,11 @@ func (x *Index) Stats() bbolt.Stats { return x.file.Load().Stats() }
 
 // Check reads every entry of the file, and reports the first that is damaged.
 func (x *Index) Check() error { return x.view(checkFile) }
+
+// Counted reports an error if the file has another number of events than a walk over its keys has counted.
+func (x *Index) Counted(events int64) error {
+	return x.view(func(tx *bbolt.Tx) error { return checkCount(tx.Bucket([]byte(boltfile.Meta)), events) })
+}
 
 func (x *Index) view(f func(*bbolt.Tx) error) error {
 	for {
@@ -372,45 +378,47 @@ func (x *Index) merge(m *memtable, compactRevision uint64) error {
 
 // checkFile checks all entries, and that there are as many events as were counted.
 func checkFile(tx *bbolt.Tx) error {
-	err := boltfile.Walk(tx, func(bucket string, k, v []byte) error {
-		switch bucket {
-		case bucketKeys:
-			_, err := parsePointer(k, v)
-			return err
-		case bucketSorted:
-			return checkKeyGroup(k, v)
-		case bucketTerms:
-			if len(k) != 16 {
-				return boltfile.ErrChecksum
-			}
-			return verifyRun(Term(be.Uint64(k)), v)
-		case bucketPacked:
-			_, err := parseGroup(k, v)
-			return err
-		}
-		return nil
-	})
-	if err != nil {
+	if err := boltfile.Walk(tx, checkEntry); err != nil {
 		return err
 	}
-	var newest uint64
 	live := int64(0)
 	for it := viewOf(tx).Iterate("", ""); it.Valid(); it.Next() {
-		if newest = max(newest, it.Pointer().Revision()); !it.Pointer().Deletion() {
+		if !it.Pointer().Deletion() {
 			live++
 		}
 	}
-	return checkCount(tx.Bucket([]byte(boltfile.Meta)), newest, live)
+	return checkCount(tx.Bucket([]byte(boltfile.Meta)), live)
+}
+
+// checkTerms checks all entries but those of keys.
+func checkTerms(tx *bbolt.Tx) error { return boltfile.Walk(tx, checkEntry, bucketKeys, bucketSorted) }
+
+func checkEntry(bucket string, k, v []byte) error {
+	switch bucket {
+	case bucketKeys:
+		_, err := parsePointer(k, v)
+		return err
+	case bucketSorted:
+		return checkKeyGroup(k, v)
+	case bucketTerms:
+		if len(k) != 16 {
+			return boltfile.ErrChecksum
+		}
+		return verifyRun(Term(be.Uint64(k)), v)
+	case bucketPacked:
+		_, err := parseGroup(k, v)
+		return err
+	}
+	return nil
 }
 
 // checkCount compares how many events the file has with how many it says. After a merge
 // that was cut short they differ: the file has a part of what that was to bring.
-func checkCount(meta *bbolt.Bucket, newest uint64, live int64) error {
+func checkCount(meta *bbolt.Bucket, live int64) error {
 	if meta == nil || meta.Get([]byte(metaMerging)) != nil {
 		return nil
 	}
-	merged, counted := meta.Get([]byte(metaMerged)), meta.Get([]byte(metaLive))
-	if len(merged) == 8 && len(counted) == 16 && newest <= be.Uint64(merged) && live != int64(be.Uint64(counted)) {
+	if counted := meta.Get([]byte(metaLive)); len(counted) == 16 && live != int64(be.Uint64(counted)) {
 		return fmt.Errorf("it has %d events, but %d were counted", live, be.Uint64(counted))
 	}
 	return nil

@@ -61,13 +61,22 @@ type Usage struct {
 }
 
 // New returns the account that the index has saved, without segments that are not there:
-// a process can end after it has removed one and before it has saved that.
+// a process can end after it has removed one and before it has saved that. It counts the events of each namespace, and finds
+// damage among the keys of the index by that.
 func New(dir string, limits Limits, r seglog.IndexedLog) (*Usage, error) {
 	live, account, err := r.Index.Accounts()
 	if err != nil {
 		return nil, err
 	}
 	u := &Usage{dir: dir, limits: limits, records: r, trimmed: account.Trimmed, segments: map[uint64]SegmentAccount{}}
+	merged := r.Index.Merged()
+	if err := r.Index.View(func(v index.View) error { return u.Namespaces.Count(v, merged) }); err != nil {
+		return nil, err
+	}
+	events, _ := u.Namespaces.At("", merged)
+	if err := r.Index.Counted(events); err != nil {
+		return nil, err
+	}
 	u.AddLive(live.Events, live.Bytes)
 	for _, s := range r.Log.Segments() {
 		if dead := account.Dead[s.Base]; dead != 0 {
