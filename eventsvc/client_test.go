@@ -27,6 +27,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/ctl"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/waittest"
 )
@@ -564,6 +565,7 @@ func TestExitCodes(t *testing.T) {
 		code int
 	}{
 		{nil, 0}, {errors.New("x"), 1}, {errNo, 1}, {cli.Usagef("x"), 2}, {errFindings, 3}, {fmt.Errorf("x: %w", ctl.ErrTimedOut), 3},
+		{fmt.Errorf("x: %w", store.ErrUnwritable), 4},
 	} {
 		if code := exitCode(c.err); code != c.code {
 			t.Errorf("%v: %d, want %d", c.err, code, c.code)

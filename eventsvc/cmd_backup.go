@@ -29,7 +29,7 @@ func (*backup) Help() string {
     docker compose exec -T eventsvc eventsvc backup - > events.tar
 
 The backup is the exact state of one revision, with all old versions. The service may run: it then makes the backup. If it
-does not run, the command reads the files. Certificates, keys and settings are not part of the backup.` + exitCodes
+does not run, the command reads the files. Certificates, keys and settings are not part of the backup.` + exitCodesOfWriters
 }
 
 // Run writes the backup.
@@ -108,7 +108,7 @@ func (*restore) Help() string {
 
 The whole backup is checked before the data directory is changed, so it gets everything or nothing. Then start the service.
 It continues with revisions (resourceVersion) beyond all that were given out since the backup; the result says after which.
-Clients that watch from, or read at, an older revision get 410 Expired and list again.` + exitCodes
+Clients that watch from, or read at, an older revision get 410 Expired and list again.` + exitCodesOfWriters
 }
 
 // Run creates the data directory.

@@ -30,7 +30,7 @@ func (*check) Help() string {
     eventsvc check --drop-damaged
 
 Reads the pages of all files and verifies the checksum of every record. It compares the index with the log, and with an
-index that is rebuilt from the log. Writes may go on meanwhile.` + exitCodes
+index that is rebuilt from the log. Writes may go on meanwhile.` + exitCodesOfWriters
 }
 
 // Run prints the problems that were found.

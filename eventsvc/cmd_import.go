@@ -62,7 +62,7 @@ retention begins now. Of two versions of an event the newer one stays, so that f
 An event whose name another event has is stored beside it, under a longer name.
 
 If the store is empty, it continues beyond all revisions that the other store may have given out; clients of the other store
-then list again.` + exitCodes
+then list again.` + exitCodesOfWriters
 }
 
 // clusterLabel is the label that people select by. Queries use [event.ClusterLabel]. A mirror sets both.

@@ -60,7 +60,8 @@ func (*openC) Help() string {
 Reads the files as import does, into a store that is removed at the end, and shows it on this machine: the console, both APIs,
 Loki's API and kubectl, all of them only for reading. It prints the addresses, and ends with Ctrl-C. Nothing expires.
 
-Exit codes: 0 after a signal, 1 failed, 2 wrong settings, 3 there are no events in the files, or --strict refuses one.`
+Exit codes: 0 after a signal, 1 failed, 2 wrong settings, 3 there are no events in the files, or --strict refuses one,
+4 a file of its store could not be written.`
 }
 
 // opened is what open shows, and where.
