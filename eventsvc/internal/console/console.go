@@ -28,7 +28,9 @@
 //
 // # What it does not know
 //
-// Events, tokens and the API: the scripts in static do.
+// Events, tokens and the API: the scripts in static do. Of those in static/js/lib, oidc.js signs
+// people in, client.js fetches the tokens of a client, and session.js keeps the token, in the memory
+// of the tab alone.
 package console
 
 import (

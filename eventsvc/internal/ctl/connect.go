@@ -16,7 +16,7 @@ import (
 )
 
 // Connection has the settings of the commands that use an event server: its address, the certificates to trust, and the
-// token.
+// token. Each is a flag, such as --token-file, and a variable, such as EVENTSVC_TOKEN_FILE.
 type Connection struct {
 	Server           string `placeholder:"URL" help:"The event server. Default: http://127.0.0.1:8080"`
 	CAFile           string `name:"ca-file" placeholder:"FILE" help:"Certificates in PEM to trust instead of the system's, for --server and --token-url."`

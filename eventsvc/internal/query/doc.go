@@ -27,6 +27,7 @@
 //
 // A Source is safe for concurrent use, a Snapshot and its [Text] are for one goroutine.
 // Long work asks the timeline in many calls, each bounded, so that others get turns.
+// [DefaultLimits] bound the groups of each count and, of one that goes over events, the events and the time.
 //
 // # What it does not know
 //

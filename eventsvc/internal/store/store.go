@@ -18,7 +18,7 @@
 //	bolt         the engine on one machine: wiring, reads, recovery, backup, check
 //	postgres     the engine of replicas: the database orders writes; each replica reads its bolt copy
 //	maintenance  what expires, is compacted or compressed, and when
-//	commit       the order of writes, and their way from the queue to the disk; the clock
+//	commit       the order of writes, their revisions, and their way from the queue to the disk; the clock
 //	usage        what the store holds, and whether there is room
 //	index        where the newest version of each event is, and which events have a term
 //	seglog       the log: records, segments, blocks, the index by time

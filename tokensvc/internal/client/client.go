@@ -1,7 +1,8 @@
 // Package client authenticates the clients of the service: their registrations, and the comparison of a submitted secret
 // or the verification of a signed assertion.
 //
-// Registrations are read from a [Store] (packages clientsfile and postgres) and never written. An [Authenticator] decides about
+// Registrations are read from a [Store] (packages clientsfile and postgres) and never written. secret.go says which hashes they
+// may have, and of which cost. throttle.go and gate.go say how many attempts there may be. An [Authenticator] decides about
 // one attempt, in these steps:
 //
 //	look up ─▶ remembered? ─▶ throttle ─▶ gate ─▶ BCrypt ─▶ remember

@@ -10,6 +10,10 @@
 // begin in [stream.Streams.ListOrWatch] instead. Errors surface in kube-apiserver's order,
 // because clients see only the first.
 //
+// What an update may change is decided by [event.ValidateUpdate]. An update that names another
+// resourceVersion than the stored one gets 409 (update.go). If another write is stored
+// meanwhile, an update is decided again, on the newest version ([store.Store.Update]).
+//
 // # Errors
 //
 // Handlers return API errors, errors of the store or of a context; package httpio

@@ -46,7 +46,8 @@
 //	   │ newest version of its event  │ here on can be read, each     │
 //	   │                              │ change behind can be watched  │
 //
-// Revisions rise, but not always by one: those of commits that failed are left out, and
+// Package commit gives out revisions, after a start behind the last one that is there. They rise,
+// but not always by one: those of commits that failed are left out, and
 // so are, in a store that was restored or took over the events of another, all that its
 // clients may know from before ([DB.BumpRevision]). The compact revision is then behind
 // the gap.

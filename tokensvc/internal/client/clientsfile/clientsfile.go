@@ -1,4 +1,5 @@
-// Package clientsfile has the registrations of a file, and reads it again when it changes.
+// Package clientsfile has the registrations of a file. A new version of it counts within a second, and at once after a
+// SIGHUP (package livefile). One with a mistake changes nothing.
 package clientsfile
 
 import (
