@@ -25,8 +25,9 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// heldBytes is the most that a connection buffers. It is small because thousands of connections may wait for slow clients.
-const heldBytes = 16 << 10
+// heldBytes is the most that a connection buffers: the 16 KiB that a watch gathers, and the event that goes beyond them. It is
+// small because thousands of connections may wait for slow clients.
+const heldBytes = 20 << 10
 
 var heldBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
