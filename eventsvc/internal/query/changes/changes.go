@@ -74,7 +74,8 @@ type Change struct {
 	// Object is the name of the object or, with "-*" at its end, of the workload that
 	// the row is about. It is empty if there are several.
 	Object string
-	// Also has other reasons that came as often, at the same time, to the same objects.
+	// Also has other reasons that came as often, at the same time, to the same objects, and
+	// those of routine steps of the same change.
 	Also []string
 	// Namespaces are those of a row that spans several, at most 10, most affected first.
 	Namespaces []string

@@ -18,8 +18,8 @@
 // that another one precedes is taken for a symptom. [Change.Why] has the numbers.
 //
 // What changes alike in several namespaces is one row, except where it began first, and so
-// are reasons that come as often at the same time. Objects of one owner, as the names
-// tell, are one row ("web-*"). When something has
+// are reasons that come as often at the same time, and the routine steps of one change, such
+// as a rollout. Objects of one owner, as the names tell, are one row ("web-*"). When something has
 // certainly changed, less evidence suffices for what is related to it, and for what came
 // in the minute before.
 //

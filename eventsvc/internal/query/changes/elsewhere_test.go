@@ -204,7 +204,7 @@ func TestElsewhere(t *testing.T) {
 	for name, list := range map[string]struct {
 		seed uint64
 		all  []feltIncident
-	}{"causes elsewhere": {3, elsewhere}, "fresh kinds": {4, fresh}} {
+	}{"causes elsewhere": {3, elsewhere}, "fresh kinds": {4, fresh}, "unseen kinds": {5, unseen}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rankFelt(t, list.seed, list.all)

@@ -109,18 +109,12 @@ func (c *comparison) wanted(r *candidate) bool {
 	})
 }
 
-// together makes one row of those that are the same change under several reasons, such as
-// Pulled, Created and Started of the same containers: of the same namespaces and kind, as
-// often and since the same time.
+// together makes one row of those that are one change: under several reasons, such as Pulled, Created and Started of the same
+// containers, or in routine steps, such as those of a rollout.
 func together(rows []*candidate) []*candidate {
 	kept := rows[:0]
 	for _, r := range rows {
-		i := slices.IndexFunc(kept, func(k *candidate) bool {
-			a, b := k.tallyKey, r.tallyKey
-			a.reason, b.reason = "", ""
-			return a == b && k.way == r.way && k.way != Less && k.now == r.now && len(k.tallies) == len(r.tallies) &&
-				max(k.first-r.first, r.first-k.first) <= onsetTolerance
-		})
+		i := slices.IndexFunc(kept, func(k *candidate) bool { return k.same(r) || r.stepOf(k) })
 		if i < 0 {
 			kept = append(kept, r)
 		} else {
@@ -128,6 +122,26 @@ func together(rows []*candidate) []*candidate {
 		}
 	}
 	return kept
+}
+
+// same reports whether two rows are the same change under two reasons: of the same namespaces and kind, as often and since
+// the same time.
+func (r *candidate) same(o *candidate) bool {
+	return r.cluster == o.cluster && r.namespace == o.namespace && r.kind == o.kind && r.way == o.way && r.way != Less &&
+		r.now == o.now && len(r.tallies) == len(o.tallies) && max(r.first-o.first, o.first-r.first) <= onsetTolerance
+}
+
+// stepOf reports whether a row is a step of a routine change in the same namespaces: it began with it or follows from it.
+// A problem is a row of its own.
+func (r *candidate) stepOf(k *candidate) bool {
+	if r.alarming() || k.alarming() || r.way == Less || k.way == Less || r.cluster != k.cluster || r.namespace != k.namespace {
+		return false
+	}
+	began := r.onset
+	if r.follows != nil && !r.follows.alarming() && r.follows.namespace == k.namespace {
+		began = r.follows.onset
+	}
+	return max(began-k.onset, k.onset-began) <= onsetTolerance
 }
 
 func byScore(a, b *candidate) int {
