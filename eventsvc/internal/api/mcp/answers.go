@@ -32,7 +32,7 @@ func (c *call) overview() (string, error) {
 	if c.full() {
 		most = []int{5, 50, 20, 50}
 	}
-	parameters := c.span(c.where(nil))
+	parameters := c.period(c.where(nil))
 	parameters.Set("by", strings.ReplaceAll(query.Names(by), ", ", ","))
 	parameters.Set("limit", strconv.Itoa(slices.Max(most)))
 	facets, over, err := c.Queries.Overview(c.Context, c.asked(parameters), query.Type, buckets)
@@ -145,7 +145,7 @@ func (c *call) about(parameters url.Values) {
 
 // search lists events.
 func (c *call) search() (string, error) {
-	parameters := c.span(c.where(map[string]string{"kind": "regarding.kind", "name": "regarding.name", "reason": "reason", "type": "type"}))
+	parameters := c.period(c.where(map[string]string{"kind": "regarding.kind", "name": "regarding.name", "reason": "reason", "type": "type"}))
 	t, err := c.ask("events", parameters)
 	if err != nil {
 		return "", err
@@ -171,7 +171,7 @@ func (c *call) search() (string, error) {
 
 // groups counts by dimensions that are asked for.
 func (c *call) groups() (string, error) {
-	parameters := c.span(c.where(nil))
+	parameters := c.period(c.where(nil))
 	parameters.Set("by", strings.ReplaceAll(c.value("by"), " ", ""))
 	t, err := c.ask("groups", parameters)
 	if err != nil {
@@ -196,7 +196,7 @@ func (c *call) groups() (string, error) {
 
 // object tells the life of one object. Versions that say the same as the one before them are one line.
 func (c *call) object() (string, error) {
-	parameters := c.span(url.Values{"order": {string(query.Newest)}, "limit": {strconv.Itoa(folded)}})
+	parameters := c.period(url.Values{"order": {string(query.Newest)}, "limit": {strconv.Itoa(folded)}})
 	c.about(parameters)
 	t, err := c.ask("object", parameters)
 	if err != nil {

@@ -241,8 +241,8 @@ func (c *call) value(name string) string {
 	return ""
 }
 
-// span sets the range of a question.
-func (c *call) span(parameters url.Values) url.Values {
+// period sets the range of a question.
+func (c *call) period(parameters url.Values) url.Values {
 	for _, a := range []argument{from, to} {
 		if value := c.given[a.name]; value != "" {
 			parameters.Set(a.name, value)

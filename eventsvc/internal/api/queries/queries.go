@@ -203,7 +203,7 @@ func (r *request) open(ctx context.Context) (err error) {
 	if r.cursor, err = r.continued(); err != nil {
 		return err
 	}
-	in, err := r.span()
+	in, err := r.period()
 	if err != nil {
 		return err
 	}

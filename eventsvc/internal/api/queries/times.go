@@ -11,15 +11,15 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// span is a range of time in whole seconds. Its end is not part of it.
-type span struct{ from, to time.Time }
+// period is a range of time in whole seconds. Its end is not part of it.
+type period struct{ from, to time.Time }
 
-// span returns the range of a request: from its cursor, or from its parameters,
+// period returns the range of a request: from its cursor, or from its parameters,
 // widened to whole seconds. Without them it is the last hour or, where the endpoint is
 // about all of history, begins at zero.
-func (r *request) span() (span, error) {
+func (r *request) period() (period, error) {
 	if r.cursor != nil {
-		return span{time.Unix(r.cursor.From, 0).UTC(), time.Unix(r.cursor.To, 0).UTC()}, nil
+		return period{time.Unix(r.cursor.From, 0).UTC(), time.Unix(r.cursor.To, 0).UTC()}, nil
 	}
 	now := r.Now()
 	if r.endpoint.instant {
@@ -27,7 +27,7 @@ func (r *request) span() (span, error) {
 	}
 	to, err := instant("to", r.given.Get("to"), now, now.Truncate(time.Second).Add(time.Second))
 	if err != nil {
-		return span{}, err
+		return period{}, err
 	}
 	begin := now.Add(-time.Hour)
 	switch {
@@ -38,32 +38,32 @@ func (r *request) span() (span, error) {
 	}
 	from, err := instant("from", r.given.Get("from"), now, begin)
 	if err != nil {
-		return span{}, err
+		return period{}, err
 	}
-	in := span{from.Truncate(time.Second), store.Ceil(to)}
+	in := period{from.Truncate(time.Second), store.Ceil(to)}
 	if !in.from.Before(in.to) {
-		return span{}, badRequest("to", "the range ends at %s, before it begins at %s: from must be before to",
+		return period{}, badRequest("to", "the range ends at %s, before it begins at %s: from must be before to",
 			in.to.Format(time.RFC3339), in.from.Format(time.RFC3339))
 	}
 	return in, nil
 }
 
 // window returns the window of a request that is about an instant.
-func (r *request) window(now time.Time) (span, error) {
+func (r *request) window(now time.Time) (period, error) {
 	at, err := instant("at", r.given.Get("at"), now, now.Truncate(time.Second).Add(time.Second))
 	if err != nil {
-		return span{}, err
+		return period{}, err
 	}
 	window := changes.DefaultWindow
 	if text := r.given.Get("window"); text != "" {
 		if window, err = duration(text); err != nil {
-			return span{}, badRequest("window", "%v", err)
+			return period{}, badRequest("window", "%v", err)
 		}
 		if window < changes.MinWindow || window > changes.MaxWindow {
-			return span{}, badRequest("window", "%s is not within %s and %s", text, query.FormatDuration(changes.MinWindow), query.FormatDuration(changes.MaxWindow))
+			return period{}, badRequest("window", "%s is not within %s and %s", text, query.FormatDuration(changes.MinWindow), query.FormatDuration(changes.MaxWindow))
 		}
 	}
-	return span{store.Ceil(at).Add(-window), store.Ceil(at)}, nil
+	return period{store.Ceil(at).Add(-window), store.Ceil(at)}, nil
 }
 
 // instant reads a time: RFC 3339, or relative to now.

@@ -23,8 +23,8 @@ type Account struct {
 	Dead    map[uint64]int64 // bytes by base of their segment
 }
 
-// An Entry is a key with its pointer.
-type Entry struct {
+// A KeyPointer is a key with its pointer.
+type KeyPointer struct {
 	Key     string
 	Pointer Pointer
 }
@@ -51,7 +51,7 @@ func (x *Index) Accounts() (live Live, a Account, err error) {
 // SaveAccount saves an account. In the same transaction it takes keys out of the file,
 // unless they have other pointers by now. About so many versions are gone with them from
 // the log, whose terms stay until the next [Index.Rewrite].
-func (x *Index) SaveAccount(a Account, gone []Entry, versions int64) error {
+func (x *Index) SaveAccount(a Account, gone []KeyPointer, versions int64) error {
 	x.stale.Add(versions)
 	return x.update(func(tx *bbolt.Tx) error {
 		v := viewOf(tx)

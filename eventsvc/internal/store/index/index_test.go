@@ -107,7 +107,7 @@ func TestMerge(t *testing.T) {
 		t.Errorf("it has %v, %v up to %d, %v", l, a, x.Merged(), err)
 	}
 
-	gone := []index.Entry{{Key: "a/03", Pointer: index.NewPointer(revision-1, true)}, {Key: "a/05", Pointer: 1}}
+	gone := []index.KeyPointer{{Key: "a/03", Pointer: index.NewPointer(revision-1, true)}, {Key: "a/05", Pointer: 1}}
 	held := func(last uint64) (index.Revisions, error) {
 		set := index.Revisions{}
 		for _, r := range postings {

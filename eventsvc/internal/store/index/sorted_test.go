@@ -126,10 +126,10 @@ func TestSortedKeys(t *testing.T) {
 		}
 		switch random.IntN(5) {
 		case 0:
-			var gone []index.Entry
+			var gone []index.KeyPointer
 			for key, p := range m {
 				if p.Deletion() && random.IntN(2) == 0 {
-					gone = append(gone, index.Entry{Key: key, Pointer: p})
+					gone = append(gone, index.KeyPointer{Key: key, Pointer: p})
 				}
 			}
 			if err := x.SaveAccount(index.Account{}, gone, 0); err != nil {

@@ -70,7 +70,7 @@ type step struct {
 	versions int64  // that were looked at
 	bytes    int64  // of history that end
 	dead     map[uint64]int64
-	gone     []index.Entry // keys of which only deletions are left
+	gone     []index.KeyPointer // keys of which only deletions are left
 }
 
 // nextStep returns the next step of [Maintenance.trim], without versions if there is
@@ -115,7 +115,7 @@ func (s *step) add(r *seglog.Reader, e *seglog.Entry, compactRevision uint64) er
 	if e.Kind == seglog.Deleted {
 		s.dead[r.SegmentBase(e.Revision)] += e.Size()
 		s.bytes += e.Size()
-		s.gone = append(s.gone, index.Entry{Key: string(e.Key), Pointer: index.NewPointer(e.Revision, true)})
+		s.gone = append(s.gone, index.KeyPointer{Key: string(e.Key), Pointer: index.NewPointer(e.Revision, true)})
 	}
 	s.next = e.Revision
 	s.versions++

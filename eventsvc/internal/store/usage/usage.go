@@ -133,7 +133,7 @@ func (u *Usage) SetSegment(base uint64, s SegmentAccount) error {
 // Trim counts records up to a revision as dead: so many bytes by the base of their
 // segment, of about so many versions. In the same transaction that saves this, keys of
 // which only deletions are left are taken out of the index.
-func (u *Usage) Trim(trimmed uint64, dead map[uint64]int64, gone []index.Entry, versions int64) error {
+func (u *Usage) Trim(trimmed uint64, dead map[uint64]int64, gone []index.KeyPointer, versions int64) error {
 	account := u.change(func() {
 		u.trimmed = trimmed
 		for base, n := range dead {
