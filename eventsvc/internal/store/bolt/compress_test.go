@@ -136,6 +136,27 @@ func TestCompression(t *testing.T) {
 	bolttest.Close(t, db)
 }
 
+// TestOldEventsCompressed: events that were observed long ago, as imported ones were, are compressed at once.
+func TestOldEventsCompressed(t *testing.T) {
+	t.Parallel()
+	clock := bolttest.NewClock()
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: clock.Now, CompressAfter: time.Hour})
+	for file, ago := range []time.Duration{90 * time.Minute, 30 * time.Minute} {
+		_, err := db.Update(t.Context(), bolttest.Key(file), store.Any, func(*store.Record) (store.Decision, error) {
+			a := event.NewAttributes([event.NumFields]string{event.Reason: "Old"}, nil).With(event.Occurrence{Time: clock.Now().Add(-ago), Count: 1, New: 1})
+			return store.Decision{Op: store.Put, Draft: store.Draft{Attributes: a, Value: []byte("v")}}, nil
+		})
+		if err := errors.Join(err, db.Seal()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bolttest.Maintain(t, db)
+	if sealed, n := db.Sealed(); sealed != 2 || n != 1 {
+		t.Errorf("%d of %d files are compressed, want that of the event of 90 minutes ago", n, sealed)
+	}
+	bolttest.Close(t, db)
+}
+
 // R11: what is dead goes from compressed files too, and they are unlinked when nothing is
 // left.
 func TestCompactionOfCompressed(t *testing.T) {

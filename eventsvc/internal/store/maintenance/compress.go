@@ -34,17 +34,17 @@ func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn
 	return nil
 }
 
-// nextOld returns the oldest segment that is not compressed and can be, if it was written
+// nextOld returns the first segment that is not compressed and can be, if all of its events are from
 // before a time.
 func (c *compaction) nextOld(before time.Time) (*seglog.Segment, error) {
 	for _, s := range c.sealed() {
 		if s.Compressed || c.tooLarge[s.Base] {
 			continue
 		}
-		switch written, ok, err := seglog.Written(s); {
+		switch newest, ok, err := seglog.Newest(s); {
 		case err != nil:
 			return nil, fmt.Errorf("store: compressing %s: %w", s.Path, err)
-		case ok && written.Before(before):
+		case ok && newest.Before(before):
 			return s, nil
 		case ok:
 			return nil, nil // the next ones are younger

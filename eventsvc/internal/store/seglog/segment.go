@@ -189,9 +189,9 @@ func (s *Segment) LastRevision() (last uint64, err error) {
 	return last, err
 }
 
-// Written returns when the newest record of a segment was written. It reports false if there
-// is none, and returns no time if it is damaged.
-func Written(s *Segment) (at time.Time, ok bool, err error) {
+// Newest returns when the newest record of a segment was written, or the minute in which the last of its events was observed if that
+// is earlier, as of imported events. It reports false if there is no record, and returns no time if the newest one is damaged.
+func Newest(s *Segment) (at time.Time, ok bool, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
 		records := recordsIn(s, tx)
 		last := records.Last(0)
@@ -202,6 +202,12 @@ func Written(s *Segment) (at time.Time, ok bool, err error) {
 				}
 				return true, nil
 			}, passLost)
+		}
+		if runs := tx.Bucket([]byte(bucketRuns)); runs != nil {
+			key, _ := runs.Cursor().Last()
+			if minute, damaged := minuteOfKey(key); damaged == nil && time.Unix(minute*60, 0).Before(at) {
+				at = time.Unix(minute*60, 0)
+			}
 		}
 		return err
 	})
