@@ -31,6 +31,10 @@ test("a text becomes terms", () => {
     ["a OR b c", term("()", "a OR b c")],
     ['"a OR b"', term("", "a OR b")],
     ["f(x) y", term("", "f(x)"), term("", "y")],
+    ["label:app=web -label:a!=b", term("label.app", "web"), term("label.a", "b")],
+    ["label:app!=web -label:app", term("label.app", "web", true), term("()", "label:app", true)],
+    ["object:web-0 -object:Pod/web-0", term("name", "web-0"), term("()", "object:Pod/web-0", true)],
+    ["regarding.name=x metadata.name!=y regarding.apiVersion=v1", term("name", "x"), term("event", "y", true), term("()", "regarding.apiVersion=v1")],
   ]) assert.deepEqual(g.parse(String(text)), want, String(text));
 });
 
@@ -71,5 +75,6 @@ test("what is wrong is said", () => {
   assert.equal(g.mistake("reason:A kind:Pod -reason:B word"), "");
   assert.match(g.mistake("reason:A reason:B"), /cannot be both A and B/);
   assert.match(g.mistake("reason:"), /has no value/);
+  assert.equal(g.mistake("owner="), ""); // without a value
   assert.match(g.mistake('"open'), /no second one/);
 });

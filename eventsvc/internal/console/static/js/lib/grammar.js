@@ -38,7 +38,10 @@ const isField = (field) => field in fields && field !== "label." || /^label\..+/
  * Other names of fields, as the server knows them.
  * @type {Record<string, string>}
  */
-const also = { ns: "namespace", object: "name", host: "node", source: "reporter", controller: "reporter", message: "note" };
+const also = {
+  ns: "namespace", object: "name", host: "node", source: "reporter", controller: "reporter", message: "note", "metadata.name": "event", "metadata.namespace": "namespace",
+  reportingcontroller: "reporter", "regarding.kind": "kind", "regarding.name": "name", "regarding.uid": "uid", "regarding.fieldpath": "path",
+};
 
 /** @param {string} name */
 const fieldOf = (name) => (name.startsWith("label.") ? name : also[name.toLowerCase()] ?? (isField(name) ? name : isField(name.toLowerCase()) ? name.toLowerCase() : ""));
@@ -89,7 +92,10 @@ function plain(text) {
     const [all, minus = "", name = "", operator = "", rest = ""] = m;
     if (all === "") continue;
     const field = name && fieldOf(name);
+    const label = name.toLowerCase() === "label" && /^([^!=]+)(!?)=(.*)$/.exec(rest);
     if (all === "-") terms.push({ field: "", value: all, not: false });
+    else if (label) terms.push({ field: "label." + label[1], value: unquoted(label[3]), not: (minus !== "") !== (label[2] !== "") });
+    else if (/^(label|regarding\.(namespace|apiversion|resourceversion))$/i.test(name) || /^object$/i.test(name) && rest.includes("/")) terms.push({ field: "()", value: all.slice(minus.length), not: minus !== "" });
     else if (name && !field) terms.push({ field: "", value: name + operator + unquoted(rest), not: minus !== "" });
     else if (field && /^[^"]+,|",/.test(rest)) terms.push({ field, value: rest, not: (minus !== "") !== operator.startsWith("!"), list: true });
     else if (rest !== "" || name) terms.push({ field, value: unquoted(rest), not: (minus !== "") !== operator.startsWith("!") });
@@ -202,7 +208,7 @@ export function mistake(text) {
   const terms = parse(text);
   const seen = new Map();
   for (const t of terms) {
-    if (t.field && t.value === "" && !text.includes('""')) return `${t.field}: has no value. Write one behind the colon.`;
+    if (t.field && t.value === "" && !/""|=(\s|$)/.test(text)) return `${t.field}: has no value. Write one behind the colon.`;
     if (t.field && t.field !== "()" && !t.not && !t.list && !t.value.includes("*") && !t.field.startsWith("label.")) {
       const other = seen.get(t.field);
       if (other !== undefined && other !== t.value) return `${t.field} cannot be both ${other} and ${t.value}. Remove one of them.`;
