@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -237,24 +238,30 @@ func TestSameElsewhere(t *testing.T) {
 		commands[c[0]] = c[1]
 	}
 	token := s.token(t, admin)
-	cmd := exec.CommandContext(t.Context(), "sh", "-c", commands["curl"])
-	cmd.Env = append(os.Environ(), "TOKEN="+token)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s: %v", commands["curl"], err)
-	}
-	var list struct {
-		Items []metav1.PartialObjectMetadata
-	}
-	if err := json.Unmarshal(out, &list); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	var got []string
-	for _, item := range list.Items {
-		got = append(got, item.Namespace+"/"+item.Name)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("curl finds %v, the page %v", got, want)
+	for _, program := range []string{"curl", "eventsvc"} {
+		line := commands[program]
+		if program == "eventsvc" {
+			line = strings.Replace(line, "query", "query -o json", 1)
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
+		cmd.Env = append(os.Environ(), "TOKEN="+token, "EVENTSVC_TOKEN="+token, "EVENTSVC_SERVER="+s.events, "PATH="+filepath.Dir(s.programs["eventsvc"].path)+":"+os.Getenv("PATH"))
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		var list struct {
+			Items []metav1.PartialObjectMetadata
+		}
+		if err := json.Unmarshal(out, &list); err != nil {
+			t.Fatalf("%s: %v: %s", line, err, out)
+		}
+		var got []string
+		for _, item := range list.Items {
+			got = append(got, item.Namespace+"/"+item.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s finds %v, the page %v", line, got, want)
+		}
 	}
 	query := s.events + "/loki/api/v1/query_range?since=1h&query=" + queryEscape(commands["LogQL"])
 	logs := string(s.send(t, "GET", query, "", token, nil, 200))

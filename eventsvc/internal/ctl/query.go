@@ -23,7 +23,7 @@ import (
 // queryCmd asks what happened.
 type queryCmd struct {
 	access        `embed:""`
-	Terms         []string      `arg:"" optional:"" name:"term" help:"What to search for: words, field:value, field!=value, -term, OR, NOT and parentheses."`
+	Terms         []string      `arg:"" optional:"" name:"term" help:"What to search for: words, field:value, field!=value, OR, NOT and parentheses. After --, a minus before a term leaves out what fits it."`
 	Namespace     []string      `env:"-" short:"n" placeholder:"NAME" help:"Namespaces, separated by commas. Default: all that you may list."`
 	Selector      string        `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
 	FieldSelector string        `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.name!=web-0."`
@@ -62,7 +62,7 @@ func (*queryCmd) Help() string {
 Words and phrases ("in quotation marks") are searched in the note, the reason, the name of the object and the node. field:value and
 field=value ask for a field: type, reason, kind, name, namespace (ns), reporter, cluster, owner, node, uid, note, or one of kubectl's
 field selectors; label:key=value asks for a label. A value may be several, field:a,b, and * stands for any text: name:web-*. All terms
-have to match; -term and NOT leave out, OR and parentheses choose: type:warning (reason:Failed* OR "no space") -ns:dev.
+have to match; -term and NOT leave out, OR and parentheses choose: 'type:warning (reason:Failed* OR "no space") -ns:dev'.
 
 A time is when something was observed. Counts are of occurrences: a series counts as often as it says. The newest
 events come first. Standard error says if the answer is not complete, and when the mirror of a cluster was away.
@@ -115,6 +115,11 @@ func (q *queryCmd) check(m mode) error {
 	}
 	if (q.Object != "" || m.path == "changes") && len(q.Selector)+len(q.FieldSelector) > 0 || q.Object != "" && len(q.Terms) > 0 {
 		return cli.Usagef("--object and --changes look at everything that happened: leave out terms and selectors; --namespace says where to look")
+	}
+	for _, name := range q.Namespace {
+		if strings.ContainsAny(name, ":=!") { // -ns:dev is -n s:dev
+			return cli.Usagef("--namespace %s is no name: write -- before a term that begins with -", name)
+		}
 	}
 	if _, err := labels.Parse(q.Selector); err != nil {
 		return cli.Usagef("--selector: %w", err)

@@ -58,9 +58,10 @@ export function commands(app) {
     .concat(terms.filter((t) => metadata.has(t.field)).map((t) => `| ${t.field}${t.not ? "!=" : "="}${logql(t.value)}`));
   const unasked = terms.filter((t) => t.field && !labels.has(t.field) && !metadata.has(t.field)).map((t) => (t.field === "()" ? "OR, NOT and parentheses" : t.field));
   const derived = endpoint === "groups" ? "the counts" : endpoint === "changes" ? "the comparison" : endpoint === "object" ? "older versions" : "";
+  const search = endpoint === "object" ? [] : grammar.parse(state.q).map(grammar.write);
   return [
     { name: "curl", text: curl(path), lacks: "" },
-    { name: "eventsvc", text: ["eventsvc query", ...flags(app), ...(endpoint === "object" ? [] : grammar.parse(state.q).map((t) => quote(grammar.write(t))))].join(" "), lacks: "" },
+    { name: "eventsvc", text: ["eventsvc query", ...flags(app), ...(search.some((t) => t.startsWith("-")) ? ["--"] : []), ...search.map(quote)].join(" "), lacks: "" },
     { name: "kubectl", text: kubectl, lacks: lacking([derived, "the range, as lists have none", terms.some((t) => !t.field || t.field === "()" || t.field === "note") && "texts", ...["cluster", "owner", "node", "reporter"].map((f) => terms.some((t) => t.field === f) && `the ${f}`)]) },
     { name: "kubectl, raw", text: `kubectl get --raw ${quote(path)}`, lacks: "" },
     { name: "LogQL", text: [`{${streams.some((s) => !s.includes("!=")) ? streams.join(", ") : ['type=~".+"', ...streams].join(", ")}}`, ...filters].join(" "), lacks: lacking([derived, unasked.length && unasked.join(", ")]) },
