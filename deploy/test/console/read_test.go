@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -177,7 +178,8 @@ func TestOneFailure(t *testing.T) {
 	b.wait(`!document.querySelector("main [role=alert]")`)
 }
 
-// TestNoAnswer: a question that is not answered for a minute ends, with one message on each view, and a way to ask again.
+// TestNoAnswer: a question that is not answered for a minute, or by a proxy with its sign-in page, ends with one message on each
+// view, and a way to ask again. Such a page is no file of events.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -186,11 +188,16 @@ func TestNoAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var silent atomic.Bool
+	var silent, signsIn atomic.Bool
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if silent.Load() && strings.HasPrefix(r.URL.Path, "/query/") {
 			<-r.Context().Done() // the page gives up
+			return
+		}
+		if signsIn.Load() && !strings.HasPrefix(r.URL.Path, "/console/") {
+			w.Header().Set("Content-Type", "text/html; charset=utf-8")
+			_, _ = io.WriteString(w, "<!doctype html><title>Sign in</title><p>Sign in to go on.</p>")
 			return
 		}
 		proxy.ServeHTTP(w, r)
@@ -205,14 +212,27 @@ func TestNoAnswer(t *testing.T) {
 	b.waitText(".readout", "10 occurrences")
 	silent.Store(true)
 	evaluate[int](b, `window.minute = 200`)
-	for _, view := range []string{"events?from=-3h", "groups?from=-3h", "changes?window=2h", "object?kind=Pod&ns=default&name=web-1", "live?from=-3h", "overview?from=-3h"} {
-		show(b, view)
-		b.waitText("main [role=alert]", "there was no answer for a minute")
-		once(b, view)
+	each := func(hours int, message string) {
+		t.Helper()
+		for _, view := range []string{"events?from=-%dh", "groups?from=-%dh", "changes?window=%dh", "object?kind=Pod&ns=default&name=web-%d", "live?from=-%dh", "overview?from=-%dh"} {
+			view = fmt.Sprintf(view, hours)
+			show(b, view)
+			b.waitText("main [role=alert]", message)
+			once(b, view)
+		}
 	}
+	each(3, "there was no answer for a minute")
 	b.shot("state-no-answer")
 	evaluate[int](b, `window.minute = 60000`)
 	silent.Store(false)
+	signsIn.Store(true)
+	each(2, "a web page came in the place of events")
+	b.shot("state-foreign")
+	b.menu("Link to this, and the same elsewhere")
+	b.clickText(".take button", "CSV")
+	b.waitText(".said", "Nothing was saved: a web page came in the place of events")
+	b.key("Escape")
+	signsIn.Store(false)
 	b.clickText("main [role=alert] button", "Ask again")
 	b.wait(`!document.querySelector("main [role=alert]")`)
 	b.waitText(".readout", "10 occurrences")

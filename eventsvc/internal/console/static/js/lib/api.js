@@ -12,7 +12,8 @@ import { clock, minute } from "./time.js";
  * - "busy": too much is asked; it may be tried again
  * - "unreachable": there is no connection
  * - "failed": the server could not answer
- * @typedef {"expired"|"forbidden"|"invalid"|"missing"|"gone"|"busy"|"unreachable"|"failed"} Kind
+ * - "foreign": something else has answered, such as a proxy with its sign-in page
+ * @typedef {"expired"|"forbidden"|"invalid"|"missing"|"gone"|"busy"|"unreachable"|"failed"|"foreign"} Kind
  */
 
 /** A request that was not answered as hoped. */
@@ -147,6 +148,7 @@ export class Api {
       }
       clock.observe(response.headers.get("Date"), sent);
       if (response.status !== 401) this.session.accepted(token);
+      if (response.ok && response.headers.get("Content-Type")?.startsWith("text/html")) throw new Failure("foreign", "a web page came in the place of events");
       if (response.ok) return response;
       const f = await failure(response);
       if (f.kind !== "expired") throw f;

@@ -38,9 +38,9 @@ export class Client {
     }
     /** @type {any} */
     const answer = await response.json().catch(() => ({}));
-    if (!response.ok) {
+    if (!response.ok || !answer.access_token) {
       if (answer.error === "invalid_client") throw new Failure("expired", "The client or its secret is not accepted.");
-      throw new Failure("failed", answer.error_description ?? answer.error ?? `the token service answered ${response.status}`);
+      throw new Failure("failed", answer.error_description ?? answer.error ?? `the token service answered ${response.status} without a token`);
     }
     return { token: String(answer.access_token), expires: answer.expires_in ? clock.now() + answer.expires_in * second : 0 };
   }

@@ -11,6 +11,7 @@ const titles = {
   expired: "Nobody is signed in", forbidden: "This token may not see that", invalid: "The question is not understood",
   missing: "This is not there", gone: "That state is no longer held", busy: "The server is busy",
   unreachable: "The server cannot be reached", failed: "The server could not answer",
+  foreign: "Something else has answered",
 };
 
 /** @type {Record<import("../lib/api.js").Kind, string>} */
@@ -19,7 +20,8 @@ const advice = {
   forbidden: "Search for a namespace that you may see (namespace:NAME), or ask who keeps the policy for the right to list events there.",
   invalid: "Change the search or the range.", missing: "It may have been deleted, or have expired.",
   gone: "Show the newest state instead.", busy: "Wait a moment, then ask again. A shorter range asks less.",
-  unreachable: "Look whether it runs, and whether this machine is connected. Then ask again.", failed: "Ask again. Its log says more.",
+  unreachable: "Look whether it runs, and whether this machine is connected. Then ask again. If a proxy before it asks people to sign in, reload this page.",
+  failed: "Ask again. Its log says more.", foreign: "A proxy before the server probably asks you to sign in: reload this page.",
 };
 
 /**
