@@ -155,7 +155,7 @@ func (s *Snapshot) occurrences(ctx context.Context, nodes bool, group func(event
 			}
 		}
 	}
-	return store.Occurrences(ctx, s.source.Timeline, store.Range{From: s.begin(), To: s.To, Revision: s.held, Nodes: nodes}, group, only)
+	return s.source.Timeline.Occurrences(ctx, store.Range{From: s.begin(), To: s.To, Revision: s.held, Nodes: nodes}, group, only)
 }
 
 // Describe returns the reasons why the answer is not whole, as one text.

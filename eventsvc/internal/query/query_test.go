@@ -361,7 +361,7 @@ type turns struct {
 	calls int
 }
 
-func (s *turns) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
+func (s *turns) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	s.calls++
 	return s.Timeline.Occurrences(ctx, r, group, visit)
 }

@@ -14,14 +14,13 @@ import (
 // (see [event.Occurrence]). Every method is safe for concurrent use. A call reads one
 // state of the store, and must not wait for anything else, but for the functions of Observed.
 type Timeline interface {
-	// Occurrences calls visit with what was observed in a range of time, the newest minutes
-	// first, and in no order within a minute. It returns the end of what is left: the begin of the
-	// range when all is done. [Occurrences] does the rest. The work depends on what is stored and
+	// Occurrences calls visit with all that was observed in a range of time, the newest minutes
+	// first, and in no order within a minute. The work depends on what is stored and
 	// not on the length of the range; a long one is done in rounds, between which other requests go first.
 	// It calls group once or more with each combination of dimensions that it comes upon,
 	// and leaves out those for which that returns a negative number. A deletion, an
 	// expiry or a compaction takes nothing away from what happened.
-	Occurrences(ctx context.Context, r Range, group func(event.Dimensions) int, visit func(Occurred)) (rest time.Time, err error)
+	Occurrences(ctx context.Context, r Range, group func(event.Dimensions) int, visit func(Occurred)) error
 	// Observed calls visit with the events of a page, ordered by their last observation,
 	// until visit returns false. It reads a bounded number of events, so a page may have
 	// few or none although there are more. It calls visit, and Match of the query, when it
@@ -78,15 +77,6 @@ type Gap struct {
 	event.Gap
 	Namespace string
 	Revision  uint64 // of the version that reports it
-}
-
-// Occurrences calls visit with all that was observed in a range, as [Timeline.Occurrences]
-// does, in as many calls as that needs.
-func Occurrences(ctx context.Context, t Timeline, r Range, group func(event.Dimensions) int, visit func(Occurred)) (err error) {
-	for err == nil && r.From.Before(r.To) {
-		r.To, err = t.Occurrences(ctx, r, group, visit)
-	}
-	return err
 }
 
 // Ceil rounds a time up to a whole second, as the end of a [Range].

@@ -176,9 +176,9 @@ type seatedTimeline struct{ store.Timeline }
 func Timeline(t store.Timeline) store.Timeline { return seatedTimeline{t} }
 
 // Occurrences implements [store.Timeline].
-func (s seatedTimeline) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
+func (s seatedTimeline) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
-		return r.To, err
+		return err
 	}
 	return s.Timeline.Occurrences(ctx, r, group, visit)
 }

@@ -111,7 +111,7 @@ func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error 
 		more = false
 		var found []event.Dimensions
 		size := 0
-		err := store.Occurrences(s.request.ctx, s.api.Timeline, in, func(d event.Dimensions) int {
+		err := s.api.Timeline.Occurrences(s.request.ctx, in, func(d event.Dimensions) int {
 			key := keyOf(d)
 			if _, ok := s.known[key]; ok {
 				if n, ok := number[key]; ok && visit != nil {

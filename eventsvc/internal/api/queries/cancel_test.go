@@ -33,11 +33,14 @@ func (e *endless) Begin(context.Context) (observed, written time.Time, err error
 	return began, began, nil
 }
 
-func (e *endless) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
-	if n := group(event.Dimensions{Namespace: "default", Type: "Normal", Reason: "R"}); n >= 0 {
-		visit(store.Occurred{Group: n, Second: r.From.Unix(), Count: 1})
+func (e *endless) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+	n := group(event.Dimensions{Namespace: "default", Type: "Normal", Reason: "R"})
+	for e.call(ctx) == nil { // a round
+		if n >= 0 {
+			visit(store.Occurred{Group: n, Second: r.From.Unix(), Count: 1})
+		}
 	}
-	return r.To.Add(-time.Second), e.call(ctx)
+	return ctx.Err()
 }
 
 func (e *endless) Observed(ctx context.Context, q store.TimeQuery, _ func(*store.View, store.Moment) bool) (store.TimePage, error) {

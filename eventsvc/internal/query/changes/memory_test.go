@@ -103,14 +103,8 @@ func (m *memory) bounds(r store.Range) (from, to int, revision uint64) {
 }
 
 // Occurrences implements [store.Timeline].
-func (m *memory) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
-	// 20,000 a call, and the rest of their minute: the newest come first.
+func (m *memory) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	from, to, _ := m.bounds(r)
-	rest := r.From
-	if n := to - 20_000; n > from {
-		rest = time.Unix(m.seen[n].second, 0).Truncate(time.Minute)
-		from = max(from, m.index(rest, uint64(len(m.seen))))
-	}
 	const unknown = -2
 	groups := make([]int, len(m.dimensions))
 	for i := range groups {
@@ -125,7 +119,7 @@ func (m *memory) Occurrences(ctx context.Context, r store.Range, group func(even
 			visit(store.Occurred{Group: groups[d], Second: m.seen[i].second, Revision: uint64(i + 1), Count: 1})
 		}
 	}
-	return rest, ctx.Err()
+	return ctx.Err()
 }
 
 // Observed implements [store.Timeline], newest first only.

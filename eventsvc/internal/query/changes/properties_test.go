@@ -344,18 +344,18 @@ type shuffled struct {
 	rng *rand.Rand
 }
 
-func (s shuffled) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
+func (s shuffled) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	for _, i := range s.rng.Perm(len(s.dimensions)) {
 		group(s.dimensions[i])
 	}
 	var all []store.Occurred
-	rest, err := s.memory.Occurrences(ctx, r, group, func(o store.Occurred) { all = append(all, o) })
+	err := s.memory.Occurrences(ctx, r, group, func(o store.Occurred) { all = append(all, o) })
 	s.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	slices.SortStableFunc(all, func(a, b store.Occurred) int { return int(b.Second/60 - a.Second/60) })
 	for _, o := range all {
 		visit(o)
 	}
-	return rest, err
+	return err
 }
 
 // forget clears what differs between stores that have the same events of one caller.
@@ -433,7 +433,7 @@ type turns struct {
 	calls int
 }
 
-func (s *turns) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
+func (s *turns) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	s.calls++
 	return s.memory.Occurrences(ctx, r, group, visit)
 }

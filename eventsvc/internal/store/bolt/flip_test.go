@@ -269,7 +269,7 @@ func listSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 func timeSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 	t.Helper()
 	n, in := int64(0), store.Range{From: time.Unix(0, 0), To: time.Now().Add(time.Hour)}
-	err := store.Occurrences(t.Context(), db.Timeline(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
+	err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
 	if err != nil {
 		detected = true
 	} else if n != flipEvents {

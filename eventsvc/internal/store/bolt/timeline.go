@@ -30,10 +30,10 @@ func (r *reader) state(revision uint64) (uint64, error) {
 }
 
 // Occurrences implements [store.Timeline].
-func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
+func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	revision, err := r.state(in.Revision)
 	if err != nil {
-		return in.To, err
+		return err
 	}
 	m := seglog.Moments{From: in.From.Unix(), To: in.To.Unix(), Last: revision, Nodes: in.Nodes, Group: group}
 	turns := flow.NewTurns(ctx)
@@ -44,12 +44,9 @@ func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(eve
 		})
 	}
 	if turns.Err() != nil {
-		return in.To, turns.Err()
+		return turns.Err()
 	}
-	if err = r.ended(revision, err); err != nil {
-		return in.To, err
-	}
-	return in.From, nil
+	return r.ended(revision, err)
 }
 
 // Observed implements [store.Timeline].

@@ -78,7 +78,7 @@ func TestWALIsReplayed(t *testing.T) {
 func counted(t *testing.T, db *bolt.DB) (n int64) {
 	t.Helper()
 	in := store.Range{From: goldenTime(), To: goldenTime().Add(time.Second)}
-	err := store.Occurrences(t.Context(), db.Timeline(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
+	err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
 	if err != nil {
 		t.Fatal(err)
 	}

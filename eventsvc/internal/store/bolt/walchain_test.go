@@ -120,7 +120,7 @@ func (c *chain) compare(t *testing.T, db *DB) {
 	counted := int64(0)
 	now := time.Now()
 	in := store.Range{From: now.Add(-time.Hour), To: now.Add(time.Hour)}
-	err := store.Occurrences(t.Context(), db.Timeline(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { counted += o.Count })
+	err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { counted += o.Count })
 	if err != nil || counted != c.written {
 		t.Errorf("%d writes are counted, want %d: %v", counted, c.written, err)
 	}

@@ -15,7 +15,7 @@ type timeline struct{ copy *replica }
 func (db *DB) Timeline() store.Timeline { return timeline{db.copy} }
 
 // Occurrences implements [store.Timeline].
-func (t timeline) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
+func (t timeline) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	return t.copy.now().Timeline().Occurrences(ctx, r, group, visit)
 }
 

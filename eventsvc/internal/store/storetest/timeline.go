@@ -68,7 +68,7 @@ func (o observed) dimensions(in store.Range) event.Dimensions {
 }
 
 // Occurrences implements [store.Timeline].
-func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) (time.Time, error) {
+func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	_, err := t.each(in, func(o observed) {
@@ -79,7 +79,7 @@ func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func
 			}
 		})
 	})
-	return in.From, err
+	return err
 }
 
 // Observed implements [store.Timeline].
@@ -278,7 +278,7 @@ func (r *random) timeRange() store.Range {
 func (r *random) counts(t store.Timeline, in store.Range, leaveOut string) (sums, versions map[string]int64, err error) {
 	sums, versions = map[string]int64{}, map[string]int64{}
 	var groups []event.Dimensions
-	err = store.Occurrences(r.t.Context(), t, in, func(d event.Dimensions) int {
+	err = t.Occurrences(r.t.Context(), in, func(d event.Dimensions) int {
 		if d.Reason == leaveOut {
 			return -7
 		}
