@@ -238,13 +238,11 @@ func TestDamagedBlock(t *testing.T) {
 			o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20, CompressAfter: time.Nanosecond}
 			db := bolttest.Open(t, o)
 			const events = 800 // in several blocks
-			for i := range events {
+			bolttest.Fill(t, db, events, func(i int) (store.Key, store.Draft) {
 				d := compressible(i)
 				d.Value = append(d.Value, bytes.Repeat([]byte("x"), 1400)...)
-				if _, err := store.Create(t.Context(), db, bolttest.Key(i), d); err != nil {
-					t.Fatal(err)
-				}
-			}
+				return bolttest.Key(i), d
+			})
 			if err := db.Seal(); err != nil {
 				t.Fatal(err)
 			}

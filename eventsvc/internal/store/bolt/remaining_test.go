@@ -9,7 +9,6 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
-	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/waittest"
 )
 
@@ -66,22 +65,18 @@ func TestRemainingOfALongList(t *testing.T) {
 	t.Parallel()
 	const n, counted = 17_500, 1 << 14
 	o := bolt.Options{Dir: t.TempDir()}
+	at := func(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprintf("e%05d", i)} }
 	db := bolttest.Open(t, o)
-	storetest.Parallel(t, n, func(i int) {
-		if _, err := store.Create(t.Context(), db, store.Key{Namespace: "ns", Name: fmt.Sprintf("e%05d", i)}, store.Draft{Value: []byte("{}")}); err != nil {
-			t.Error(err)
-		}
-	})
+	bolttest.Fill(t, db, n, func(i int) (store.Key, store.Draft) { return at(i), store.Draft{Value: []byte("{}")} })
 	old := db.Revision()
 	bolttest.Close(t, db)
 	db = bolttest.Open(t, o) // it knows the number of the newest revision alone
 	defer func() { bolttest.Close(t, db) }()
-	for _, name := range []string{"e00000", fmt.Sprintf("e%05d", n-1)} {
-		if _, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: name}, store.Any, bolttest.Remove); err != nil {
+	for _, key := range []store.Key{at(0), at(n - 1)} {
+		if _, err := db.Update(t.Context(), key, store.Any, bolttest.Remove); err != nil {
 			t.Fatal(err)
 		}
 	}
-	at := func(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprintf("e%05d", i)} }
 	for name, tt := range map[string]struct {
 		query store.Query
 		want  int64

@@ -308,16 +308,14 @@ func TestObservedLooksAtFew(t *testing.T) {
 	const events = 17_000 // a page looks at 16,384
 	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
 	defer bolttest.Close(t, db)
-	storetest.Parallel(t, events, func(i int) {
+	bolttest.Fill(t, db, events, func(i int) (store.Key, store.Draft) {
 		app := "web"
 		if i < 2 || i >= events-2 {
 			app = "db"
 		}
 		at := goldenTime().Add(time.Duration(i/20) * time.Second)
 		a := event.NewAttributes([event.NumFields]string{}, map[string]string{"app": app}).With(event.Occurrence{Time: at, Count: 1, New: 1})
-		if _, err := store.Create(t.Context(), db, bolttest.Key(i), store.Draft{Attributes: a}); err != nil {
-			t.Error(err)
-		}
+		return bolttest.Key(i), store.Draft{Attributes: a}
 	})
 	not, err := labels.NewRequirement("app", selection.NotEquals, []string{"web"})
 	if err != nil {
@@ -365,11 +363,9 @@ func TestLongTime(t *testing.T) {
 	day := func(i int) time.Time { return time.Unix(int64(i)*86400, 0) }
 	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: func() time.Time { return day(events) }, SegmentBytes: 256 << 10})
 	defer bolttest.Close(t, db)
-	storetest.Parallel(t, events, func(i int) {
+	bolttest.Fill(t, db, events, func(i int) (store.Key, store.Draft) {
 		a := event.NewAttributes([event.NumFields]string{event.Reason: "R"}, nil).With(event.Occurrence{Time: day(i), Count: 2, New: 2})
-		if _, err := store.Create(t.Context(), db, bolttest.Key(i), store.Draft{Attributes: a}); err != nil {
-			t.Error(err)
-		}
+		return bolttest.Key(i), store.Draft{Attributes: a}
 	})
 	for _, flushed := range []bool{false, true} {
 		r := store.Range{From: time.Unix(-1e10, 0), To: time.Unix(1e10, 0)}

@@ -82,6 +82,25 @@ func Close(t testing.TB, db *bolt.DB) {
 // Key names one of the events of [Create].
 func Key(i int) store.Key { return store.Key{Namespace: "ns", Name: fmt.Sprintf("e%04d", i)} }
 
+// Fill stores n events, hundreds in a commit, in their order.
+func Fill(t testing.TB, db *bolt.DB, n int, made func(i int) (store.Key, store.Draft)) {
+	t.Helper()
+	for from := 0; from < n; from += 500 {
+		keys, drafts := make([]store.Key, min(500, n-from)), make([]store.Draft, min(500, n-from))
+		for i := range keys {
+			keys[i], drafts[i] = made(from + i)
+		}
+		outcomes := db.UpdateMany(t.Context(), keys, func(int) store.Expect { return store.Absent }, func(i int, _ *store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Put, Draft: drafts[i]}, nil
+		})
+		for _, o := range outcomes {
+			if o.Err != nil {
+				t.Fatal(o.Err)
+			}
+		}
+	}
+}
+
 // Create stores n events, one after the other as long as they are few.
 func Create(t testing.TB, db *bolt.DB, n int, value string) {
 	t.Helper()
