@@ -2,6 +2,7 @@ package maintenance_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,11 +70,11 @@ func (l *limited) value(size int) []byte {
 	if !l.random {
 		return []byte(strings.Repeat(fmt.Sprintf("back-off %02d ", l.rnd.IntN(100)), size/12+1)[:size])
 	}
-	b := make([]byte, size)
-	for i := range b {
-		b[i] = byte(l.rnd.Uint32())
+	b := make([]byte, 0, size+8)
+	for len(b) < size {
+		b = binary.LittleEndian.AppendUint64(b, l.rnd.Uint64())
 	}
-	return b
+	return b[:size]
 }
 
 // write creates or changes events, some at a time.
