@@ -74,11 +74,7 @@ func (w *pageWalk) tree(id uint64, top bool, span keySpan) (leaf bool, err error
 	if err := w.mark(id, 0); err != nil {
 		return false, err
 	}
-	page, err := w.read(id, 1)
-	if err != nil {
-		return false, err
-	}
-	kind, n, more, err := w.head(id, page)
+	page, kind, n, more, err := w.head(id)
 	if err != nil {
 		return false, err
 	}
@@ -119,19 +115,23 @@ func (w *pageWalk) read(id, pages uint64) ([]byte, error) {
 	return w.buffer, nil
 }
 
-// head returns what the head of a page of a tree says: its kind, and the numbers of its elements and
+// head reads a page of a tree, and returns what its head says: its kind, and the numbers of its elements and
 // overflow pages.
-func (w *pageWalk) head(id uint64, head []byte) (kind uint16, elements, overflow uint64, err error) {
+func (w *pageWalk) head(id uint64) (page []byte, kind uint16, elements, overflow uint64, err error) {
+	head, err := w.read(id, 1)
+	if err != nil {
+		return nil, 0, 0, 0, err
+	}
 	kind, elements, overflow = native.Uint16(head[8:]), uint64(native.Uint16(head[10:])), uint64(native.Uint32(head[12:]))
 	if native.Uint64(head[:]) != id || kind != leafPage && kind != branchPage || kind == branchPage && elements == 0 {
-		return 0, 0, 0, fmt.Errorf("page %d is no part of a tree", id)
+		return nil, 0, 0, 0, fmt.Errorf("page %d is no part of a tree", id)
 	}
 	// The first key lies right behind the last element. Another place means that
 	// elements were lost, which no search would notice.
 	if place := native.Uint32(head[pageHead+4*(kind-1):]); uint64(place) != elements*pageElement {
-		return 0, 0, 0, fmt.Errorf("page %d has another number of elements than it says", id)
+		return nil, 0, 0, 0, fmt.Errorf("page %d has another number of elements than it says", id)
 	}
-	return kind, elements, overflow, nil
+	return head, kind, elements, overflow, nil
 }
 
 // checkElements reports a key or a value that is not within its page, and keys
