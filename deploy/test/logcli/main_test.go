@@ -56,8 +56,10 @@ const deadline = 5 * time.Minute
 
 // services are a running pair.
 type services struct {
+	tokens        string // base URL of tokensvc
 	plain, secure string // base URLs of eventsvc
-	ca, token     string
+
+	ca, token string
 }
 
 // start runs both services until the test ends, and fetches a token.
@@ -67,7 +69,7 @@ func start(t *testing.T) *services {
 	plain, secure := free(t), free(t)
 	launch(t, "tokensvc", "TOKENSVC_LISTEN_HTTP="+tokens, "TOKENSVC_LISTEN_ADMIN="+free(t), "TOKENSVC_CLIENTS_FILE="+filepath.Join(root, "deploy/local/clients.yaml"))
 	launch(t, "eventsvc", "EVENTSVC_LISTEN_HTTP="+plain, "EVENTSVC_LISTEN_HTTPS="+secure, "EVENTSVC_LISTEN_ADMIN="+free(t),
-		"EVENTSVC_ISSUER=http://"+tokens, "EVENTSVC_TLS_SELF_SIGNED=true", "EVENTSVC_DATA_DIR="+data)
+		"EVENTSVC_ISSUER=http://"+tokens, "EVENTSVC_BASIC_TOKEN_URL=http://"+tokens+"/oauth2/token", "EVENTSVC_TLS_SELF_SIGNED=true", "EVENTSVC_DATA_DIR="+data)
 	res, err := http.PostForm("http://"+tokens+"/oauth2/token", url.Values{
 		"grant_type": {"client_credentials"}, "client_id": {"demo"}, "client_secret": {"demo-secret"},
 	})
@@ -81,7 +83,7 @@ func start(t *testing.T) *services {
 	if err := json.NewDecoder(res.Body).Decode(&token); err != nil || token.AccessToken == "" {
 		t.Fatalf("%s: %v", res.Status, err)
 	}
-	return &services{"http://" + plain, "https://" + secure, filepath.Join(data, "tls/ca.crt"), token.AccessToken}
+	return &services{"http://" + tokens, "http://" + plain, "https://" + secure, filepath.Join(data, "tls/ca.crt"), token.AccessToken}
 }
 
 // free returns a loopback address that nobody listens on.
