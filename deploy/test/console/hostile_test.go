@@ -10,7 +10,7 @@ import (
 var hostile = []string{
 	`<img src=x onerror="window.hacked=1">`, `"><script>window.hacked=1</script>`, `javascript:window.hacked=1`, `'-window.hacked-'`,
 	`</textarea><svg onload=window.hacked=1>`, `{{constructor.constructor('window.hacked=1')()}}`, "\u202egnp.exe\u202c", "a\x00b", `"a:b" -c:"d`, `%3Cscript%3E`,
-	`url(javascript:hacked)`, `expression(hacked)`, "line\nbreak\ttab", `__proto__`,
+	`url(javascript:hacked)`, `expression(hacked)`, "line\nbreak\ttab", `__proto__`, "--%00 'NOT (👩\u200d👧 \u202b",
 }
 
 // TestHostileEvents: whatever is in the fields of an event is shown as text, and changes nothing else.
