@@ -292,15 +292,12 @@ func (w *jsonWriter) fieldSet(payload []byte) {
 	case !ok:
 		w.s.damaged = true
 	default:
-		w.b = append(w.b, set...)
-		for _, c := range set {
-			if !plain[c] && c != '"' && c != '\\' || c == ' ' { // encoding/json may write it in another way
-				text, err := json.Marshal(&metav1.FieldsV1{Raw: set})
-				w.s.damaged = w.s.damaged || err != nil
-				w.b = append(w.b[:len(w.b)-len(set)], text...)
-				break
-			}
+		if !allIn(&plainSet, set) { // encoding/json may write it in another way
+			text, err := json.Marshal(&metav1.FieldsV1{Raw: set})
+			w.s.damaged = w.s.damaged || err != nil
+			set = text
 		}
+		w.b = append(w.b, set...)
 	}
 }
 
@@ -316,19 +313,38 @@ func separate(dst []byte, open byte, i int) []byte {
 // appendQuoted appends a string in quotes. A string with escapes is left to
 // encoding/json.
 func appendQuoted[T string | []byte](dst []byte, s T) []byte {
-	for i := range len(s) {
-		if !plain[s[i]] {
-			escaped, _ := json.Marshal(string(s)) // a string is never an error
-			return append(dst, escaped...)
-		}
+	if !allIn(&plain, s) {
+		escaped, _ := json.Marshal(string(s)) // a string is never an error
+		return append(dst, escaped...)
 	}
 	return append(append(append(dst, '"'), s...), '"')
 }
 
-// plain has the bytes that stand for themselves in a JSON string, as encoding/json writes it.
-var plain = func() (plain [256]bool) {
-	for c := ' '; c <= '~'; c++ {
-		plain[c] = c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
+// allIn reports whether all bytes of s are in a set, which has 1 for each of its bytes. It looks at eight bytes at a time.
+func allIn[T string | []byte](set *[256]byte, s T) bool {
+	for ; len(s) >= 8; s = s[8:] {
+		if set[s[0]]&set[s[1]]&set[s[2]]&set[s[3]]&set[s[4]]&set[s[5]]&set[s[6]]&set[s[7]] == 0 {
+			return false
+		}
 	}
-	return plain
+	for i := range len(s) {
+		if set[s[i]] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// plain are the bytes that stand for themselves in a JSON string, as encoding/json writes it, and plainSet those of a set of
+// fields that encoding/json writes as it is.
+var plain, plainSet = func() (plain, set [256]byte) {
+	for c := ' '; c <= '~'; c++ {
+		plain[c] = 1
+	}
+	for _, c := range `"\<>&` {
+		plain[c] = 0
+	}
+	set = plain
+	set['"'], set['\\'], set[' '] = 1, 1, 0
+	return plain, set
 }()

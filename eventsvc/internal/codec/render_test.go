@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +51,24 @@ func TestAppendObjectEqualsLibrary(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// A byte that JSON escapes is found wherever it is in a text.
+func TestEscapesEqualLibrary(t *testing.T) {
+	t.Parallel()
+	c := codectest.New(t, "k8s.io")
+	for i := range 20 {
+		ev := eventtest.Typical()
+		ev.Note = strings.Repeat("a", i) + "<" + strings.Repeat("b", 19-i)
+		got, err := c.AppendObject(nil, codec.Format{}, event.EventsV1, codectest.Record(t, c, ev, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := codectest.Library(t, codec.Format{}, codectest.AsView(c, event.EventsV1, ev, 1))
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("at %d, -library +ours:\n%s", i, diff)
 		}
 	}
 }
