@@ -136,12 +136,12 @@ func TestCompression(t *testing.T) {
 	bolttest.Close(t, db)
 }
 
-// TestOldEventsCompressed: events that were observed long ago, as imported ones were, are compressed at once.
+// TestOldEventsCompressed: events that were observed long ago, as imported ones were, are compressed at once, behind younger ones too.
 func TestOldEventsCompressed(t *testing.T) {
 	t.Parallel()
 	clock := bolttest.NewClock()
 	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: clock.Now, CompressAfter: time.Hour})
-	for file, ago := range []time.Duration{90 * time.Minute, 30 * time.Minute} {
+	for file, ago := range []time.Duration{30 * time.Minute, 90 * time.Minute} {
 		_, err := db.Update(t.Context(), bolttest.Key(file), store.Any, func(*store.Record) (store.Decision, error) {
 			a := event.NewAttributes([event.NumFields]string{event.Reason: "Old"}, nil).With(event.Occurrence{Time: clock.Now().Add(-ago), Count: 1, New: 1})
 			return store.Decision{Op: store.Put, Draft: store.Draft{Attributes: a, Value: []byte("v")}}, nil

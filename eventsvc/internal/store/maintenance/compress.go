@@ -34,20 +34,19 @@ func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn
 	return nil
 }
 
-// nextOld returns the first segment that is not compressed and can be, if all of its events are from
-// before a time.
+// nextOld returns the first segment that is not compressed and can be, and whose events are all from before a time. A later
+// segment may have older events, which were imported.
 func (c *compaction) nextOld(before time.Time) (*seglog.Segment, error) {
 	for _, s := range c.sealed() {
 		if s.Compressed || c.tooLarge[s.Base] {
 			continue
 		}
-		switch newest, ok, err := seglog.Newest(s); {
-		case err != nil:
+		newest, ok, err := seglog.Newest(s)
+		if err != nil {
 			return nil, fmt.Errorf("store: compressing %s: %w", s.Path, err)
-		case ok && newest.Before(before):
+		}
+		if ok && newest.Before(before) {
 			return s, nil
-		case ok:
-			return nil, nil // the next ones are younger
 		}
 	}
 	return nil, nil
