@@ -70,7 +70,7 @@ func TestCommandsOfPages(t *testing.T) {
 func codeOf(page string) (lines []string) {
 	page = strings.ReplaceAll(page, `\|`, "|")
 	for _, block := range codeBlock.FindAllStringSubmatch(page, -1) {
-		if slices.Contains([]string{"", "sh", "compose", "kubernetes"}, block[1]) {
+		if slices.Contains([]string{"", "sh", "compose"}, block[1]) {
 			lines = append(lines, strings.Split(strings.ReplaceAll(block[2], "\\\n", " "), "\n")...)
 		}
 	}
