@@ -186,7 +186,7 @@ func (r *replay) run(last uint64) error {
 	if !r.repeated {
 		return nil
 	}
-	return r.Index.View(func(v index.View) error { return r.db.usage.Namespaces.Count(v, last) })
+	return r.Index.View(func(v index.View) error { _, err := r.db.usage.Namespaces.Count(v, last); return err })
 }
 
 // some goes on until the memtable is full.
@@ -212,9 +212,10 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 	if err != nil {
 		return err
 	}
+	counted := known
 	if known && p.Revision() >= e.Revision {
 		// A merge that was cut short had it already.
-		r.repeated = true
+		r.repeated, counted = true, false
 		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
 	}
 	existed, exists := known && !p.Deletion(), e.Kind != seglog.Deleted
@@ -224,6 +225,8 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 			r.db.usage.AddLive(-1, -before.Size())
 		} else if !errors.Is(err, seglog.ErrGone) {
 			return err
+		} else if counted { // its record went with a file before the deletion reached the index
+			r.db.usage.AddLive(-1, 0)
 		}
 	}
 	if exists {

@@ -133,9 +133,10 @@ func (x *Index) Stats() bbolt.Stats { return x.file.Load().Stats() }
 // Check reads every entry of the file, and reports the first that is damaged.
 func (x *Index) Check() error { return x.view(checkFile) }
 
-// Counted reports an error if the file has another number of events than a walk over its keys has counted.
-func (x *Index) Counted(events int64) error {
-	return x.view(func(tx *bbolt.Tx) error { return checkCount(tx.Bucket([]byte(boltfile.Meta)), events) })
+// Counted reports an error if the file has another number of events than a walk over its keys has counted; newest is the newest
+// revision of a key.
+func (x *Index) Counted(newest uint64, events int64) error {
+	return x.view(func(tx *bbolt.Tx) error { return checkCount(tx.Bucket([]byte(boltfile.Meta)), newest, events) })
 }
 
 func (x *Index) view(f func(*bbolt.Tx) error) error {
@@ -381,13 +382,14 @@ func checkFile(tx *bbolt.Tx) error {
 	if err := boltfile.Walk(tx, checkEntry); err != nil {
 		return err
 	}
+	var newest uint64
 	live := int64(0)
 	for it := viewOf(tx).Iterate("", ""); it.Valid(); it.Next() {
-		if !it.Pointer().Deletion() {
+		if newest = max(newest, it.Pointer().Revision()); !it.Pointer().Deletion() {
 			live++
 		}
 	}
-	return checkCount(tx.Bucket([]byte(boltfile.Meta)), live)
+	return checkCount(tx.Bucket([]byte(boltfile.Meta)), newest, live)
 }
 
 // checkTerms checks all entries but those of keys.
@@ -413,12 +415,14 @@ func checkEntry(bucket string, k, v []byte) error {
 }
 
 // checkCount compares how many events the file has with how many it says. After a merge
-// that was cut short they differ: the file has a part of what that was to bring.
-func checkCount(meta *bbolt.Bucket, live int64) error {
+// that was cut short they differ: the file has a part of what that was to bring. They differ until a merge has brought all of it:
+// one that brings less ends well, and leaves keys with newer revisions than it has.
+func checkCount(meta *bbolt.Bucket, newest uint64, live int64) error {
 	if meta == nil || meta.Get([]byte(metaMerging)) != nil {
 		return nil
 	}
-	if counted := meta.Get([]byte(metaLive)); len(counted) == 16 && live != int64(be.Uint64(counted)) {
+	merged, counted := meta.Get([]byte(metaMerged)), meta.Get([]byte(metaLive))
+	if len(merged) == 8 && len(counted) == 16 && newest <= be.Uint64(merged) && live != int64(be.Uint64(counted)) {
 		return fmt.Errorf("it has %d events, but %d were counted", live, be.Uint64(counted))
 	}
 	return nil

@@ -30,9 +30,9 @@ type change struct {
 	events    int64 // 1 or -1
 }
 
-// Count counts the events of an index; revision is its newest write. Nothing may be
+// Count counts the events of an index; revision is its newest write. It returns the newest revision that a key has. Nothing may be
 // added meanwhile.
-func (n *Namespaces) Count(v index.View, revision uint64) error {
+func (n *Namespaces) Count(v index.View, revision uint64) (newest uint64, err error) {
 	events := map[string]int64{}
 	var prefix []byte // of the namespace, with the slash
 	var here int64
@@ -45,13 +45,13 @@ func (n *Namespaces) Count(v index.View, revision uint64) error {
 	}
 	for it := v.Iterate("", ""); it.Valid(); it.Next() {
 		if it.Err() != nil {
-			return it.Err()
+			return 0, it.Err()
 		}
 		if key := it.Key(); !bytes.HasPrefix(key, prefix) || prefix == nil {
 			done()
 			prefix = key[:bytes.IndexByte(key, '/')+1]
 		}
-		if !it.Pointer().Deletion() {
+		if newest = max(newest, it.Pointer().Revision()); !it.Pointer().Deletion() {
 			here++
 		}
 	}
@@ -59,7 +59,7 @@ func (n *Namespaces) Count(v index.View, revision uint64) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.events, n.recent, n.since = events, nil, revision
-	return nil
+	return newest, nil
 }
 
 // Add counts an event that a write has created, or deleted if events is -1. Revisions rise

@@ -90,7 +90,7 @@ func TestNamespacesOfAnIndex(t *testing.T) {
 	put("a/3", true)
 	put("b/0", false)
 	var n usage.Namespaces
-	if err := x.View(func(v index.View) error { return n.Count(v, revision) }); err != nil {
+	if err := x.View(func(v index.View) error { _, err := n.Count(v, revision); return err }); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(map[string]int64{"a": 9, "a-b": 5, "b": 1}, n.All()); diff != "" {

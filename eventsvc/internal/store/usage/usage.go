@@ -70,11 +70,12 @@ func New(dir string, limits Limits, r seglog.IndexedLog) (*Usage, error) {
 	}
 	u := &Usage{dir: dir, limits: limits, records: r, trimmed: account.Trimmed, segments: map[uint64]SegmentAccount{}}
 	merged := r.Index.Merged()
-	if err := r.Index.View(func(v index.View) error { return u.Namespaces.Count(v, merged) }); err != nil {
+	var newest uint64
+	if err := r.Index.View(func(v index.View) error { newest, err = u.Namespaces.Count(v, merged); return err }); err != nil {
 		return nil, err
 	}
 	events, _ := u.Namespaces.At("", merged)
-	if err := r.Index.Counted(events); err != nil {
+	if err := r.Index.Counted(newest, events); err != nil {
 		return nil, err
 	}
 	u.AddLive(live.Events, live.Bytes)
