@@ -108,7 +108,7 @@ func TestLostDeletions(t *testing.T) {
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
-			l := &load{history: 100 * time.Millisecond, flags: []string{"--history=100ms"}}
+			l := &load{history: 100 * time.Millisecond, flags: []string{"--history=100ms", "--compress-after=off"}} // compressing syncs the directory
 			chain := newChain(machine{binary: build(t, append(c.edits, smallFiles)...), issuer: startIssuer(t)}, strict, l, *seed, t.TempDir())
 			chain.loseDeletions(t.Context())
 			switch came := strings.Join(chain.wrong, "\n"); {
