@@ -147,8 +147,8 @@ export class Api {
         throw new Failure("unreachable", "the server cannot be reached");
       }
       clock.observe(response.headers.get("Date"), sent);
-      if (response.status !== 401) this.session.accepted(token);
       if (response.ok && response.headers.get("Content-Type")?.startsWith("text/html")) throw new Failure("foreign", "a web page came in the place of events");
+      if (response.status !== 401) this.session.accepted(token);
       if (response.ok) return response;
       const f = await failure(response);
       if (f.kind !== "expired") throw f;

@@ -129,7 +129,7 @@ const same = (a, b) => a.field === b.field && a.value === b.value;
  * @param {string} text @param {Term} t
  */
 export function add(text, t) {
-  const rest = parse(text).filter((o) => !same(o, t) && !(t.field && !t.not && o.field === t.field && !o.not));
+  const rest = parse(text).filter((o) => !same(o, t) && !(t.field && t.field !== "()" && !t.not && o.field === t.field && !o.not));
   return writeAll([...rest, t]);
 }
 
