@@ -16,8 +16,8 @@
 //
 // # Bounds
 //
-// Whoever guesses makes a bounded number of requests to the endpoint and locks nobody out: see [queue] for how many, and
-// [Trader.Verify] for refusals that are remembered. All that is remembered has a bounded number of entries.
+// Whoever guesses makes a bounded number of requests to the endpoint and locks nobody out: queue.go says how many trades are made
+// at once and in which order, guesses.go who has to wait after refused secrets. All that is remembered has a bounded number of entries.
 //
 // # Concurrency
 //
@@ -57,9 +57,6 @@ const (
 	answerTime    = 5 * time.Second  // of the endpoint
 	patience      = time.Second      // that a client with a good token waits for the next one
 	holdOff       = 5 * time.Second  // between attempts to renew a good token while the endpoint fails
-	refusedFor    = 10 * time.Second // that a refusal is remembered
-	guesses       = 5                // refused secrets of an id from a source in that time; with more it has to wait
-	provenFor     = time.Hour        // after a good trade, in which guesses of others do not matter
 )
 
 // Config is what a trader is made of.
@@ -145,7 +142,6 @@ func New(c Config) *Trader {
 var (
 	errMalformed = &bearer.Error{Reason: "Basic: user or password empty, too long or malformed", Status: http.StatusUnauthorized}
 	errRefused   = &bearer.Error{Reason: "Basic: refused by the token endpoint", Status: http.StatusUnauthorized}
-	errGuessed   = &BusyError{Reason: "too many different passwords of this user were refused", Status: http.StatusTooManyRequests, RetryAfter: refusedFor}
 )
 
 // Verify returns the caller of an id and a secret, which are taken as they are (RFC 7617 section 2). Source is the address
@@ -175,7 +171,7 @@ func (t *Trader) Verify(ctx context.Context, id, secret, source string) (*bearer
 		key: key, guesser: t.sum(id, subscriber), subscriber: subscriber,
 		request: tokenclient.Request{TokenURL: t.c.TokenURL, ClientID: id, Secret: secret, Source: "its password", Setting: "--basic-token-url", ForwardedFor: source},
 	}
-	if (g == nil || now.Sub(g.traded) > provenFor) && t.guessing(a.guesser, now) {
+	if t.guessing(a.guesser, g, now) {
 		return nil, errGuessed
 	}
 	return t.renew(ctx, a, g, caller)
@@ -199,22 +195,6 @@ func (t *Trader) sum(first, second string) (s sum) {
 	_, _ = h.Write([]byte(second))
 	h.Sum(s[:0])
 	return s
-}
-
-// guessing reports whether so many secrets were refused lately that no more are tried.
-func (t *Trader) guessing(guesser sum, now time.Time) bool {
-	times, _ := t.guessed.Get(guesser)
-	of, _ := times.([guesses]time.Time)
-	return !of[0].IsZero() && now.Sub(of[0]) < refusedFor // of[0] is the oldest of the last five
-}
-
-// noteGuess notes a refusal. Two at the same time may be noted as one.
-func (t *Trader) noteGuess(guesser sum, now time.Time) {
-	times, _ := t.guessed.Get(guesser)
-	of, _ := times.([guesses]time.Time)
-	copy(of[:], of[1:])
-	of[guesses-1] = now
-	t.guessed.Add(guesser, of)
 }
 
 // renew trades, or waits for a trade of the same credentials. If that fails or takes long, the caller of a token that is still

@@ -1,6 +1,7 @@
 // Package codec turns events into bytes and back: the stored form, and every
 // answer, in both views and every wire format. Package request reads what clients
-// send, package fields keeps managed fields; [Codec] has all of it.
+// send, package fields keeps managed fields; [Codec] has all of it. table.go writes rows; which columns
+// they have is decided by package event.
 //
 // # The stored form
 //

@@ -28,7 +28,8 @@
 //
 // # What it does not know
 //
-// Events, tokens and the API: the scripts in static do. Of those in static/js/lib, oidc.js signs
+// Events, tokens and the API: the scripts in static do. In static/js, app.js has the state, requests and permanent
+// links, views has a file for each view, and parts what views are made of. Of those in lib, address.js keeps the state in the address, oidc.js signs
 // people in, client.js fetches the tokens of a client, and session.js keeps the token, in the memory
 // of the tab alone.
 package console

@@ -1,7 +1,8 @@
 // Package event holds the rules of the resource: defaults, validation, what an
 // update may change, the two API views, and fields and labels for selectors. It
 // knows nothing of HTTP, encodings or disks, and imports no other package of this
-// repository.
+// repository. validate.go checks the fields of an event, limit.go its size, fields.go has what
+// selectors may name, table.go the columns of kubectl.
 //
 // Every function works on the Event of k8s.io/api/events/v1; callers convert core/v1
 // by [ToCore] and [FromCore]. Errors name fields as kube-apiserver does: by their

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"tidings.example/eventsvc/internal/client"
@@ -13,6 +14,13 @@ type cursor struct {
 	complete time.Time // the source had nothing later than version at this time; zero: unknown
 	last     time.Time // when the newest of the events that are written was last written at the source; zero: unknown
 }
+
+const (
+	saveEvery  = time.Second      // between saves of a cursor that moves
+	saveAnyway = time.Minute      // between saves of a cursor that does not move, so that readers see the mirror running
+	lastSave   = 5 * time.Second  // limit of the save when the mirror stops
+	checkEvery = 30 * time.Second // between comparisons of the cursor with the source
+)
 
 // check asks the source from time to time for its version, and sends what it learns to marks. Once the cursor has reached
 // that version, it is known to have been complete at that time. The time at which a change arrives would not tell that:
@@ -42,4 +50,33 @@ func (c *copier) passMark() {
 	if c.mark != nil && !client.Newer(c.mark.version, c.cursor.version) {
 		c.cursor.complete, c.mark = c.mark.complete, nil
 	}
+}
+
+// moved sets the version up to which everything is written.
+func (c *copier) moved(version string) {
+	c.cursor.version = version
+	c.state.moved(version)
+	c.passMark()
+}
+
+// save writes the cursor. If that fails, a restart copies the same events again, which changes nothing.
+func (c *copier) save(ctx context.Context) {
+	c.savedAt = time.Now()
+	if err := c.saveCursor(ctx, c.cursor, c.drops.counts); err != nil {
+		if ctx.Err() == nil {
+			c.targetFailed(fmt.Errorf("write the cursor: %w", err))
+		}
+		return
+	}
+	c.saved = c.cursor
+	c.targetFailed(nil)
+	c.reportDrops(ctx, false)
+}
+
+// untilSave returns the time until the cursor is to be saved, which is negative if it is late.
+func (c *copier) untilSave() time.Duration {
+	if c.cursor.version != c.saved.version {
+		return saveEvery - time.Since(c.savedAt)
+	}
+	return saveAnyway - time.Since(c.savedAt)
 }

@@ -86,11 +86,7 @@ func (m *Mirror) Ready(context.Context) error {
 }
 
 const (
-	batchSize  = 256              // changes that may wait, and that are written before the cursor is saved
-	saveEvery  = time.Second      // between saves of a cursor that moves
-	saveAnyway = time.Minute      // between saves of a cursor that does not move, so that readers see the mirror running
-	lastSave   = 5 * time.Second  // limit of the save when the mirror stops
-	checkEvery = 30 * time.Second // between comparisons of the cursor with the source
+	batchSize  = 256 // changes that may wait, and that are written before the cursor is saved
 	sourceSide = "source"
 	targetSide = "target"
 )
@@ -279,7 +275,7 @@ func (c *copier) follow(ctx context.Context) error {
 		if err := c.apply(ctx, batch); err != nil {
 			return err
 		}
-		if time.Since(c.savedAt) >= saveEvery && c.cursor.version != c.saved.version || time.Since(c.savedAt) >= saveAnyway {
+		if c.untilSave() <= 0 {
 			c.save(ctx)
 		}
 		if !open {
@@ -290,14 +286,10 @@ func (c *copier) follow(ctx context.Context) error {
 
 // next waits for changes, or until the cursor has to be saved, and takes all changes that are waiting.
 func (c *copier) next(changes <-chan client.Change, marks <-chan cursor) (batch []client.Change, open bool) {
-	limit := saveAnyway - time.Since(c.savedAt)
-	if c.cursor.version != c.saved.version {
-		limit = saveEvery
-	}
 	if c.mark != nil {
 		marks = nil // the earlier mark comes first
 	}
-	timer := time.NewTimer(limit)
+	timer := time.NewTimer(c.untilSave())
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -380,27 +372,6 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// moved sets the version up to which everything is written.
-func (c *copier) moved(version string) {
-	c.cursor.version = version
-	c.state.moved(version)
-	c.passMark()
-}
-
-// save writes the cursor. If that fails, a restart copies the same events again, which changes nothing.
-func (c *copier) save(ctx context.Context) {
-	c.savedAt = time.Now()
-	if err := c.saveCursor(ctx, c.cursor, c.drops.counts); err != nil {
-		if ctx.Err() == nil {
-			c.targetFailed(fmt.Errorf("write the cursor: %w", err))
-		}
-		return
-	}
-	c.saved = c.cursor
-	c.targetFailed(nil)
-	c.reportDrops(ctx, false)
 }
 
 func (c *copier) sourceFailed(err error) { c.failed(sourceSide, err) }

@@ -18,6 +18,9 @@
 // A snapshot whose revision is no longer held goes on with the newest state, leaves out
 // what was written after its revision, and is partial: what it showed is not shown again.
 //
+// text.go decides whether one event has a text. Which events are looked at, by the index of words or in order
+// of time, is decided by the store (bolt/timepage.go, seglog/search.go).
+//
 // # Errors
 //
 // What is wrong with a query is a [ParameterError], which names its parameter. Other errors are

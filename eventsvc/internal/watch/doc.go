@@ -14,6 +14,9 @@
 // has caught up. It never skips a change: if the log no longer has it, the
 // watcher ends with the log's error (an expired revision).
 //
+// The files: hub.go has the ring, topic.go says who is woken, watcher.go reads ring or log without a gap between them, change.go says
+// what a change is to a selector.
+//
 // # Concurrency
 //
 // All methods of [Hub] are safe for concurrent use, but Publish must be called by

@@ -212,20 +212,3 @@ func (a *Authenticator) reject(ctx context.Context, id, source string, rejected 
 	bySource.end(false)
 	return rejected
 }
-
-// lookup returns a registration. Errors are those of storeError.
-func (a *Authenticator) lookup(ctx context.Context, clientID string) (Client, error) {
-	reg, err := a.c.Store.ByClientID(ctx, clientID)
-	return reg, storeError(ctx, err)
-}
-
-// storeError returns an error that wraps [ErrNotFound] or [ErrUnavailable], or the error of ctx.
-func storeError(ctx context.Context, err error) error {
-	switch {
-	case err == nil || errors.Is(err, ErrNotFound):
-		return err
-	case ctx.Err() != nil:
-		return ctx.Err() // not an error of the store
-	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
-}

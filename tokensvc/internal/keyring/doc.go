@@ -13,4 +13,7 @@
 // replicas. A retiring key is published until the last token that it signed has expired everywhere: tail is the lifetime
 // of tokens and an allowance for clocks that differ. Nothing else affects the states, so replicas that see the same key
 // files agree without communication.
+//
+// The files: files.go reads and follows key files, schedule.go says which state a key is in and makes the key set, key.go
+// makes the id of a key and the header of its tokens, sign.go signs, rotate.go and addfile.go begin with the next key.
 package keyring

@@ -1,4 +1,5 @@
 // Package token issues access tokens: it sets the claims and passes them to a [Signer].
+// The header is made with the key (package keyring, key.go).
 package token
 
 import (

@@ -1,4 +1,5 @@
-// Package events serves the verbs of events, one file for each.
+// Package events serves the verbs of events, one file for each. pages.go says which state a list shows, page by page, and when it
+// has expired (410); httpio/continue.go has the form of its token.
 //
 // The same operations are served twice, for events.{group_domain}/v1 and for core
 // /api/v1: a [Resource] is the events of one of these views.

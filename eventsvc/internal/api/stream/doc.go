@@ -5,7 +5,8 @@
 //
 // [Streams.ListOrWatch] wraps the handler of a path that can be listed and watched.
 // The handler answers a list itself and begins a watch with [Streams.Open], which
-// asks a [Source] for the state at the beginning and for the frame of each change.
+// asks a [Source] for the state at the beginning and for the frame of each change. stream.go
+// says at which revision a watch begins, streams.go how many watches there may be and when they end.
 //
 // A watch outlives the decision on its request, so it is decided on again: when the
 // policy changes, and every second for the key that signed its token. A watch that is

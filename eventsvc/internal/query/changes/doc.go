@@ -13,7 +13,7 @@
 // The evidence for a change is Dunning's G², the log-likelihood ratio of two Poisson
 // rates, divided by the dispersion of the series: how much its counts vary more than
 // chance does. The score of a row is the binary logarithm of the evidence, up to a bound
-// from which a change is certain, times weights that rank.go gives the reasons for. They
+// from which a change is certain, times weights (rank.go). They
 // prefer warnings, what is new, what concerns several objects, and what came first: a row
 // that another one precedes is taken for a symptom. [Change.Why] has the numbers.
 //
@@ -32,6 +32,12 @@
 // out is in [Answer.Partial], as is history that is too short. An event is found in the
 // window only if it was not observed again later in the state that is looked at: ask with
 // a revision for an instant that is long past.
+//
+// # Files
+//
+// changes.go has question and answer; history.go and objects.go read; compare.go has the evidence, and says whether something is
+// new, more or less; rank.go has weights and order; cascade.go says what came before a row, elsewhere.go what bears on a
+// namespace from elsewhere; why.go words it.
 //
 // # Errors
 //

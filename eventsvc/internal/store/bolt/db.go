@@ -41,8 +41,8 @@ type Options struct {
 
 	SegmentBytes  int64 // a log file is sealed at this size; default 64 MiB or a 64th of MaxBytes
 	RingEntries   int   // changes that the watch hub shares; default 8192
-	QueueLength   int   // writes that may wait; default 4096
-	QueueBytes    int64 // and the bytes that they keep in memory; default 64 MiB
+	QueueLength   int   // writes that may wait; default commit.QueueWrites
+	QueueBytes    int64 // and the bytes that they keep in memory; default commit.QueueBytes
 	MemtableLimit int   // keys in memory before they are merged into the index; default 65536, or fewer if MaxBytes is less than 8 GiB
 
 	Copy *Copy // set if the store is the copy of another one
@@ -57,8 +57,8 @@ func (o *Options) setDefaults() {
 	o.MaxClockStep = cmp.Or(o.MaxClockStep, 6*time.Hour)
 	o.MinFree = cmp.Or(o.MinFree, 64<<20)
 	o.RingEntries = cmp.Or(o.RingEntries, 8192)
-	o.QueueLength = cmp.Or(o.QueueLength, 4096)
-	o.QueueBytes = cmp.Or(o.QueueBytes, 64<<20)
+	o.QueueLength = cmp.Or(o.QueueLength, commit.QueueWrites)
+	o.QueueBytes = cmp.Or(o.QueueBytes, commit.QueueBytes)
 }
 
 // DB is the bbolt engine of package store.

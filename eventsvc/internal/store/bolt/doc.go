@@ -8,7 +8,8 @@
 //	write  Update, DeleteMany → commit (queue, batches, write-ahead log, head)
 //	read   Get, List, Changes → index (newest versions, postings) → seglog (records)
 //	       Timeline           → seglog (records by the time of their observation)
-//	watch  Watch              → watch (ring of the newest changes), seglog for older ones
+//	watch  Watch              → watch (ring of the newest changes), seglog for older ones;
+//	                            watch.go refuses revisions that are gone or to come
 //	upkeep Run                → maintenance (retention, compaction), with usage
 //	files  Snapshot, Restore: an archive of the files; Check: reads and compares everything
 //

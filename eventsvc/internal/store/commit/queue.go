@@ -10,6 +10,12 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
+// What may wait at an engine. With more, a write is refused with [store.ErrBusy].
+const (
+	QueueWrites = 4096
+	QueueBytes  = 64 << 20 // in memory
+)
+
 // A commit takes no more writes when it has so many. A write may consist of several.
 const (
 	batchWrites = 1024

@@ -70,7 +70,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{o: o, pool: pool, queue: commit.NewQueue(queueWrites, queueBytes)}
+	db := &DB{o: o, pool: pool, queue: commit.NewQueue(commit.QueueWrites, commit.QueueBytes)}
 	db.life = commit.NewLife(func() error {
 		defer db.pool.Close()
 		return db.copy.close()
@@ -99,12 +99,6 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.life.Running.Go(db.keeper.run)
 	return db, nil
 }
-
-// A queue may hold so many writes, and so many bytes of them.
-const (
-	queueWrites = 4096
-	queueBytes  = 64 << 20
-)
 
 // begin registers the metrics, and refuses a database that the copy cannot follow.
 func (db *DB) begin(ctx context.Context) error {

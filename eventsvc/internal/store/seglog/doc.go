@@ -36,6 +36,9 @@
 // words of these texts, by which [Reader.Search] finds the records that may match. If the index or a block is damaged, both methods say
 // so, and the caller reads the records.
 //
+// The files: words*.go is the index of words and search.go its use, template.go the columns of a block, time*.go the index by
+// time, segment.go one file and log.go all of them.
+//
 // An [IndexedLog] is a log with its index, for those that read both.
 //
 // # Errors

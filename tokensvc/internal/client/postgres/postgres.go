@@ -1,5 +1,7 @@
 // Package postgres reads registrations from the table "clients" of a PostgreSQL database. It never writes or migrates the
 // table, which belongs to another application. A role with SELECT on the table is enough.
+// table.go says which rows are registrations. While the table cannot be read, requests are answered with 503
+// ([client.ErrUnavailable]).
 package postgres
 
 import (
