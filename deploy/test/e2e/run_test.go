@@ -223,6 +223,7 @@ func TestDocumentation(t *testing.T) {
 			"TIME                  COUNT   TYPE", "Warning 1", "REASON         OBJECT", "reason      1       "},
 		"docs/how-to/dump.md":             {"created, 0 changed", "0 created, 0 changed, 0 deleted", "events, from ", "job/nightly"},
 		"docs/how-to/undo.md":             {"deleted", "1 created, 0 changed, 0 deleted, 0 unchanged", "BackupFailed   job/nightly"},
+		"docs/how-to/erase.md":            {"none is left"},
 		"docs/how-to/connect.md":          {"Normal Started backup of orders started", "recorded nightly-", "two events, one token", "invalid_client"},
 		"docs/tutorials/first-service.md": {"not in billing", "orders has started", "refused, as the policy says"},
 		"docs/tutorials/find-out-what-happened.md": {"TIME                  COUNT   TYPE", "Normal 7", "checkout-7d9f-*", "BackOff                    shop/pod/checkout-7d9f-0",
