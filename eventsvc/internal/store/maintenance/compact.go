@@ -271,8 +271,10 @@ type filter struct {
 	retained        int64 // bytes of the dead deletions that were kept
 }
 
+// filter returns a filter by the compact revision. Before the index file has that, a start counts events by the records that the file
+// leads to, so those are kept.
 func (c *compaction) filter(dropDeletions bool) *filter {
-	return &filter{records: c.Records, dropDeletions: dropDeletions, compactRevision: c.Records.Log.CompactRevision()}
+	return &filter{records: c.Records, dropDeletions: dropDeletions, compactRevision: min(c.Records.Log.CompactRevision(), c.Records.Index.Merged())}
 }
 
 // view implements [seglog.Filter].

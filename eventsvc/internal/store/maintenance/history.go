@@ -46,17 +46,12 @@ func (m *Maintenance) trim(ctx context.Context, cutoff time.Time, maxHistory int
 // trimmed. As long as there is not, small merges would be wasted.
 func (m *Maintenance) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error) {
 	log, merged := m.Records.Log, m.Records.Index.Merged()
-	// The account of what is dead waits for an index that is made again. A new store
-	// has nothing to merge: its index is at 0, its compact revision at 1.
-	if merged+1 < log.CompactRevision() {
-		return true, nil
-	}
 	excess := m.Usage.Stats().HistoryBytes > maxHistory
 	err = log.View(func(r *seglog.Reader) error {
 		return r.Scan(merged, log.Published(), func(e seglog.Entry) bool {
-			due = excess || e.Time.Before(cutoff)
+			due = excess || e.Time.Before(cutoff) || e.Revision <= log.CompactRevision() // of an index that is made again, or of a copy
 			return false
-		}, nil)
+		}, seglog.SkipDamaged)
 	})
 	if err != nil {
 		return false, m.ReadError(err)
