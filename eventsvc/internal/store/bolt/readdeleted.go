@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -17,39 +16,37 @@ func (r *reader) Deleted(ctx context.Context, key store.Key, visit func(*store.V
 	if _, err := r.state(0); err != nil {
 		return err
 	}
-	if _, known, err := r.Index.Newest(key.String()); err == nil && !known { // nearly always; the view below tells of an error
-		return nil
+	p, known, err := r.Index.Newest(key.String())
+	if err == nil && known { // hardly ever
+		err = r.Log.View(func(log *seglog.Reader) error { return deletedVersions(ctx, log, key, p.Revision(), visit) })
 	}
-	err := r.View(func(v index.View, log *seglog.Reader) error {
-		p, _, err := v.Newest(key.String())
-		if err != nil {
-			return err
-		}
-		deleted := false // by the version behind this one
-		revision := p.Revision()
-		for range mostDeleted {
-			if revision == 0 || ctx.Err() != nil {
-				return ctx.Err()
-			}
-			e, err := log.Get(revision)
-			if skipped(log, revision, err) || errors.As(err, new(*store.CorruptError)) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			if deleted && !log.Lend(&e, key, visit) {
-				return nil
-			}
-			deleted, revision = e.Kind == seglog.Deleted, e.Previous
-		}
-		return nil
-	})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
 		return r.Failed(err)
+	}
+	return nil
+}
+
+// deletedVersions calls visit with the versions that deletions ended, from the newest revision of an event down.
+func deletedVersions(ctx context.Context, log *seglog.Reader, key store.Key, revision uint64, visit func(*store.View) bool) error {
+	deleted := false // by the version behind this one
+	for range mostDeleted {
+		if revision == 0 || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		e, err := log.Get(revision)
+		if skipped(log, revision, err) || errors.As(err, new(*store.CorruptError)) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if deleted && !log.Lend(&e, key, visit) {
+			return nil
+		}
+		deleted, revision = e.Kind == seglog.Deleted, e.Previous
 	}
 	return nil
 }
