@@ -13,11 +13,14 @@ import (
 )
 
 // The file is packed when the keys that are not sorted are packLeast or more, and an eighth of the events or more: until then they
-// take half as much room as what is packed. The log is read for terms of removed
-// versions when there are as many of these as events.
+// take half as much room as what is packed. It is written again instead when they are half of the events, as after an import: packing
+// changes nearly all of its pages then, in many transactions, and leaves their room empty. Below packLeast neither is worth its work,
+// so a store of fewer than 200,000 events, where that is more than half of them, is never packed for its keys, but written again. The
+// log is read for terms of removed versions when there are as many of these as events.
 const (
-	packLeast = 100_000
-	packShare = 8
+	packLeast  = 100_000
+	packShare  = 8
+	writeShare = 2
 )
 
 // NeedsPack reports whether [Index.Pack] is worth its work, with so many events.

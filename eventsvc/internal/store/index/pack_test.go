@@ -107,6 +107,9 @@ func TestNeedsRewrite(t *testing.T) {
 	if x.NeedsRewrite(3*n) || !x.NeedsPack(3*n) {
 		t.Error("a third of the keys is not sorted, and is not only to be packed")
 	}
+	if x.NeedsRewrite(2*n+2) || !x.NeedsPack(2*n+2) {
+		t.Error("fewer than half of the keys are not sorted, and the file is not to be packed only")
+	}
 	held := func(uint64) (index.Revisions, error) { return index.Revisions{}, nil }
 	if err := x.Rewrite(t.Context(), held); err != nil {
 		t.Fatal(err)

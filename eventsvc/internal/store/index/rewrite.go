@@ -20,7 +20,7 @@ const rewriteFree = 16 << 20
 // NeedsRewrite reports whether [Index.Rewrite] is worth its work, with so many events: most of the file is empty, or would be after
 // [Index.Pack], because most keys are not sorted, as after an import.
 func (x *Index) NeedsRewrite(events int64) bool {
-	if x.loose.Load() >= max(packLeast, events/2) {
+	if x.loose.Load() >= max(packLeast, events/writeShare) {
 		return true
 	}
 	free := x.free()
