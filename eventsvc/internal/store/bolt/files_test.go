@@ -69,6 +69,13 @@ func TestForeignFilesAreRefusedUntouched(t *testing.T) {
 	next, before := version("tidings event store 99"), version("tidings events 3")
 	garbage := func(path string) error { return os.WriteFile(path, bytes.Repeat([]byte("no database "), 10000), 0o600) }
 	empty := func(path string) error { return os.WriteFile(path, nil, 0o600) }
+	entry := func(path string) error {
+		db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
+		if err != nil {
+			return err
+		}
+		return errors.Join(db.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte("keys")).Put([]byte("default/a"), make([]byte, 12)) }), db.Close())
+	}
 	const segment = "log-00000000000000000002.db"
 	tests := []struct {
 		name, file string
@@ -81,6 +88,7 @@ func TestForeignFilesAreRefusedUntouched(t *testing.T) {
 		{"index of an earlier build", "index.db", before, false, "before format 1; export with the program that wrote it"},
 		{"index is garbage", "index.db", garbage, true, "remove this file alone"},
 		{"index is empty", "index.db", empty, true, "empty"},
+		{"an entry of the index is damaged", "index.db", entry, false, `index.db: its entry in the index, "default/a": `},
 		{"log of another program", segment, foreign, true, "not a file of the event store"},
 		{"log of another version", segment, next, false, "format 99"},
 		{"log of an earlier build", segment, before, false, "before format 1; export with the program that wrote it"},

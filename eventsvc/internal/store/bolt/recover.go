@@ -41,7 +41,11 @@ func (db *DB) recover() (err error) {
 	source := seglog.IndexedLog{Index: db.index, Log: db.log}
 	hurry := func() { db.maintenance.Hurry() }
 	if db.usage, err = usage.New(o.Dir, usage.Limits{MaxBytes: o.MaxBytes, MinFree: o.MinFree, OverLimit: hurry}, source); err != nil {
-		return &store.FileError{Path: db.index.Path(), Reason: err.Error(), Fix: boltfile.FixRebuild}
+		reason := err.Error()
+		if damage, ok := errors.AsType[*store.CorruptError](err); ok { // of the file, and not of an event
+			reason = damage.Reason
+		}
+		return &store.FileError{Path: db.index.Path(), Reason: reason, Fix: boltfile.FixRebuild}
 	}
 	db.read = newReader(readerSource{
 		IndexedLog: source, Closed: db.life.Closed, Failed: db.reads.failed, Events: db.usage.Namespaces.At, Kept: func() time.Time { return db.maintenance.Kept() },
@@ -164,7 +168,7 @@ type replay struct {
 	db       *DB
 	at       uint64 // the record that was looked at last
 	damaged  int
-	repeated bool // the index had some of it already, from a merge that was cut short, and its namespaces were counted with that
+	repeated bool // the index had some of it already, from a merge that was cut short: the counts of these revisions are not known
 }
 
 func (r *replay) run(last uint64) error {
@@ -212,29 +216,27 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 	if err != nil {
 		return err
 	}
-	counted := known
+	counted := known && !p.Deletion() // by its namespace
 	if known && p.Revision() >= e.Revision {
 		// A merge that was cut short had it already.
-		r.repeated, counted = true, false
+		r.repeated = true
 		p, known = index.NewPointer(e.Previous, e.Kind == seglog.Created), e.Previous != 0
 	}
 	existed, exists := known && !p.Deletion(), e.Kind != seglog.Deleted
 	if existed {
 		before, err := log.Get(p.Revision())
 		if before.Key != nil { // it takes room, damaged or not
-			r.db.usage.AddLive(-1, -before.Size())
-		} else if !errors.Is(err, seglog.ErrGone) {
+			r.db.usage.AddBytes(-before.Size())
+		} else if !errors.Is(err, seglog.ErrGone) { // or it was not counted
 			return err
-		} else if counted { // its record went with a file before the deletion reached the index
-			r.db.usage.AddLive(-1, 0)
 		}
 	}
 	if exists {
-		r.db.usage.AddLive(1, e.Size())
+		r.db.usage.AddBytes(e.Size())
 	}
-	if namespace := string(e.Key[:e.NamespaceLen]); exists && !existed {
+	if namespace := string(e.Key[:e.NamespaceLen]); exists && !counted {
 		r.db.usage.Namespaces.Add(namespace, e.Revision, 1)
-	} else if existed && !exists {
+	} else if counted && !exists {
 		r.db.usage.Namespaces.Add(namespace, e.Revision, -1)
 	}
 	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, !exists), e.Attributes)

@@ -34,12 +34,12 @@ type Committer struct {
 	writes  prometheus.Histogram
 	seconds prometheus.Histogram
 
-	batch         []*Write
-	frame         *wal.Frame // the records
-	changes       []watch.Change
-	events, bytes int64                    // by which what exists grows
-	newest        map[string]index.Pointer // of the events that the batch has written
-	key           []byte                   // of the write at hand
+	batch   []*Write
+	frame   *wal.Frame // the records
+	changes []watch.Change
+	bytes   int64                    // by which the records of what exists grow
+	newest  map[string]index.Pointer // of the events that the batch has written
+	key     []byte                   // of the write at hand
 }
 
 // New returns the committer of an open store.
@@ -150,7 +150,7 @@ func (c *Committer) begin() (size int64) {
 	}
 	c.frame = wal.NewFrame(len(c.batch), size)
 	c.changes = make([]watch.Change, 0, len(c.batch))
-	c.events, c.bytes = 0, 0
+	c.bytes = 0
 	return size
 }
 
@@ -173,7 +173,7 @@ func (c *Committer) persist() error {
 			}
 		}
 	}
-	c.Usage.AddLive(c.events, c.bytes)
+	c.Usage.AddBytes(c.bytes)
 	return nil
 }
 
@@ -216,11 +216,9 @@ func (c *Committer) put(w *Write, newest index.Pointer, now time.Time) {
 	c.frame.Append(e.Revision, func(dst []byte) []byte { return seglog.AppendEntry(dst, &e) })
 	change := watch.Change{Revision: e.Revision, Key: w.Key, Previous: w.Previous}
 	if newest.Live() {
-		c.events--
 		c.bytes -= int64(w.Seen.Bytes)
 	}
 	if w.Kind != seglog.Deleted {
-		c.events++
 		c.bytes += e.Size()
 		change.Current = &store.Version{Record: store.Record{
 			Key: w.Key, Revision: e.Revision, Time: now, Attributes: e.Attributes, Value: e.Value, Bytes: int(e.Size()),

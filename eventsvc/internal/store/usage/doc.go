@@ -4,7 +4,7 @@
 //
 // Every record of the log is one of three: live, the newest version of an event that
 // exists; dead, needed by no state that can be read; or history, the rest. The committer
-// reports with [Usage.AddLive] how the live ones change. Maintenance reports what is
+// reports with [Usage.AddBytes] how the live ones change. Maintenance reports what is
 // dead, segment by segment ([Usage.Trim], [Usage.SetSegment]). Both accounts are saved
 // in the index file: the live one with each memtable that is merged, the dead one by the
 // methods that change it. A crash or a new index can leave the saved account of a

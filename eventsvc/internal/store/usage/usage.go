@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,7 @@ type Usage struct {
 	reserved atomic.Int64 // for a file that is being rewritten
 	lowered  atomic.Bool  // the limit is less than the files took at the start; until they fit, it cannot be kept to
 
-	events, bytes atomic.Int64 // live
+	bytes atomic.Int64 // of the records of the events that exist
 
 	mu       sync.Mutex // guards the next two
 	trimmed  uint64     // what is dead is accounted for up to this revision
@@ -78,7 +79,7 @@ func New(dir string, limits Limits, r seglog.IndexedLog) (*Usage, error) {
 	if err := r.Index.Counted(newest, events); err != nil {
 		return nil, err
 	}
-	u.AddLive(live.Events, live.Bytes)
+	u.bytes.Store(live.Bytes)
 	for _, s := range r.Log.Segments() {
 		if dead := account.Dead[s.Base]; dead != 0 {
 			u.segments[s.Base] = SegmentAccount{Dead: dead}
@@ -91,15 +92,12 @@ func New(dir string, limits Limits, r seglog.IndexedLog) (*Usage, error) {
 
 // Live returns the number of the events that exist, and the bytes of their records.
 func (u *Usage) Live() index.Live {
-	return index.Live{Events: u.events.Load(), Bytes: u.bytes.Load()}
+	events, _ := u.Namespaces.At("", math.MaxUint64)
+	return index.Live{Events: events, Bytes: u.bytes.Load()}
 }
 
-// AddLive counts events that were created, or deleted where it is negative, and the bytes
-// of their records.
-func (u *Usage) AddLive(events, bytes int64) {
-	u.events.Add(events)
-	u.bytes.Add(bytes)
-}
+// AddBytes counts the bytes of the records of events that exist, which are fewer where it is negative.
+func (u *Usage) AddBytes(n int64) { u.bytes.Add(n) }
 
 // Trimmed returns the revision up to which dead records are accounted for.
 func (u *Usage) Trimmed() uint64 {
