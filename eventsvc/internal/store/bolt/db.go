@@ -37,7 +37,7 @@ type Options struct {
 	MinFree      int64             // only deletions are accepted when the disk has less left; default 64 MiB; -1: none
 	MaxClockStep time.Duration     // a greater step forward, found at start, delays expiry by as much; default 6h
 
-	CompressAfter time.Duration // sealed log files whose records are older are compressed; 0: none
+	CompressAfter time.Duration // sealed log files whose events are older are compressed, by when they were observed; 0: none
 
 	SegmentBytes  int64 // a log file is sealed at this size; default 64 MiB or a 64th of MaxBytes
 	RingEntries   int   // changes that the watch hub shares; default 8192

@@ -30,13 +30,21 @@ func SetRoundTime(d time.Duration) (reset func()) {
 
 // Sealed returns the number of sealed log files, and of those that are compressed.
 func (db *DB) Sealed() (files, compressed int) {
-	ss := db.log.Segments()
-	for _, s := range ss[:len(ss)-1] {
-		if s.Compressed {
+	for _, c := range db.Compressed() {
+		if files++; c {
 			compressed++
 		}
 	}
-	return len(ss) - 1, compressed
+	return files, compressed
+}
+
+// Compressed says of each sealed log file, in their order, whether it is compressed.
+func (db *DB) Compressed() (all []bool) {
+	ss := db.log.Segments()
+	for _, s := range ss[:len(ss)-1] {
+		all = append(all, s.Compressed)
+	}
+	return all
 }
 
 // Seal starts a new log file.

@@ -14,7 +14,7 @@ import (
 // hurried take more, and where room is tight there is no limit.
 const compressFor = every / 4
 
-// compressWhile compresses segments whose records are older than an age, the oldest first, as
+// compressWhile compresses segments whose events are older than an age, one after the other by revision, as
 // long as goOn reports true.
 func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn func() bool) error {
 	if m.Policy.CompressAfter == 0 {
@@ -41,7 +41,7 @@ func (c *compaction) nextOld(before time.Time) (*seglog.Segment, error) {
 		if s.Compressed || c.tooLarge[s.Base] {
 			continue
 		}
-		newest, ok, err := seglog.Newest(s)
+		newest, ok, err := seglog.NewestTime(s)
 		if err != nil {
 			return nil, fmt.Errorf("store: compressing %s: %w", s.Path, err)
 		}

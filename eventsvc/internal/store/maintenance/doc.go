@@ -13,7 +13,7 @@
 //  4. compact: unlink sealed segments without a needed record, and rewrite those that
 //     are dead in large part;
 //  5. project how old events get before there is no room; pack the index, or rewrite it if it is mostly empty or mostly new;
-//  6. compress sealed segments whose records are old, for a few seconds at most.
+//  6. compress sealed segments whose events are old, by when they were observed, for a few seconds at most.
 //
 // A deletion stays in the log until no older version of its event can be in the files,
 // because an index that is made again from the log would bring that back. The saved

@@ -29,7 +29,7 @@ type Policy struct {
 	Rules     func() *rules.Set // retentions of their own, as they are now; nil: none
 	History   time.Duration     // superseded versions and deletions stay readable so long; 0: as Retention
 
-	CompressAfter time.Duration // sealed segments whose records are older are compressed; 0: none
+	CompressAfter time.Duration // sealed segments whose events are older are compressed, by when they were observed; 0: none
 }
 
 // Config is what maintenance works on.
@@ -147,7 +147,7 @@ func (m *Maintenance) awaitRound(ctx context.Context) bool {
 }
 
 // Round deletes events that are past their retention, gives up history that is past its
-// own, brings back the disk space of both, and compresses what has become old.
+// own, brings back the disk space of both, and compresses what is old.
 func (m *Maintenance) Round(ctx context.Context) error {
 	defer m.Pause()()
 	began := time.Since(m.opened)

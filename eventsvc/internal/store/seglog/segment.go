@@ -189,9 +189,9 @@ func (s *Segment) LastRevision() (last uint64, err error) {
 	return last, err
 }
 
-// Newest returns when the newest record of a segment was written, or the minute in which the last of its events was observed if that
+// NewestTime returns when the newest record of a segment was written, or the minute in which the last of its events was observed if that
 // is earlier, as of imported events. It reports false if there is no record, and returns no time if the newest one is damaged.
-func Newest(s *Segment) (at time.Time, ok bool, err error) {
+func NewestTime(s *Segment) (at time.Time, ok bool, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
 		records := recordsIn(s, tx)
 		last := records.Last(0)
