@@ -216,9 +216,13 @@ func TestPodsOfPages(t *testing.T) {
 	}
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "restore.json"), blockWith(t, recovery, `"name": "restore"`))
-	sed := regexp.MustCompile(`(?m)^sed .* restore\.json > (\w+\.json)$`)
-	for _, line := range [][]string{sed.FindStringSubmatch(blockWith(t, troubles, "> drop.json")), sed.FindStringSubmatch(blockWith(t, troubles, "> files.json"))} {
-		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", line[0])
+	sed := regexp.MustCompile(`(?m)^sed .* restore\.json > \w+\.json$`)
+	for _, file := range []string{"drop.json", "files.json"} {
+		line := sed.FindString(blockWith(t, troubles, "> "+file))
+		if !strings.HasSuffix(line, file) {
+			t.Fatalf("%s has no line with sed that makes %s of restore.json, but %q", troubles, file, line)
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", line)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
