@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -32,6 +34,7 @@ const (
 	headerLines    = "Store-Lines"
 	headerBytes    = "Store-Bytes" // instead of Content-Length, so that the answer ends only when the work has ended and other work may begin
 	maxChunk       = 16 << 20      // bytes of an import in one request
+	maxQuestion    = 64 << 10      // bytes: more than a token and names need
 	maxExports     = 8             // at a time: each keeps memory until it is read
 	tellEvery      = 200 * time.Millisecond
 )
@@ -71,7 +74,7 @@ func NewHandler(s Local, token string, log *audit.Log, questions map[string]http
 	h.mux.HandleFunc("POST "+Path+"import", h.importArrivals)
 	h.mux.HandleFunc("POST "+Path+"usage", h.alone(h.usage))
 	for name, answer := range questions {
-		h.mux.Handle("POST "+Path+name, answer)
+		h.mux.HandleFunc("POST "+Path+name, h.question(answer))
 	}
 	return h
 }
@@ -154,9 +157,8 @@ func (h *Handler) usage(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "maxBytes: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	rulesFile, err := io.ReadAll(http.MaxBytesReader(w, r.Body, rules.MaxFile))
-	if err != nil {
-		http.Error(w, "rules: "+err.Error(), http.StatusBadRequest)
+	rulesFile, ok := h.body(w, r, rules.MaxFile)
+	if !ok {
 		return
 	}
 	a := &answer{ResponseWriter: w}
@@ -190,9 +192,8 @@ func (h *Handler) importArrivals(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the audit log cannot be written at present and nothing is imported without it: "+err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChunk))
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	body, ok := h.body(w, r, maxChunk)
+	if !ok {
 		return
 	}
 	arrivals, err := decodeArrivals(body)
@@ -203,6 +204,34 @@ func (h *Handler) importArrivals(w http.ResponseWriter, r *http.Request) {
 	sum, err := h.store.Import(r.Context(), arrivals)
 	a := &answer{ResponseWriter: w}
 	a.fail(a.say(sum, err))
+}
+
+// body reads the body of a request. If that fails, it answers with the codes of the API, and reports false.
+func (h *Handler) body(w http.ResponseWriter, r *http.Request, most int64) (body []byte, ok bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	code := http.StatusBadRequest
+	switch {
+	case err == nil:
+		return body, true
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		h.refused("body-time")
+		code = http.StatusRequestTimeout
+	case errors.As(err, new(*http.MaxBytesError)):
+		h.refused("body")
+		code = http.StatusRequestEntityTooLarge
+	}
+	http.Error(w, "the body could not be read: "+err.Error(), code)
+	return nil, false
+}
+
+// question hands the body of a request to its handler when it has come.
+func (h *Handler) question(answer http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if body, ok := h.body(w, r, maxQuestion); ok {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			answer.ServeHTTP(w, r)
+		}
+	}
 }
 
 // told is one line of an answer in lines: the progress of the work or, in the last

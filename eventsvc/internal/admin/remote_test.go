@@ -8,9 +8,11 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -225,6 +227,36 @@ func TestLongWorkIsBounded(t *testing.T) {
 		if h.ServeHTTP(w, r); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
+	}
+}
+
+// TestBodies: a body that comes late or is too large is answered and counted as the API does it.
+func TestBodies(t *testing.T) {
+	t.Parallel()
+	var refused []string
+	h := admin.NewHandler(newFiles(t, bolt.Options{}).Local, "token", nil, map[string]http.Handler{"token": &admin.TokenChecker{}},
+		func(limit string) { refused = append(refused, limit) })
+	for _, test := range []struct {
+		path string
+		body io.Reader
+		code int
+	}{
+		{"import", iotest.ErrReader(os.ErrDeadlineExceeded), http.StatusRequestTimeout},
+		{"usage?maxBytes=1", iotest.ErrReader(os.ErrDeadlineExceeded), http.StatusRequestTimeout},
+		{"token", iotest.ErrReader(os.ErrDeadlineExceeded), http.StatusRequestTimeout},
+		{"token", bytes.NewReader(make([]byte, 1<<17)), http.StatusRequestEntityTooLarge},
+		{"token", iotest.ErrReader(io.ErrUnexpectedEOF), http.StatusBadRequest},
+		{"token", strings.NewReader("no request"), http.StatusBadRequest},
+	} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, admin.Path+test.path, test.body)
+		r.Header.Set("Authorization", "Bearer token")
+		if h.ServeHTTP(w, r); w.Code != test.code {
+			t.Errorf("%s: %d %s, want %d", test.path, w.Code, w.Body, test.code)
+		}
+	}
+	if want := []string{"body-time", "body-time", "body-time", "body"}; !slices.Equal(refused, want) {
+		t.Errorf("counted are %q, want %q", refused, want)
 	}
 }
 

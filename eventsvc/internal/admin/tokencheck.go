@@ -39,13 +39,10 @@ type TokenChecker struct {
 	Policy  func() *policy.Policy
 }
 
-// maxTokenRequest is more than a token and names need.
-const maxTokenRequest = 64 << 10
-
 // ServeHTTP checks the token in the body, a [TokenRequest], and answers with a [TokenReport].
 func (c *TokenChecker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q TokenRequest
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxTokenRequest)).Decode(&q); err != nil {
+	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		http.Error(w, "the body is no request to check a token: "+err.Error(), http.StatusBadRequest)
 		return
 	}
