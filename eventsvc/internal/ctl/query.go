@@ -102,6 +102,19 @@ func (q *queryCmd) mode() (mode, error) {
 	return chosen, nil
 }
 
+// Validate refuses a term with a minus that is read as -n and a namespace, such as -notready.
+func (*queryCmd) Validate(parsed *cli.Context) error {
+	for _, arg := range parsed.Args {
+		if arg == "--" {
+			break
+		}
+		if name, ok := strings.CutPrefix(arg, "-n"); ok && name != "" && name[0] != '=' {
+			return cli.Usagef("%s is -n %s: write that, or write -- before a term that begins with -", arg, name)
+		}
+	}
+	return nil
+}
+
 // check returns an error for settings that contradict each other or have no effect.
 func (q *queryCmd) check(m mode) error {
 	if err := q.checkTimes(m); err != nil {
@@ -115,11 +128,6 @@ func (q *queryCmd) check(m mode) error {
 	}
 	if (q.Object != "" || m.path == "changes") && len(q.Selector)+len(q.FieldSelector) > 0 || q.Object != "" && len(q.Terms) > 0 {
 		return cli.Usagef("--object and --changes look at everything that happened: leave out terms and selectors; --namespace says where to look")
-	}
-	for _, name := range q.Namespace {
-		if strings.ContainsAny(name, ":=!") { // -ns:dev is -n s:dev
-			return cli.Usagef("--namespace %s is no name: write -- before a term that begins with -", name)
-		}
 	}
 	if _, err := labels.Parse(q.Selector); err != nil {
 		return cli.Usagef("--selector: %w", err)

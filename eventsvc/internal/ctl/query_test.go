@@ -284,6 +284,7 @@ func TestQueryMistakes(t *testing.T) {
 		"--clusters|reason=a":               "leave out terms and selectors",
 		"--clusters|--changes":              "exclude each other",
 		"-ns:dev":                           "write -- before a term that begins with -",
+		"-notready":                         "-notready is -n otready: write that, or write -- before a term that begins with -",
 		"--limit=many":                      "--limit",
 		"--object=Pod/web-0|reason=BackOff": "leave out terms",
 		"--changes|--field-selector=a=b":    "--namespace says where",
