@@ -1,14 +1,15 @@
 package main
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"tidings.example/shared/cli"
 )
 
-// TestContradictions has every pair of settings that contradict each other. Each is refused at start, with both names and the
-// fix.
+// TestContradictions has every pair of settings that contradict each other, and files that cannot be used. Each is refused at start,
+// with both names and the fix.
 func TestContradictions(t *testing.T) {
 	t.Parallel()
 	file := clientsFile(t)
@@ -35,6 +36,9 @@ func TestContradictions(t *testing.T) {
 		{append(clients, "--signing-key="+t.TempDir(), "--key-rotation=24h"), "--key-rotation is for keys made in memory and --signing-key for keys in files; set one"},
 		{append(clients, "--key-rotation=10m"), "--key-rotation is 10m0s and --jwks-max-age 5m0s: a key must live at least four times as long as others remember the published keys"},
 		{append(clients, "--jwks-allow-http-host=a.example"), "--jwks-allow-http-host has no effect without --trusted-issuers-file; set both or none"},
+		{[]string{"--clients-file=" + filepath.Join(t.TempDir(), "none")}, "--clients-file: open "},
+		{[]string{"--clients-file=" + tempFile(t, "wrong.yaml", "clients: none\n")}, "--clients-file: "},
+		{append(clients, "--signing-key="+t.TempDir()), "--signing-key: no private RSA key found"},
 		{append(clients, "--failure-burst=0"), "--failure-burst is 0 and --failure-queue 8; give at least 1, or --failure-refill 0 for no throttling"},
 		{append(clients, "--failure-queue=0"), "--failure-burst is 10 and --failure-queue 0; give at least 1, or --failure-refill 0 for no throttling"},
 	} {

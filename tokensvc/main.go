@@ -105,7 +105,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 		Format: keyring.TokenForm{Type: s.TokenType, Thumbprint: s.KeyID == "thumbprint"}, Log: log, Registry: reg,
 	})
 	if err != nil {
-		return fmt.Errorf("--signing-key: %w", err)
+		return cli.Usagef("--signing-key: %w", err)
 	}
 	trusted, err := s.federation(log, reg)
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *serve) openClients(log *slog.Logger, reg *prometheus.Registry) (registr
 	if s.ClientsFile != "" {
 		store, err := clientsfile.Open(s.ClientsFile, log)
 		if err != nil {
-			return nil, fmt.Errorf("--clients-file: %w", err)
+			return nil, cli.Usagef("--clients-file: %w", err)
 		}
 		return store, nil
 	}
