@@ -265,7 +265,14 @@ func (e *Expr) written(at int, text string) {
 	}
 }
 
-func (p *parser) word() *Expr { return wordOf(p.value(`"`), false) }
+func (p *parser) word() *Expr {
+	at := p.at
+	text := p.value(`"`)
+	if text == "" {
+		p.failAt(at, "the phrase is empty: write something between the quotation marks")
+	}
+	return wordOf(text, false)
+}
 
 func wordOf(text string, note bool) *Expr {
 	return &Expr{Kind: Word, Word: event.Fold(nil, []byte(text)), Note: note}
@@ -300,9 +307,6 @@ func (p *parser) phrase() string {
 		switch c := p.text[p.at]; {
 		case c == '"':
 			p.at++
-			if b.Len() == 0 && (begin == 0 || strings.IndexByte(":=,", p.text[begin-1]) < 0) {
-				p.failAt(begin, "the phrase is empty: write something between the quotation marks")
-			}
 			return b.String()
 		case c == '\\' && p.at+1 < len(p.text) && (p.text[p.at+1] == '"' || p.text[p.at+1] == '\\'):
 			p.at++

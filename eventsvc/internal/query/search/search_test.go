@@ -1,8 +1,12 @@
 package search_test
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +69,126 @@ func TestMatches(t *testing.T) {
 		if crash.has(e) != want {
 			t.Errorf("%s: %t", text, !want)
 		}
+	}
+}
+
+// sentence is a row of testdata/sentences.json, which has what a text means. The console reads and writes texts too, and has the
+// same rows in its tests.
+type sentence struct {
+	Text    string
+	Terms   []term  // all have to match
+	Written *string // by the console for these terms, if not as in Text
+	Refused bool
+}
+
+// term is a word if its field is empty, and an expression of its own if that is ().
+type term struct {
+	Field  string
+	Values []string
+	Not    bool
+}
+
+// meaning writes an expression without the marks of how it was written.
+func meaning(e *search.Expr) string {
+	if e == nil {
+		return "[]"
+	}
+	switch e.Kind {
+	case search.And, search.Or:
+		var parts []string
+		for _, part := range e.Parts {
+			parts = append(parts, meaning(part))
+		}
+		return fmt.Sprint(e.Kind, parts)
+	case search.Not:
+		if part := e.Parts[0]; part.Kind == search.Not {
+			return meaning(part.Parts[0])
+		}
+		return "not " + meaning(e.Parts[0])
+	case search.Word:
+		return fmt.Sprintf("word %q %t", e.Word, e.Note)
+	}
+	return fmt.Sprintf("%d %s %q", e.Kind, e.Name, e.Values)
+}
+
+// expression makes the expression for a term.
+func (w *term) expression(t *testing.T) *search.Expr {
+	t.Helper()
+	folded := func(text string) []byte { return event.Fold(nil, []byte(text)) }
+	e := &search.Expr{Kind: search.Field, Name: w.Field, Values: w.Values}
+	switch key, label := strings.CutPrefix(w.Field, "label."); {
+	case label:
+		e = &search.Expr{Kind: search.Label, Name: key, Values: w.Values}
+	case w.Field == "()":
+		e = parse(t, w.Values[0])
+	case w.Field == "" || w.Field == "note":
+		e = &search.Expr{Kind: search.Or}
+		for _, value := range w.Values {
+			e.Parts = append(e.Parts, &search.Expr{Kind: search.Word, Word: folded(value), Note: w.Field != ""})
+		}
+		if len(e.Parts) == 1 {
+			e = e.Parts[0]
+		}
+	case slices.Contains(event.DimensionNames, w.Field):
+		e.Values = nil
+		for _, value := range w.Values {
+			e.Values = append(e.Values, string(folded(value)))
+		}
+	}
+	if w.Not {
+		return &search.Expr{Kind: search.Not, Parts: []*search.Expr{e}}
+	}
+	return e
+}
+
+func parse(t *testing.T, text string) *search.Expr {
+	t.Helper()
+	e, err := search.Parse(text)
+	if err != nil {
+		t.Errorf("%q: %v", text, err)
+	}
+	return e
+}
+
+func TestSentences(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile("testdata/sentences.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []sentence
+	if err := json.Unmarshal(data, &rows); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if row.Refused {
+			if _, err := search.Parse(row.Text); err == nil {
+				t.Errorf("%q is not refused", row.Text)
+			}
+			continue
+		}
+		want := &search.Expr{Kind: search.And}
+		for _, w := range row.Terms {
+			want.Parts = append(want.Parts, w.expression(t).Conjuncts()...)
+		}
+		switch len(want.Parts) {
+		case 0:
+			want = nil
+		case 1:
+			want = want.Parts[0]
+		}
+		texts := []string{row.Text}
+		if row.Written != nil {
+			texts = append(texts, *row.Written)
+		}
+		for _, text := range texts {
+			if got := meaning(parse(t, text)); got != meaning(want) {
+				t.Errorf("%q is %s, want %s", text, got, meaning(want))
+			}
+		}
+	}
+	if len(rows) < 100 {
+		t.Errorf("%d rows", len(rows))
 	}
 }
 

@@ -115,6 +115,7 @@ test("what arrives is compared with the search", () => {
   assert.ok(matches({ field: "type", value: "Warning", not: false }, { field: "", value: "RESTART", not: false }));
   assert.ok(!matches({ field: "", value: "restart", not: true }));
   assert.ok(!matches({ field: "reason", value: "Other", not: false }));
+  assert.ok(matches({ field: "note", value: "other,back", not: false, list: true }));
 });
 
 test("YAML quotes what would be read as something else", () => {

@@ -31,80 +31,162 @@ export const fields = {
 /** The fields by which events are counted: the dimensions of /query/v1, and labels of streams in LogQL. */
 export const dimensions = ["type", "reason", "kind", "namespace", "reporter", "cluster", "owner", "node"];
 
-/** @param {string} field */
-const isField = (field) => field in fields && field !== "label." || /^label\..+/.test(field);
-
 /**
- * Other names of fields, as the server knows them.
+ * Other names of fields, and the fields of field selectors, of which the server alone knows the meaning: "()".
  * @type {Record<string, string>}
  */
 const also = {
   ns: "namespace", object: "name", host: "node", source: "reporter", controller: "reporter", message: "note", "metadata.name": "event", "metadata.namespace": "namespace",
   reportingcontroller: "reporter", "regarding.kind": "kind", "regarding.name": "name", "regarding.uid": "uid", "regarding.fieldpath": "path",
+  "regarding.namespace": "()", "regarding.apiversion": "()", "regarding.resourceversion": "()",
 };
 
-/** @param {string} name */
-const fieldOf = (name) => (name.startsWith("label.") ? name : also[name.toLowerCase()] ?? (isField(name) ? name : isField(name.toLowerCase()) ? name.toLowerCase() : ""));
-
 /**
- * The parts of a text that blanks separate, outside of quotation marks and parentheses.
- * @param {string} text
+ * The field of a name, "" if it is none.
+ * @param {string} name
  */
-function parts(text) {
-  const out = [];
-  let part = "", open = 0, quoted = false;
-  for (let i = 0; i < text.length; i++) {
-    const c = text[i];
-    if (c === "\\" && quoted) part += c + (text[++i] ?? "");
-    else if (/\s/.test(c) && !quoted && open <= 0) {
-      if (part) out.push(part);
-      part = "";
-    } else {
-      if (c === '"') quoted = !quoted;
-      else if (!quoted && c === "(" && (open > 0 || part === "" || part === "-")) open++;
-      else if (!quoted && c === ")" && open > 0) open--;
-      part += c;
+function fieldOf(name) {
+  if (/^label\../.test(name)) return name;
+  const low = name.toLowerCase();
+  if (Object.hasOwn(also, low)) return also[low];
+  return isField(low) && low !== "label." ? low : "";
+}
+
+/** @param {string} name */
+export const isField = (name) => Object.hasOwn(fields, name);
+
+const deepest = 16; // parentheses within each other, as for the server
+
+/** Reads a text as the server does. What is not finished is read as if it were. */
+class Reader {
+  #at = 0;
+  #depth = 0;
+  /** Whether AND, OR or NOT is outside of all parentheses. */
+  keywords = false;
+  /** A field without a value. */
+  lacking = "";
+  /** Whether the last phrase has no second quotation mark. */
+  open = false;
+
+  /** @param {string} text */
+  constructor(text) {
+    this.text = text;
+  }
+
+  /**
+   * Skips what fits here, and returns it: "" if nothing does.
+   * @param {RegExp} pattern sticky
+   */
+  #skip(pattern) {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.text)?.[0] ?? "";
+    this.#at += found.length;
+    return found;
+  }
+
+  /** Whether the text is over, or the group that is open. */
+  #over = () => this.#at >= this.text.length || this.#depth > 0 && this.text[this.#at] === ")";
+
+  /** The terms up to the end of the text or of the group. */
+  terms() {
+    /** @type {Term[]} */
+    const out = [];
+    for (;;) {
+      this.#skip(/\p{White_Space}+/uy);
+      if (this.#over()) return out;
+      if (this.#skip(/(AND|OR|NOT)(?=[\p{White_Space}()]|$)/uy)) this.keywords ||= this.#depth === 0;
+      else out.push(this.#term());
     }
   }
-  return part ? [...out, part] : out;
+
+  /** @returns {Term} */
+  #term() {
+    const not = this.#skip(/-(?=[^\p{White_Space})])/uy) !== "";
+    if (not && this.#skip(/NOT(?=[\p{White_Space}()]|$)/uy)) this.keywords ||= this.#depth === 0;
+    if (this.text[this.#at] === "(" && this.#depth < deepest) return this.#group(not);
+    const from = this.#at;
+    const term = this.#fieldTerm(not);
+    if (term) return term;
+    this.#at = from;
+    return { field: "", value: this.#value('"'), not };
+  }
+
+  /** @param {boolean} not @returns {Term} */
+  #group(not) {
+    const from = ++this.#at;
+    this.#depth++;
+    this.terms();
+    this.#depth--;
+    return { field: "()", value: this.text.slice(from, this.#at++).trim(), not };
+  }
+
+  /**
+   * A term on a field or a label, if one is here.
+   * @param {boolean} not @returns {Term|undefined}
+   */
+  #fieldTerm(not) {
+    const from = this.#at;
+    const name = this.#skip(/[\w./-]*/y);
+    const field = name === "label" && this.#skip(/:/y) ? "label." + this.#skip(/[\w./-]*/y) : fieldOf(name);
+    if (!field) return;
+    if (field.startsWith("label.") && (this.#over() || /\p{White_Space}/u.test(this.text[this.#at]))) return { field: "()", value: "label:" + field.slice(6), not };
+    const operator = this.#skip(/[!=]=|!?:|=/y);
+    if (!operator) return;
+    const begin = this.#at;
+    const values = this.values();
+    const text = this.text.slice(begin, this.#at);
+    if (operator.endsWith(":") && /^(,|$)/.test(text) || text.endsWith(",")) this.lacking = name;
+    if (field === "()" || name.toLowerCase() === "object" && values.some((v) => v.includes("/"))) return { field: "()", value: this.text.slice(from, this.#at), not };
+    not = not !== operator.startsWith("!");
+    return values.length > 1 ? { field, value: values.map(written).join(","), not, list: true } : { field, value: values[0], not };
+  }
+
+  /** Values that commas separate. */
+  values() {
+    const all = [];
+    do all.push(this.#value(',"')); while (this.#skip(/,/y));
+    return all;
+  }
+
+  /**
+   * A phrase, or a word up to a blank, the end of the group, or one of some characters.
+   * @param {string} until
+   */
+  #value(until) {
+    const { text } = this;
+    if (this.#skip(/"/y)) {
+      const phrase = this.#skip(/(\\["\\]|[^"])*/y);
+      this.open = !this.#skip(/"/y);
+      return phrase.replace(/\\(["\\])/g, "$1");
+    }
+    const from = this.#at;
+    for (let open = 0; this.#at < text.length && !/\p{White_Space}/u.test(text[this.#at]) && !until.includes(text[this.#at]); this.#at++) {
+      if (text[this.#at] === "(") open++;
+      else if (text[this.#at] === ")" && --open < 0 && this.#depth > 0) break;
+    }
+    return text.slice(from, this.#at);
+  }
 }
 
 /**
- * Splits a text into terms. What is not finished is read as if it were. Of what has OR, NOT or parentheses in it, only the server
- * knows more than that: it is a term of the field "()".
+ * Splits a text into terms. Of what has OR, NOT or parentheses in it, only the server knows more than that: it is a term of the
+ * field "()".
  * @param {string} text @returns {Term[]}
  */
 export function parse(text) {
-  const all = parts(text);
-  if (all.some((p) => /^(OR|AND|NOT)$/.test(p))) return [{ field: "()", value: text.trim(), not: false }];
-  return all.flatMap((p) => {
-    const group = /^(-?)\(([^]*)\)$/.exec(p);
-    return group ? [{ field: "()", value: group[2].trim(), not: group[1] !== "" }] : plain(p);
-  });
+  const reader = new Reader(text);
+  const terms = reader.terms();
+  return reader.keywords ? [{ field: "()", value: text.trim(), not: false }] : terms;
 }
 
-/** @param {string} text @returns {Term[]} */
-function plain(text) {
-  /** @type {Term[]} */
-  const terms = [];
-  const pattern = /(-?)(?:([A-Za-z][\w./-]*)(!?=?=|!?:))?((?:"(?:[^"\\]|\\.)*"?|[^\s"]+)(?:(?<=,)"(?:[^"\\]|\\.)*"|(?<="),[^\s"]+)*)?/g;
-  for (const m of text.matchAll(pattern)) {
-    const [all, minus = "", name = "", operator = "", rest = ""] = m;
-    if (all === "") continue;
-    const field = name && fieldOf(name);
-    const label = name.toLowerCase() === "label" && /^([^!=]+)(!?)=(.*)$/.exec(rest);
-    if (all === "-") terms.push({ field: "", value: all, not: false });
-    else if (label) terms.push({ field: "label." + label[1], value: unquoted(label[3]), not: (minus !== "") !== (label[2] !== "") });
-    else if (/^(label|regarding\.(namespace|apiversion|resourceversion))$/i.test(name) || /^object$/i.test(name) && rest.includes("/")) terms.push({ field: "()", value: all.slice(minus.length), not: minus !== "" });
-    else if (name && !field) terms.push({ field: "", value: name + operator + unquoted(rest), not: minus !== "" });
-    else if (field && /^[^"]+,|",/.test(rest)) terms.push({ field, value: rest, not: (minus !== "") !== operator.startsWith("!"), list: true });
-    else if (rest !== "" || name) terms.push({ field, value: unquoted(rest), not: (minus !== "") !== operator.startsWith("!") });
-  }
-  return terms;
-}
+/** @param {Term} t */
+export const values = (t) => (t.list ? new Reader(t.value).values() : [t.value]);
 
 /** @param {string} text */
-const unquoted = (text) => (text.startsWith('"') ? text.slice(1).replace(/"$/, "").replace(/\\(["\\])/g, "$1") : text);
+const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
+
+/** @param {string} value */
+const written = (value) => (/^[^\p{White_Space}"\\,()]+$/u.test(value) ? value : quoted(value));
 
 /**
  * Writes one term.
@@ -113,9 +195,9 @@ const unquoted = (text) => (text.startsWith('"') ? text.slice(1).replace(/"$/, "
 export function write(t) {
   const minus = t.not ? "-" : "";
   if (t.field === "()") return `${minus}(${t.value})`;
-  const plain = t.list || (t.field ? /^[^\s"\\,()]+$/.test(t.value) : /^[^\s":=\\()-][^\s":=\\()]*$/.test(t.value) && !/^(OR|AND|NOT)$/.test(t.value));
-  const value = plain ? t.value : `"${t.value.replace(/["\\]/g, "\\$&")}"`;
-  return minus + (t.field ? t.field + ":" : "") + value;
+  if (t.field) return `${minus}${t.field}:${t.list ? t.value : written(t.value)}`;
+  const plain = /^(?!(OR|AND|NOT)$|label\.)[^\p{White_Space}":=\\()-][^\p{White_Space}":=\\()]*$/u.test(t.value);
+  return minus + (plain ? t.value : quoted(t.value));
 }
 
 /** @param {Term[]} terms */
@@ -186,35 +268,31 @@ export const namespaceOf = (terms) => terms.find((t) => t.field === "namespace" 
 export const exact = (terms) => terms.filter((t) => !dimensions.includes(t.field) || t.field === "type" && /^(Warning|Normal)$/.test(t.value));
 
 /**
- * The values of a term as a regular expression, for a whole text in upper or lower case.
+ * The values of a term as a regular expression, for a whole text.
  * @param {Term} t
  */
 export function pattern(t) {
-  const values = t.list ? [...t.value.matchAll(/"((?:[^"\\]|\\.)*)"|[^,]+/g)].map((m) => m[1]?.replace(/\\(["\\])/g, "$1") ?? m[0]) : [t.value];
-  return values.map((v) => v.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")).join("|");
+  return values(t).map((v) => v.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")).join("|");
 }
 
 /**
- * Whether a text is one of the values of a term. Upper and lower case do not matter.
+ * Whether a text is one of the values of a term. Upper and lower case do not matter in dimensions.
  * @param {Term} t @param {string} text
  */
-export const fits = (t, text) => new RegExp(`^(?:${pattern(t)})$`, "is").test(text);
+export const fits = (t, text) => new RegExp(`^(?:${pattern(t)})$`, dimensions.includes(t.field) ? "is" : "s").test(text);
 
 /**
  * What is wrong with a text, or "".
  * @param {string} text
  */
 export function mistake(text) {
-  const terms = parse(text);
-  const seen = new Map();
-  for (const t of terms) {
-    if (t.field && t.value === "" && !/""|=(\s|$)/.test(text)) return `${t.field}: has no value. Write one behind the colon.`;
-    if (t.field && t.field !== "()" && !t.not && !t.list && !t.value.includes("*") && !t.field.startsWith("label.")) {
-      const other = seen.get(t.field);
-      if (other !== undefined && other !== t.value) return `${t.field} cannot be both ${other} and ${t.value}. Remove one of them.`;
-      seen.set(t.field, t.value);
-    }
+  const reader = new Reader(text);
+  const wanted = reader.terms().filter((t) => isField(t.field) && t.field !== "note" && !t.not && !t.value.includes("*"));
+  if (reader.open) return "A quotation mark has no second one. Close the phrase.";
+  if (reader.lacking) return `${reader.lacking} has no value. Write one behind it, or "" for events without one.`;
+  for (const [i, t] of reader.keywords ? [] : wanted.entries()) {
+    const other = wanted.slice(0, i).find((o) => o.field === t.field && !values(t).some((v) => fits(o, v)));
+    if (other) return `${t.field} cannot be both ${other.value} and ${t.value}. Remove one of them.`;
   }
-  if ((text.match(/(?<!\\)"/g) ?? []).length % 2) return "A quotation mark has no second one. Close the phrase.";
   return "";
 }

@@ -4,7 +4,7 @@
 
 import { aborted, Failure } from "./api.js";
 import { row } from "./event.js";
-import { fits } from "./grammar.js";
+import { fits, values } from "./grammar.js";
 import { second } from "./time.js";
 
 /** @typedef {import("./event.js").Row} Row @typedef {import("./grammar.js").Term} Term */
@@ -231,8 +231,8 @@ const of = {
  */
 export function matcher(terms) {
   const tests = terms.filter((t) => t.field === "" || t.field === "note" || t.field in of).map((t) => {
-    const value = t.value.toLowerCase();
-    const has = (/** @type {string} */ text) => text.toLowerCase().includes(value);
+    const some = values(t).map((value) => value.toLowerCase());
+    const has = (/** @type {string} */ text) => some.some((value) => text.toLowerCase().includes(value));
     return (/** @type {Row} */ r) => (t.field === "note" ? has(r.note) : t.field ? fits(t, of[t.field](r)) : [r.note, r.reason, r.name, r.node].some(has)) !== t.not;
   });
   return (r) => tests.every((test) => test(r));

@@ -2,7 +2,7 @@
 // in the range that is looked at.
 
 import { human } from "../lib/event.js";
-import { add, dimensions, fields, parameters, parse, write, writeAll } from "../lib/grammar.js";
+import { add, dimensions, fields, isField, parameters, parse, write, writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 
 /**
@@ -32,7 +32,7 @@ export class Completion {
       return Object.entries(fields).filter(([name]) => word === "" || name.startsWith(word.toLowerCase()) && name !== word)
         .map(([name, f]) => ({ text: `${before}${minus}${name}${name.endsWith(".") ? "" : ":"}`, label: `${minus}${name}${name.endsWith(".") ? "KEY" : ""}:`, help: f.help, done: false }));
     }
-    if (!(field in fields)) return [];
+    if (!isField(field)) return [];
     const part = word.replace(/^"/, "").toLowerCase();
     return this.#valuesOf(field, part)
       .filter((v) => v.value.toLowerCase().includes(part))
