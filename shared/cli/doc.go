@@ -9,5 +9,5 @@
 // setting must not be ignored silently.
 //
 // kong (github.com/alecthomas/kong) parses; this package adds the file, unknown names with the nearest known one, clearer
-// errors, completion scripts and the printing of settings. It knows nothing of HTTP or of processes.
+// errors, durations such as 30d (duration.go), completion scripts and the printing of settings. It knows nothing of HTTP or of processes.
 package cli

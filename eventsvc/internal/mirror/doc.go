@@ -4,7 +4,7 @@
 //	   │                            ├─► batch ─► write by name and version ─► cursor
 //	   └────── watch from cursor ───┘
 //
-// The files: mirror.go lists, watches and begins again; write.go and bulk.go write; cursor.go says how far everything is written and
+// The files: mirror.go decides where to begin after a start, lists, watches and begins again; write.go and bulk.go write; cursor.go says how far everything is written and
 // when that is saved, gap.go what is missing; own.go makes the events that both are stored as.
 //
 // All waiting changes are written by one bulk request, in their order. A change does not wait for others to join it. Changes that a

@@ -2,8 +2,9 @@
 // or the verification of a signed assertion.
 //
 // Registrations are read from a [Store] (packages clientsfile and postgres) and never written. secret.go says which hashes they
-// may have and of which cost, compares a secret with them, and spends the same work where there is none. throttle.go and gate.go say how many attempts there may be. An [Authenticator] decides about
-// one attempt, in these steps:
+// may have and of which cost, compares a secret with them, and spends the same work where there is none. throttle.go and gate.go
+// make attempts wait or refuse them; how many there may be is set in config.go of the service, and authenticator.go lets a source
+// have more than an id. An [Authenticator] decides about one attempt, in these steps:
 //
 //	look up ─▶ remembered? ─▶ throttle ─▶ gate ─▶ BCrypt ─▶ remember
 //	              │ yes          │ full     │ full    │ no match

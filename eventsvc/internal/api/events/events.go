@@ -12,7 +12,8 @@
 // because clients see only the first.
 //
 // What an update may change is decided by [event.ValidateUpdate]. An update that names another
-// resourceVersion than the stored one gets 409 (update.go). If another write is stored
+// resourceVersion than the stored one gets 409 (update.go), and one that changes nothing is not stored (what is the same:
+// codec/fields/fields.go). If another write is stored
 // meanwhile, an update is decided again, on the newest version ([store.Store.Update]).
 //
 // # Errors

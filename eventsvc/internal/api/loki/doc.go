@@ -31,6 +31,9 @@
 // A caller sees the namespaces that it may list, and watch for tail. The header
 // X-Scope-OrgID, which names a tenant in Loki, selects a cluster.
 //
+// The files: labels.go has labels and level of an event, select.go finds entries, metrics.go counts; names.go, volume.go and
+// tail.go serve their paths; parameters.go reads parameters.
+//
 // # Errors
 //
 // An error is a text, as in Loki. A limit that is reached is an error and never a shorter

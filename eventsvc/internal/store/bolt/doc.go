@@ -8,12 +8,12 @@
 //	write  Update, DeleteMany → commit (queue, batches, write-ahead log, head)
 //	read   Get, List, Changes → index (newest versions, postings) → seglog (records)
 //	       Timeline           → seglog (records by the time of their observation)
-//	watch  Watch              → watch (ring of the newest changes), seglog for older ones;
-//	                            watch.go refuses revisions that are gone or to come
+//	watch  Watch              → watch (ring of the newest changes), seglog for older ones
 //	upkeep Run                → maintenance (retention, compaction), with usage
 //	files  Snapshot, Restore: an archive of the files; Check: reads and compares everything
 //
-// The package itself has the reads (read*.go, time*.go), the wiring and the recovery at start. The
+// The package itself has the reads (read*.go, time*.go), the wiring and the recovery at start. reader.go says which
+// revisions are still held, readplan.go by which way a list is read, watch.go which revisions are to come. The
 // parts have no pointer to it.
 //
 // # Files

@@ -10,7 +10,8 @@
 // [Open] the owner puts again what the log has behind [Index.Merged].
 //
 // [Index.View] shows memtables and file as one: [View.Newest] and [View.Iterate] by key,
-// [View.Rarest], [View.Postings] and [View.PostingSet] by attributes. Postings may name versions that the
+// [View.Rarest], [View.Postings] and [View.PostingSet] by attributes
+// (postings.go). Postings may name versions that the
 // log does not have any more. [Index.Rewrite] drops these and the empty pages, and leaves keys and terms in a form that takes a third of the room.
 //
 // If the file was empty when it was opened, as when a dump is read, most keys that were never put are not looked for in
