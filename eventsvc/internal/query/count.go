@@ -57,9 +57,9 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 	return id
 }
 
-// count counts what was observed by some dimensions. It calls start at the beginning,
+// count counts what was observed by some dimensions, with hours perhaps in sums of an hour. It calls start at the beginning,
 // and again if it has to begin again; what that returns takes the observations.
-func (s *Snapshot) count(ctx context.Context, by []Dimension, start func() func(store.Occurred)) (t *table, err error) {
+func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start func() func(store.Occurred)) (t *table, err error) {
 	s.OverEvents = s.query.Terms.overEvents() || slices.Contains(by, Object)
 	if s.OverEvents {
 		t = newTable(by, s.source.Groups)
@@ -73,7 +73,7 @@ func (s *Snapshot) count(ctx context.Context, by []Dimension, start func() func(
 				}
 				return t.group(d, Regarding{})
 			}
-			return s.occurrences(ctx, s.query.Terms.onNodes() || slices.Contains(by, Node), group, start())
+			return s.occurrences(ctx, store.Range{Nodes: s.query.Terms.onNodes() || slices.Contains(by, Node), Hours: hours}, group, start())
 		})
 	}
 	if t.full {

@@ -33,7 +33,7 @@ type ValueCount struct {
 // the total.
 func (s *Snapshot) Facets(ctx context.Context, by []Dimension, limit int) (facets []Facet, total int64, err error) {
 	var counts []int64
-	t, err := s.count(ctx, by, func() func(store.Occurred) {
+	t, err := s.count(ctx, by, true, func() func(store.Occurred) {
 		counts = nil
 		return func(o store.Occurred) {
 			for len(counts) <= o.Group {

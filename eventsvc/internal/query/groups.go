@@ -53,7 +53,7 @@ func (p GroupPlace) compare(other GroupPlace) int {
 // groups, and where the next one begins, nil if there is none.
 func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]Group, *GroupPlace, error) {
 	var groups []Group
-	t, err := s.count(ctx, by, func() func(store.Occurred) {
+	t, err := s.count(ctx, by, true, func() func(store.Occurred) {
 		groups = nil
 		return func(o store.Occurred) {
 			for len(groups) <= o.Group {
@@ -98,12 +98,12 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 }
 
 func (g *Group) add(o store.Occurred) {
-	at := time.Unix(o.Second, 0).UTC()
-	if g.Count == 0 || at.Before(g.First) {
-		g.First = at
+	first, last := time.Unix(o.Second, 0).UTC(), time.Unix(o.Second+o.Length, 0).UTC()
+	if g.Count == 0 || first.Before(g.First) {
+		g.First = first
 	}
-	if g.Count == 0 || at.After(g.Last) {
-		g.Last = at
+	if g.Count == 0 || last.After(g.Last) {
+		g.Last = last
 	}
 	g.Count += o.Count
 }
@@ -123,7 +123,7 @@ func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store
 func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r store.Range) (sample *store.Record, err error) {
 	q := s.timeQuery(ctx, Page{})
 	q.From, q.To, q.Nodes = r.From, r.To, q.Nodes || slices.Contains(by, Node)
-	q.Wanted = func(d event.Dimensions) bool { return s.wanted(d) && keyOf(d, g.Key.Object, by) == g.Key }
+	q.Wanted = func(d event.Dimensions) bool { return keyOf(d, g.Key.Object, by) == g.Key && s.wanted(d) }
 	if s.text == nil && g.Key.Object.Name != "" {
 		q.Selector = g.Key.Object.selector(q.Selector)
 	}

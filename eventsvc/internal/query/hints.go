@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query/search"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/nearest"
 )
 
@@ -28,7 +29,7 @@ func (s *Snapshot) FindHints(ctx context.Context, allows func(namespace, cluster
 	onNodes := false // which take longer to look at
 	s.query.Terms.search.Terms(func(term *search.Expr, _ bool) { onNodes = onNodes || Dimension(term.Name) == Node })
 	err := s.reading(func() error {
-		return s.occurrences(ctx, onNodes, func(d event.Dimensions) int { // of any namespace: one may be mistyped
+		return s.occurrences(ctx, store.Range{Nodes: onNodes, Hours: true}, func(d event.Dimensions) int { // of any namespace: one may be mistyped
 			if allows(d.Namespace, d.Cluster) {
 				for _, name := range event.DimensionNames {
 					if known := values[name]; len(known) < maxHintValues {

@@ -103,7 +103,7 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 
 // countOver counts by some dimensions and in buckets.
 func (s *Snapshot) countOver(ctx context.Context, by []Dimension, step time.Duration) (t *table, g *grid, err error) {
-	t, err = s.count(ctx, by, func() func(store.Occurred) {
+	t, err = s.count(ctx, by, step%time.Hour == 0, func() func(store.Occurred) {
 		g = s.newGrid(step)
 		return g.count
 	})

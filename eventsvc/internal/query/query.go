@@ -144,18 +144,20 @@ func (s *Snapshot) begin() time.Time {
 	return s.From
 }
 
-// occurrences calls visit with what was observed in the range. Group is called as in
-// [store.Timeline.Occurrences], for wanted dimensions only; with nodes they have their node.
-func (s *Snapshot) occurrences(ctx context.Context, nodes bool, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+// occurrences calls visit with what was observed in the range, by nodes and hours as in says. Group is called as in
+// [store.Timeline.Occurrences], for wanted dimensions only.
+func (s *Snapshot) occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+	in.From, in.To, in.Revision = s.begin(), s.To, s.held
 	only := visit
 	if s.held == 0 { // the state that is read is newer than the snapshot
+		in.Hours = false
 		only = func(o store.Occurred) {
 			if o.Revision <= s.Head.Revision {
 				visit(o)
 			}
 		}
 	}
-	return s.source.Timeline.Occurrences(ctx, store.Range{From: s.begin(), To: s.To, Revision: s.held, Nodes: nodes}, group, only)
+	return s.source.Timeline.Occurrences(ctx, in, group, only)
 }
 
 // Describe returns the reasons why the answer is not whole, as one text.

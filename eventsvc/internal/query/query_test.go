@@ -504,3 +504,72 @@ func TestOverview(t *testing.T) {
 		}
 	}
 }
+
+// summed counts the sums of an hour that a timeline tells of.
+type summed struct {
+	store.Timeline
+	sums int
+}
+
+func (s *summed) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+	return s.Timeline.Occurrences(ctx, r, group, func(o store.Occurred) {
+		if o.Length > 0 {
+			s.sums++
+		}
+		visit(o)
+	})
+}
+
+// TestCompressedCounts: a store whose files are compressed, and then have sums of hours, gives the answers that it gave before.
+func TestCompressedCounts(t *testing.T) {
+	t.Parallel()
+	db, err := bolt.Open(bolt.Options{Dir: t.TempDir(), SegmentBytes: 32 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	c := codectest.New(t, "k8s.io")
+	for i := range 200 {
+		put(t, db, c, i, 1+i%3*20)
+	}
+	source := query.Source{Timeline: db.Timeline(), Revision: db.Revision, Now: func() time.Time { return noon.Add(5 * time.Hour) }}
+	by, empty := []query.Dimension{query.Namespace, query.Reason}, 0
+	answers := func() (all []any) {
+		for _, minutes := range [][2]int{{0, 300}, {-30, 185}, {29, 62}, {60, 180}, {121, 239}} {
+			q := everything(t, "")
+			q.From, q.To = noon.Add(time.Duration(minutes[0])*time.Minute), noon.Add(time.Duration(minutes[1])*time.Minute)
+			shot, err := source.Snapshot(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, step := range []time.Duration{10 * time.Minute, 90 * time.Minute, time.Hour, 3 * time.Hour} {
+				h, err := shot.Histogram(t.Context(), by, step)
+				if all = append(all, h); err != nil {
+					t.Fatal(err)
+				}
+				if len(h.Buckets) == 0 {
+					empty++
+				}
+			}
+			facets, _, err := shot.Facets(t.Context(), by, 20)
+			groups, _, err2 := shot.Groups(t.Context(), by, query.GroupPage{Order: query.Newest, Limit: 300, Bytes: 1 << 20})
+			over, h, err3 := shot.Overview(t.Context(), by, 20, query.Reason, 2)
+			if all = append(all, facets, groups, over, h, shot.Partial); errors.Join(err, err2, err3) != nil {
+				t.Fatal(err, err2, err3)
+			}
+		}
+		return all
+	}
+	want := answers()
+	if err := db.Compact(t.Context(), true, nil); err != nil {
+		t.Fatal(err)
+	}
+	timeline := &summed{Timeline: source.Timeline}
+	source.Timeline = timeline
+	if diff := cmp.Diff(want, answers()); diff != "" {
+		t.Errorf("(-before +compressed): %s", diff)
+	}
+	if timeline.sums == 0 || empty > 0 {
+		t.Errorf("%d sums were read, %d histograms are empty", timeline.sums, empty)
+	}
+}

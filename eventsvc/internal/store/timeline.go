@@ -50,6 +50,9 @@ type Range struct {
 	Revision uint64    // what was written up to it; 0: the newest. One that is no longer held is an *ExpiredError
 	// Nodes is whether dimensions have their node, which takes about twice as long. Otherwise they have none.
 	Nodes bool
+	// Hours is whether what was observed within one hour since 1970, in UTC, may be visited as one, which is several times as fast. It
+	// is not with Nodes.
+	Hours bool
 }
 
 // Resume returns the draft of an event that does not exist, but may have existed before it was
@@ -88,12 +91,13 @@ func Ceil(t time.Time) time.Time {
 }
 
 // Occurred says how often something was observed within a second or, if it has a span, evenly
-// within so many: of the first version of an event no more may be known.
+// within so many: of the first version of an event no more may be known. If it has a length, it is a sum of an hour.
 type Occurred struct {
 	Group  int // of its dimensions
 	Second int64
 	Span   int64 // seconds, with the first one; 0: that is all
-	// Revision of the version that reports it, 0 if that is no longer held.
+	Length int64 // seconds from the first to the last one of those that are summed up; without a span
+	// Revision of the version that reports it, 0 if that is no longer held or if it is a sum.
 	Revision uint64
 	Count    int64
 }

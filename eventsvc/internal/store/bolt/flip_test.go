@@ -268,15 +268,19 @@ func listSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 // timeSpoiled reads what was observed, and reports whether that found something.
 func timeSpoiled(t *testing.T, db *bolt.DB) (detected bool) {
 	t.Helper()
-	n, in := int64(0), store.Range{From: time.Unix(0, 0), To: time.Now().Add(time.Hour)}
-	err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
-	if err != nil {
-		detected = true
-	} else if n != flipEvents {
-		t.Errorf("%d observed, want %d", n, flipEvents)
+	in := store.Range{From: time.Unix(0, 0), To: time.Now().Add(2 * time.Hour)}
+	for _, hours := range []bool{false, true} {
+		counted, n := in, int64(0)
+		counted.Hours = hours
+		err := db.Timeline().Occurrences(t.Context(), counted, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
+		if err != nil {
+			detected = true
+		} else if n != flipEvents {
+			t.Errorf("%d observed, in sums of hours: %t, want %d", n, hours, flipEvents)
+		}
 	}
 	shown := 0
-	_, err = db.Timeline().Observed(t.Context(), store.TimeQuery{Range: in}, func(v *store.View, _ store.Moment) bool {
+	_, err := db.Timeline().Observed(t.Context(), store.TimeQuery{Range: in}, func(v *store.View, _ store.Moment) bool {
 		for i := range flipEvents {
 			if v.Key == flipKey(i) {
 				shown++

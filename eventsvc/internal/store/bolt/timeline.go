@@ -35,7 +35,7 @@ func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(eve
 	if err != nil {
 		return err
 	}
-	m := seglog.Moments{From: in.From.Unix(), To: in.To.Unix(), Last: revision, Nodes: in.Nodes, Group: group}
+	m := seglog.Moments{From: in.From.Unix(), To: in.To.Unix(), Last: revision, Nodes: in.Nodes, Hours: in.Hours, Group: group}
 	turns := flow.NewTurns(ctx)
 	for more := true; more && err == nil && turns.Next(); {
 		err = r.Log.View(func(log *seglog.Reader) (err error) { // again if a file was replaced meanwhile

@@ -219,21 +219,32 @@ func (c *copier) copyObserved(to *bbolt.DB) error {
 			if err != nil {
 				return err
 			}
-			series.FillPercent, runs.FillPercent = boltfile.FillPercent, boltfile.FillPercent
+			sums, err := tx.CreateBucket([]byte(bucketSums))
+			if err != nil {
+				return err
+			}
+			series.FillPercent, runs.FillPercent, sums.FillPercent = boltfile.FillPercent, boltfile.FillPercent, boltfile.FillPercent
+			hours, damaged := hourSums{Put: sums.Put}, false
 			m := minuteCopy{
 				Tx: from, Since: minuteSince(c.Since),
 				Needed: func(revision uint64) bool {
 					_, ok := slices.BinarySearch(c.needed, revision)
 					return ok
 				},
-				Number:  func(texts string) (uint32, error) { return n.Number(series, texts) },
-				Damaged: func(k, v []byte) error { return runs.Put(bytes.Clone(k), bytes.Clone(v)) },
+				Number: func(texts string) (uint32, error) { return n.Number(series, texts) },
+				Damaged: func(k, v []byte) error {
+					damaged = true
+					return runs.Put(bytes.Clone(k), bytes.Clone(v))
+				},
 			}
-			return errors.Join(
-				m.Each(func(minute int64, entries []runEntry) error {
-					return putRun(runs, minute, lastOf(entries), entries)
-				}),
-				note(tx, metaCarried, noted(from, metaCarried)))
+			err = m.Each(func(minute int64, entries []runEntry) error {
+				damaged = damaged || hours.Add(minute, entries) != nil
+				return putRun(runs, minute, lastOf(entries), entries)
+			})
+			if damaged = damaged || hours.Flush() != nil; damaged { // who counts it shall be told
+				err = errors.Join(err, tx.DeleteBucket([]byte(bucketSums)))
+			}
+			return errors.Join(err, note(tx, metaCarried, noted(from, metaCarried)))
 		})
 	})
 }

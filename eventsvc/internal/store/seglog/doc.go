@@ -14,7 +14,8 @@
 // renames the copy, opens it and swaps it in ([Log.Replace]).
 //
 // Each segment is indexed by time (files time*.go): when and how often its records were
-// observed. [Moments] goes over the records in that order, and [Moments.Occurrences] counts.
+// observed. [Moments] goes over the records in that order, and [Moments.Occurrences] counts. A segment that was rewritten also has sums
+// of whole hours, which those who count by hours read instead.
 // Counts stay when records go: Rewrite keeps the sums of records that it leaves out, and
 // [Log.Carry] copies the sums of a segment that is to be unlinked to the head, in one
 // transaction with a note that they are there. From then on readers leave out the segment
@@ -71,8 +72,9 @@
 //	├── words     only in a compressed segment: last revision 8 → words of the notes of up to 64 groups of blocks
 //	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, CRC32C 4;
 //	│             number 4 → node, CRC32C 4
-//	└── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
-//	              instead of the revision the base of the segment that the run was carried from
+//	├── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
+//	│             instead of the revision the base of the segment that the run was carried from
+//	└── sums      only in a segment that was rewritten, if no run was damaged: hour 8 → sums of its runs, CRC32C 4
 //
 //	record (numbers big-endian)
 //	┌──────┬───────────┬──────────┬────────────┬──────────────┬────────┐
@@ -137,6 +139,13 @@
 // A run is never changed. A minute may have many runs, of which none repeats what is in another.
 // The flipped bit keeps the keys in order of time before 1970 too. The seconds let a reader pass
 // over runs of a minute in which very much has happened.
+//
+//	sums of an hour: what all its runs report. The key is the hour since 1970, its first bit flipped 8
+//	sum    number of the series - that of the sum before (uvarint), first second of the hour (uvarint),
+//	       twice the seconds from there to the last one, or twice its span and 1 (uvarint), occurrences (uvarint)
+//
+// Entries whose span ends in a later hour have sums of their own, and all others of a series and an hour have one. The CRC32C of sums
+// covers their key too. Where sums are damaged or missing, the runs of the hour are read.
 //
 // The package knows bbolt and records of the write-ahead log. Apart from [IndexedLog] it knows
 // nothing of the index; it knows nothing of the queue of writes, or of retention, and does not

@@ -46,7 +46,8 @@ func (c *observedChecker) readRuns() error {
 		c.problem("index by time: %v", errSegmentNote)
 		return nil
 	}
-	return b.ForEach(func(k, v []byte) error {
+	sums := c.newSumsChecker()
+	err := b.ForEach(func(k, v []byte) error {
 		var entries []runEntry
 		run, err := parseRun(k, v)
 		if err == nil {
@@ -63,9 +64,47 @@ func (c *observedChecker) readRuns() error {
 		if err != nil {
 			c.damaged = true
 			c.problem("index by time, minute %x: %v", k, err)
+			return nil
 		}
-		return nil
+		return sums.Add(run.Minute, entries)
 	})
+	if err != nil || c.damaged { // and the sums may have more
+		return err
+	}
+	return sums.End()
+}
+
+// A sumsChecker compares the sums of hours with what the runs report.
+type sumsChecker struct {
+	hourSums
+	*observedChecker
+	kept *bbolt.Bucket // nil: there are none
+	n    int
+}
+
+func (c *observedChecker) newSumsChecker() *sumsChecker {
+	s := &sumsChecker{observedChecker: c, kept: c.tx.Bucket([]byte(bucketSums))}
+	s.Put = s.compare
+	return s
+}
+
+func (s *sumsChecker) compare(key, value []byte) error {
+	if s.n++; s.kept != nil && !s.damaged && !bytes.Equal(s.kept.Get(key), value) {
+		s.problem("index by time, hour %x: its sums are not those of its minutes", key)
+	}
+	return nil
+}
+
+// End compares the last hour, and the number of hours.
+func (s *sumsChecker) End() error {
+	err := s.Flush()
+	switch {
+	case s.kept == nil && s.segment.Compressed:
+		s.problem("index by time: there are no sums of hours")
+	case s.kept != nil && s.kept.Stats().KeyN != s.n:
+		s.problem("index by time: there are sums of %d hours, want %d", s.kept.Stats().KeyN, s.n)
+	}
+	return err
 }
 
 // known returns an error unless a series, or a node, has texts.

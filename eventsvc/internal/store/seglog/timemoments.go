@@ -6,6 +6,7 @@ import (
 	"unique"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
 )
 
 // A Moment is a record that is held, and the second in which what it reports was observed.
@@ -25,6 +26,7 @@ type Moments struct {
 	OldestFirst bool
 	Last        uint64                     // only records up to this revision
 	Nodes       bool                       // dimensions have their node
+	Hours       bool                       // Occurrences may visit what was observed within one hour as one; not with Nodes
 	Group       func(event.Dimensions) int // of records with these dimensions; less than 0: they are left out; nil: 0
 	Pieces      [][]byte                   // records whose texts do not have all of these may be left out ([Search])
 
@@ -38,6 +40,7 @@ type Moments struct {
 	size       int       // of them
 	entries    []runEntry
 	found      []Moment
+	sums       []store.Occurred // of the hour
 }
 
 // partRun is a run with the part that it belongs to.
@@ -113,7 +116,7 @@ func (m *Moments) each(run partRun, f func(*runEntry)) error {
 // A grouping remembers the groups of the series of one part, and those of each of their nodes.
 type grouping struct {
 	reasons  uint64 // classes of the reasons with which all pieces occur in the part; records with others are left out
-	bySeries []int
+	bySeries []int32
 	byNode   map[uint64]int // series, and node behind it
 }
 
@@ -143,7 +146,7 @@ func (m *Moments) grouping(p part) (*grouping, error) {
 // ofSeries returns the group of a series, a negative number if it is left out.
 func (m *Moments) ofSeries(g *grouping, p part, series uint32) (int, error) {
 	if known := g.bySeries; int(series) < len(known) && known[series] != ungrouped {
-		return known[series], nil
+		return int(known[series]), nil
 	}
 	return m.ask(g, p, series)
 }
@@ -156,7 +159,8 @@ func (m *Moments) ask(g *grouping, p part, series uint32) (int, error) {
 	}
 	n, known := m.groups[d]
 	if !known {
-		if n = m.groupOf(d.Value()); len(m.groups) < maxKnownSeries {
+		n = m.groupOf(d.Value())
+		if len(m.parts) > 2 && len(m.groups) < maxKnownSeries { // else each is asked for once anyway
 			m.groups[d] = n
 		}
 	}
@@ -167,7 +171,7 @@ func (m *Moments) ask(g *grouping, p part, series uint32) (int, error) {
 		for len(g.bySeries) <= int(series) {
 			g.bySeries = append(g.bySeries, ungrouped)
 		}
-		g.bySeries[series] = n
+		g.bySeries[series] = int32(n)
 	}
 	return n, nil
 }
@@ -253,7 +257,7 @@ func (m *Moments) begin(r *Reader, parts []part) {
 		m.known, m.groups = map[uint64]*grouping{}, map[unique.Handle[event.Dimensions]]int{}
 	}
 	delete(m.known, 0) // the pending records have other series now
-	m.reader, m.generation, m.runs, m.parts = r, r.generation, m.runs[:0], parts
+	m.reader, m.generation, m.runs, m.sums, m.parts = r, r.generation, m.runs[:0], m.sums[:0], parts
 	at := m.From
 	if !m.OldestFirst {
 		at = m.To - 1
@@ -267,6 +271,20 @@ func (m *Moments) begin(r *Reader, parts []part) {
 // gather takes the runs of the next minute from all parts. It reports false if there are
 // none.
 func (m *Moments) gather() (any bool, err error) {
+	if any, err = m.next(); err != nil || !any {
+		return false, err
+	}
+	m.size = 0
+	for _, p := range m.parts {
+		if err := m.take(p, func(minute int64) bool { return minute == m.minute }); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// next moves to the next minute of all parts. It reports false if there is none in the range.
+func (m *Moments) next() (any bool, err error) {
 	for _, p := range m.parts {
 		minute, ok, err := p.minute()
 		if err != nil {
@@ -276,29 +294,24 @@ func (m *Moments) gather() (any bool, err error) {
 			m.minute, any = minute, true
 		}
 	}
-	if !any || m.outside() {
-		return false, nil
-	}
-	m.size = 0
-	for _, p := range m.parts {
-		for {
-			minute, ok, err := p.minute()
-			if err != nil {
-				return false, err
-			}
-			if !ok || minute != m.minute {
-				break
-			}
-			run, err := p.run()
-			if err != nil {
-				return false, err
-			}
-			m.runs = append(m.runs, partRun{run, p})
-			m.size += run.Size()
-			p.next(m.OldestFirst)
+	return any && !m.outside(), nil
+}
+
+// take takes the next runs of a part, as long as they are of minutes that are wanted.
+func (m *Moments) take(p part, wanted func(minute int64) bool) error {
+	for {
+		minute, ok, err := p.minute()
+		if err != nil || !ok || !wanted(minute) {
+			return err
 		}
+		run, err := p.run()
+		if err != nil {
+			return err
+		}
+		m.runs = append(m.runs, partRun{run, p})
+		m.size += run.Size()
+		p.next(m.OldestFirst)
 	}
-	return true, nil
 }
 
 // outside reports whether nothing of the minute is left of the range.

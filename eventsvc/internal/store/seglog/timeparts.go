@@ -121,7 +121,8 @@ type stored struct {
 	segment int
 	summary *runSummary
 
-	tx     *bbolt.Tx // nil until the file is open
+	tx     *bbolt.Tx     // nil until the file is open
+	sums   *bbolt.Bucket // nil: it has none
 	cursor *bbolt.Cursor
 	at     cursorRun
 	err    error
@@ -140,7 +141,7 @@ func (p *stored) open() error {
 	v, err := p.reader.segment(p.segment)
 	if err == nil {
 		p.tx = v.tx
-		p.cursor = v.tx.Bucket([]byte(bucketRuns)).Cursor()
+		p.cursor, p.sums = v.tx.Bucket([]byte(bucketRuns)).Cursor(), v.tx.Bucket([]byte(bucketSums))
 		p.reader.log.learn(p.reader.segments[p.segment], v.tx)
 	}
 	return err
@@ -249,13 +250,21 @@ func (m *Moments) Occurrences(r *Reader, visit func(store.Occurred)) (more bool,
 	}
 	for size := 0; size < roundBytes; {
 		// The runs of all parts first, so that no file has to be opened after a visit.
-		if more, err := m.gather(); err != nil || !more {
+		start, more, err := m.gatherHour()
+		if err == nil && start == noHour {
+			more, err = m.gather()
+			start = m.minute * 60
+		}
+		if err != nil || !more {
 			return false, err
 		}
-		start := m.minute * 60
+		for _, o := range m.sums {
+			visit(o)
+		}
 		for _, run := range m.runs {
+			begin := run.Minute * 60
 			err := m.each(run, func(e *runEntry) {
-				second := start + int64(e.Second)
+				second := begin + int64(e.Second)
 				if e.Count > 0 && e.Revision <= m.Last && second >= m.From && second < m.To {
 					visit(store.Occurred{Group: e.Group, Second: second, Span: int64(e.Span), Revision: e.Revision, Count: e.Count})
 				}
@@ -265,7 +274,7 @@ func (m *Moments) Occurrences(r *Reader, visit func(store.Occurred)) (more bool,
 			}
 		}
 		size += m.size + len(m.runs)*runBytes
-		m.To, m.runs = max(m.From, start), m.runs[:0]
+		m.To, m.runs, m.sums = max(m.From, start), m.runs[:0], m.sums[:0]
 	}
 	return m.From < m.To, nil
 }
