@@ -101,21 +101,18 @@ func Fill(t testing.TB, db *bolt.DB, n int, made func(i int) (store.Key, store.D
 	}
 }
 
-// Create stores n events, one after the other as long as they are few.
+// Create stores n events, each in a commit of its own as long as they are few.
 func Create(t testing.TB, db *bolt.DB, n int, value string) {
 	t.Helper()
-	one := func(i int) {
-		d := store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil), Value: []byte(value)}
-		if _, err := store.Create(t.Context(), db, Key(i), d); err != nil {
-			t.Error(err)
-		}
-	}
+	d := store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "Pulled"}, nil), Value: []byte(value)}
 	if n > 100 {
-		storetest.Parallel(t, n, one)
+		Fill(t, db, n, func(i int) (store.Key, store.Draft) { return Key(i), d })
 		return
 	}
 	for i := range n {
-		one(i)
+		if _, err := store.Create(t.Context(), db, Key(i), d); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

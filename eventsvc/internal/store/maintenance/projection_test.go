@@ -27,7 +27,7 @@ func TestProjectedAge(t *testing.T) {
 	p := parts.Open(t, parts.Options{
 		Now: clock.Now, MaxBytes: limit, SegmentBytes: usage.SegmentBytes(limit), Policy: maintenance.Policy{Retention: 1000 * time.Hour}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
-	value := []byte(strings.Repeat("x", 5_000))
+	value := []byte(strings.Repeat("x", 10_000))
 	projected := map[int64]float64{} // by the number of events
 	age, n := time.Duration(0), int64(0)
 	for ; p.Usage.Live().Events == n; n++ {
