@@ -47,6 +47,7 @@ type memoryEvent struct {
 type observation struct {
 	second       int64
 	event, count int32 // count of the event up to this one
+	dimensions   int32 // of the event: looked up there, each one of a million is a miss of the cache
 }
 
 func newMemory(start time.Time) *memory {
@@ -70,7 +71,7 @@ func (m *memory) say(at float64, namespace, kind, name, typ, reason, reporter, n
 		m.byName[k] = e
 		m.events = append(m.events, memoryEvent{memoryKey: k, note: note})
 	}
-	m.seen = append(m.seen, observation{second: m.start.Unix() + int64(at), event: e})
+	m.seen = append(m.seen, observation{second: m.start.Unix() + int64(at), event: e, dimensions: i})
 }
 
 // sort ends the recording.
@@ -111,7 +112,7 @@ func (m *memory) Occurrences(ctx context.Context, r store.Range, group func(even
 		groups[i] = unknown
 	}
 	for i := to - 1; i >= from; i-- {
-		d := m.events[m.seen[i].event].dimensions
+		d := m.seen[i].dimensions
 		if groups[d] == unknown {
 			groups[d] = group(m.dimensions[d])
 		}
@@ -129,14 +130,14 @@ func (m *memory) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 	if q.After.Revision > 0 {
 		to = int(q.After.Revision) - 1
 	}
-	later := map[int32]bool{} // events that were observed again
+	later := make([]bool, len(m.events)) // events that were observed again
 	for i := int(revision) - 1; i >= from; i-- {
 		o := m.seen[i]
 		if later[o.event] {
 			continue
 		}
 		later[o.event] = true
-		if i >= to || q.Wanted != nil && !q.Wanted(m.dimensions[m.events[o.event].dimensions]) {
+		if i >= to || q.Wanted != nil && !q.Wanted(m.dimensions[o.dimensions]) {
 			continue
 		}
 		v := m.view(i)
