@@ -21,6 +21,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -32,11 +33,13 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// The tests wait more than they compute, so more of them run at a time than there are processors.
+// The tests wait more than they compute, so more of them run at a time than there are processors. The many command lines that
+// they parse leave more garbage than anything else, and to collect it often would take as long as all the rest.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil { // -parallel goes before
 		panic(err)
 	}
+	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 

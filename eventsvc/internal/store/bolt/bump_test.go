@@ -124,14 +124,14 @@ func TestBumpWhileOpen(t *testing.T) {
 				}
 			}
 		})
-		all.Go(func() {
-			for ctx.Err() == nil {
-				if records, _, err := store.Records(t.Context(), db, store.Query{}); err != nil || len(records) != 50 {
-					t.Errorf("%d events, %v", len(records), err)
-				}
-			}
-		})
 	}
+	all.Go(func() {
+		for ctx.Err() == nil {
+			if records, _, err := store.Records(t.Context(), db, store.Query{}); err != nil || len(records) != 50 {
+				t.Errorf("%d events, %v", len(records), err)
+			}
+		}
+	})
 	all.Go(func() { // must not move the compact revision back
 		for ctx.Err() == nil {
 			if err := db.Maintain(t.Context()); err != nil {

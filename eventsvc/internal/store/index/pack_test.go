@@ -21,7 +21,7 @@ func TestPack(t *testing.T) {
 	dir := t.TempDir()
 	x := openIndex(t, dir)
 	random := rand.New(rand.NewPCG(5, 6))
-	const part, parts, rounds = 4000, 3, 12 // of events; so many parts exist at a time
+	const part, parts, rounds = 3000, 3, 8 // of events; so many parts exist at a time
 	m, v := pointers{}, versions{}
 	revision, first := uint64(1), uint64(0) // the log has revisions from the first on
 	held := func(last uint64) (index.Revisions, error) {
