@@ -192,7 +192,7 @@ func TestAlertsDocumented(t *testing.T) {
 		fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", rule.Alert, rule.Labels["severity"], when,
 			manual.ReplaceAllString(templated.ReplaceAllString(rule.Annotations["action"], "`$1`"), "[$0](../$0)"))
 	}
-	page.WriteString("\n" + prose(t, path, "## Alerts on events", "```yaml"))
+	page.WriteString("\n" + prose(t, path, "## The end of certificates", "```yaml"))
 	for _, c := range eventAlertCases {
 		fmt.Fprintf(&page, "```yaml\n%s```\n", c.rule)
 	}
