@@ -40,6 +40,26 @@ test("a word that the manual does not have finds those that differ by one letter
   assert.deepEqual(find(entries, "unicorns"), []);
 });
 
+test("words that follow each other as in the question find first", () => {
+  const apart = { title: "One", page: "One", url: "one", text: "a system, read by people only, with a file" };
+  const together = { title: "Two", page: "Two", url: "two", text: "with people, by a read only file system" };
+  for (const list of [[apart, together], [together, apart]]) assert.equal(find(list, "read-only file system")[0].url, "two");
+});
+
+test("two words may be written as one, and one as two", () => {
+  const list = [
+    { title: "Set up a machine", page: "Set up", url: "set", text: "how to set it up" },
+    { title: "Data", page: "Data", url: "data", text: "where a source of data is" },
+    { title: "Panels", page: "Panels", url: "panels", text: "the datasource of a panel" },
+  ];
+  assert.equal(find(list, "setup")[0]?.url, "set");
+  assert.ok(find(list, "data source").some((e) => e.url === "panels"));
+});
+
+test("what people call things, in any form of the word", () => {
+  for (const word of ["pkix", "truststore", "truststores", "keystore", "x509"]) assert.equal(find(entries, word)[0]?.url, "e", word);
+});
+
 test("words of one stem", () => {
   for (const group of ["rotate rotates rotated rotating rotation", "stop stops stopped stopping", "policy policies", "expire expires expired expiring"]) {
     assert.equal(new Set(group.split(" ").map(stem)).size, 1, group.split(" ").map(stem).join(" "));
