@@ -18,10 +18,10 @@
 // that another one precedes is taken for a symptom. [Change.Why] has the numbers.
 //
 // What changes alike in several namespaces is one row, except where it began first, and so
-// are reasons that come as often at the same time, and the routine steps of one change, such
-// as a rollout. Objects of one owner, as the names tell, are one row ("web-*"). When something has
-// certainly changed, less evidence suffices for what is related to it, and for what came
-// in the minute before.
+// are reasons that come as often at the same time in the same namespaces, and the routine steps
+// of one change, such as a rollout. A problem is never one row with what is routine. Objects of
+// one owner, as the names tell, are one row ("web-*"). When something has certainly changed, less
+// evidence suffices for what is related to it, and for what came in the minute before.
 //
 // The same question to the same state has the same answer. Nothing is learned, and nothing
 // outside the namespaces that the question is allowed has any influence, except the time at
@@ -46,8 +46,8 @@
 //
 // # Concurrency
 //
-// Rank is safe for concurrent use. It asks the timeline in as many calls as that needs for
-// others to get turns, and holds memory for at most 20,000 series. What it costs depends on
+// Rank is safe for concurrent use. It counts by a few calls of the timeline, which lets others go
+// first between its rounds, and holds memory for at most 20,000 series. What it costs depends on
 // what was observed, and not on how long ago the first of that was.
 //
 // # What it does not know

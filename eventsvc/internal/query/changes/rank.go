@@ -115,33 +115,46 @@ func together(rows []*candidate) []*candidate {
 	kept := rows[:0]
 	for _, r := range rows {
 		i := slices.IndexFunc(kept, func(k *candidate) bool { return k.same(r) || r.stepOf(k) })
-		if i < 0 {
+		switch {
+		case i < 0:
 			kept = append(kept, r)
-		} else {
+		case r.reason != kept[i].reason && !slices.Contains(kept[i].also, r.reason): // as of a Job and of its Pod
 			kept[i].also = append(kept[i].also, r.reason)
 		}
 	}
 	return kept
 }
 
-// same reports whether two rows are the same change under two reasons: of the same namespaces and kind, as often and since
-// the same time.
+// same reports whether two rows are the same change under two reasons: of the same namespaces and kind, as often and since the
+// same time. A problem is not the same as what is routine.
 func (r *candidate) same(o *candidate) bool {
-	return r.cluster == o.cluster && r.namespace == o.namespace && r.kind == o.kind && r.way == o.way && r.way != Less &&
-		r.now == o.now && len(r.tallies) == len(o.tallies) && max(r.first-o.first, o.first-r.first) <= onsetTolerance
+	return r.kind == o.kind && r.alarming() == o.alarming() && r.way == o.way && r.way != Less && r.now == o.now &&
+		r.within(o) && o.within(r) && max(r.first-o.first, o.first-r.first) <= onsetTolerance
+}
+
+// within reports whether a row has the namespace of another one or, if both span several, none but those of the other.
+func (r *candidate) within(o *candidate) bool {
+	if r.cluster != o.cluster || r.namespace != o.namespace {
+		return false
+	}
+	has := map[string]bool{}
+	for _, s := range o.tallies {
+		has[s.namespace] = true
+	}
+	return !slices.ContainsFunc(r.tallies, func(s *tally) bool { return !has[s.namespace] })
 }
 
 // stepOf reports whether a row is a step of a routine change in the same namespaces: it began with it or follows from it.
 // A problem is a row of its own.
 func (r *candidate) stepOf(k *candidate) bool {
-	if r.alarming() || k.alarming() || r.way == Less || k.way == Less || r.cluster != k.cluster || r.namespace != k.namespace {
+	if r.alarming() || k.alarming() || r.way == Less || k.way == Less {
 		return false
 	}
 	began := r.onset
-	if r.follows != nil && !r.follows.alarming() && r.follows.namespace == k.namespace {
+	if r.follows != nil && !r.follows.alarming() && r.follows.within(k) {
 		began = r.follows.onset
 	}
-	return max(began-k.onset, k.onset-began) <= onsetTolerance
+	return max(began-k.onset, k.onset-began) <= onsetTolerance && r.within(k)
 }
 
 func byScore(a, b *candidate) int {
