@@ -29,7 +29,7 @@
 // # Concurrency
 //
 // A Source is safe for concurrent use, a Snapshot and its [Text] are for one goroutine.
-// Long work asks the timeline in many calls, each bounded, so that others get turns.
+// A count is one call of the timeline, which lets others go first between its rounds.
 // [DefaultLimits] bound the groups of each count and, of one that goes over events, the events and the time.
 //
 // # What it does not know
