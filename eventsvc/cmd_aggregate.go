@@ -91,7 +91,8 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	certificate, err := httpserver.CertFiles(a.TLSCertFile, a.TLSKeyFile, log)
+	registry := service.NewRegistry("eventsvc")
+	certificate, err := httpserver.CertFiles(a.TLSCertFile, a.TLSKeyFile, log, registry)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,6 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	service.LimitMemory(log)
-	registry := service.NewRegistry("eventsvc")
 	health := &service.Health{}
 	proxy := aggregate.NewFrontProxy(cluster, log)
 	health.Add("front-proxy", proxy.Ready)

@@ -96,7 +96,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	certificate, err := s.certificate(log)
+	certificate, err := s.certificate(log, registry)
 	if err != nil {
 		return err
 	}
@@ -361,7 +361,7 @@ func (t listening) of(setting string) func(net.Addr) {
 }
 
 // certificate returns the TLS configuration of HTTPS, or nil if it is not served.
-func (s *serve) certificate(log *slog.Logger) (*tls.Config, error) {
+func (s *serve) certificate(log *slog.Logger, registry *prometheus.Registry) (*tls.Config, error) {
 	switch {
 	case s.ListenHTTPS == "":
 		return nil, nil
@@ -372,7 +372,7 @@ func (s *serve) certificate(log *slog.Logger) (*tls.Config, error) {
 		}
 		return config, nil
 	default:
-		config, err := httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile, log)
+		config, err := httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile, log, registry)
 		if err != nil {
 			return nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
 		}

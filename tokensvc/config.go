@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
@@ -211,12 +213,12 @@ func (s *serve) parseProxies() (err error) {
 }
 
 // withTLS adds the configured certificate to an endpoint.
-func (s *serve) withTLS(e httpserver.Endpoint, log *slog.Logger) (httpserver.Endpoint, error) {
+func (s *serve) withTLS(e httpserver.Endpoint, log *slog.Logger, reg prometheus.Registerer) (httpserver.Endpoint, error) {
 	if s.ListenHTTPS == "" {
 		return e, nil
 	}
 	var err error
-	e.TLS, err = httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile, log)
+	e.TLS, err = httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile, log, reg)
 	return e, err
 }
 

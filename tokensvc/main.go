@@ -118,7 +118,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 	health := &service.Health{}
 	health.Add("clients", clients.Ready)
 	plain := httpserver.Endpoint{Handler: httpserver.Access(log, reg, api)}
-	encrypted, err := s.withTLS(plain, log)
+	encrypted, err := s.withTLS(plain, log, reg)
 	if err != nil {
 		return err
 	}

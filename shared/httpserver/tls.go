@@ -8,18 +8,41 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
 	"tidings.example/shared/cli"
 )
 
 // certCheckInterval is the shortest time between two checks whether the certificate's files have changed.
 const certCheckInterval = 5 * time.Second
 
+// The values of the label of the counter of reloads.
+const (
+	resultOK    = "ok"
+	resultError = "error"
+)
+
 // CertFiles returns a TLS configuration with a certificate chain and its key in PEM. The files are read again when they
-// change. If the new pair cannot be loaded, that is logged and the pair in use is kept.
-func CertFiles(cert, key string, log *slog.Logger) (*tls.Config, error) {
-	c := &certFiles{cert: cert, key: key, log: log}
+// change. If the new pair cannot be loaded, that is logged and the pair in use is kept. The metrics are those of a file that package
+// livefile follows: certificate_reloads_total, and certificate_file_good.
+func CertFiles(cert, key string, log *slog.Logger, reg prometheus.Registerer) (*tls.Config, error) {
+	factory := promauto.With(reg)
+	c := &certFiles{
+		cert: cert, key: key, log: log,
+		reloads: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "certificate_reloads_total", Help: "New versions of the certificate or its key, by result.",
+		}, []string{"result"}),
+		good: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "certificate_file_good", Help: "1 if the certificate's files are in force, 0 if they are bad and the certificate before stays in force.",
+		}),
+	}
 	if err := c.load(); err != nil {
 		return nil, &cli.UsageError{Err: err}
+	}
+	c.good.Set(1)
+	for _, result := range []string{resultOK, resultError} {
+		c.reloads.WithLabelValues(result) // shown from the start, so that the first reload is an increase
 	}
 	return TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(time.Now()), nil }), nil
 }
@@ -42,6 +65,8 @@ func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error))
 type certFiles struct {
 	cert, key string
 	log       *slog.Logger
+	reloads   *prometheus.CounterVec
+	good      prometheus.Gauge
 
 	mu      sync.Mutex
 	pair    *tls.Certificate
@@ -69,7 +94,12 @@ func (c *certFiles) current(now time.Time) *tls.Certificate {
 	c.checked = now
 	if fileStamp(c.cert)+fileStamp(c.key) != c.stamp {
 		if err := c.load(); err != nil {
+			c.reloads.WithLabelValues(resultError).Inc()
+			c.good.Set(0)
 			c.log.Warn("certificate not reloaded, the old one stays in use", "error", err)
+		} else {
+			c.reloads.WithLabelValues(resultOK).Inc()
+			c.good.Set(1)
 		}
 	}
 	return c.pair

@@ -7,10 +7,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/shared/certtest"
 	"tidings.example/shared/cli"
@@ -30,7 +33,14 @@ func TestCertFilesReload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		certtest.Write(t, dir, "old.example")
 		var said bytes.Buffer
-		config, err := CertFiles(certFile, keyFile, slog.New(slog.NewJSONHandler(&said, nil)))
+		reg := prometheus.NewRegistry()
+		metrics := func(good, failed, ok float64) {
+			t.Helper()
+			if got := certificateMetrics(t, reg); !slices.Equal(got, []float64{good, failed, ok}) {
+				t.Errorf("good, failed and successful reloads are %v, want %v, %v and %v", got, good, failed, ok)
+			}
+		}
+		config, err := CertFiles(certFile, keyFile, slog.New(slog.NewJSONHandler(&said, nil)), reg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -45,6 +55,7 @@ func TestCertFilesReload(t *testing.T) {
 			}
 		}
 		serves("old.example")
+		metrics(1, 0, 0)
 		time.Sleep(time.Hour)
 		if err := os.WriteFile(certFile, []byte("half a certifi"), 0o600); err != nil {
 			t.Fatal(err)
@@ -53,11 +64,28 @@ func TestCertFilesReload(t *testing.T) {
 		if !strings.Contains(said.String(), `"msg":"certificate not reloaded, the old one stays in use"`) {
 			t.Errorf("the log says %q", said.String())
 		}
+		metrics(0, 1, 0)
 		certtest.Write(t, dir, "new.example")
 		time.Sleep(time.Hour)
 		serves("new.example")
+		metrics(1, 1, 1)
 	})
-	if _, err := CertFiles(certFile, filepath.Join(dir, "none"), slog.New(slog.DiscardHandler)); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "none") {
+	if _, err := CertFiles(certFile, filepath.Join(dir, "none"), slog.New(slog.DiscardHandler), prometheus.NewRegistry()); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "none") {
 		t.Errorf("a key file that is not there: %v", err)
 	}
+}
+
+// certificateMetrics returns whether the files are good, and the number of reloads that failed and succeeded.
+func certificateMetrics(t *testing.T, reg *prometheus.Registry) (values []float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families { // by name, and then by label
+		for _, m := range f.GetMetric() {
+			values = append(values, m.GetGauge().GetValue()+m.GetCounter().GetValue())
+		}
+	}
+	return values
 }

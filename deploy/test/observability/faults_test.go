@@ -2,6 +2,7 @@ package observability_test
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -93,6 +94,21 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 	"PolicyFileBad":  badFile("POLICY_FILE", "bindings: []\n", "bindings: nonsense\n", "eventsvc_policy_file_good"),
 	"RulesFileBad":   badFile("RULES_FILE", "[]\n", "[{name: a}]\n", "eventsvc_rules_file_good"),
 	"IssuersFileBad": badFile("ISSUERS_FILE", "[]\n", "issuers: []\n", "issuers_file_good"),
+	"CertificateBad": func(t *testing.T) (before, after scrape) {
+		dir, https := t.TempDir(), testenv.FreeAddr(t)
+		selfSigned(t, dir)
+		_, events, _ := startBoth(t, "LISTEN_HTTPS="+https, "TLS_CERT_FILE="+dir+"/tls.crt", "TLS_KEY_FILE="+dir+"/tls.key")
+		before = events.scraped(t)
+		write(t, dir+"/tls.crt", "half a certificate\n")
+		conn, err := tls.Dial("tcp", https, &tls.Config{InsecureSkipVerify: true}) // has the service look for a change
+		if err == nil {
+			err = conn.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return before, events.scraped(t)
+	},
 	"WatchesNearLimit": func(t *testing.T) (before, after scrape) {
 		_, events, token := startBoth(t, "MAX_WATCHES=1")
 		before = events.scraped(t)

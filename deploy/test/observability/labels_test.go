@@ -79,6 +79,7 @@ var metricLabels = map[string][]label{
 	"eventsvc_mirror_lists_total":   {source, {name: "reason", values: []string{"first", "gone", "rewound"}}},
 	"eventsvc_mirror_version":       {source},
 	"eventsvc_policy_reloads_total": {{name: "result", values: []string{"ok", "error"}}},
+	"certificate_reloads_total":     {{name: "result", values: []string{"ok", "error"}}},
 	"eventsvc_rules_reloads_total":  {{name: "result", values: []string{"ok", "error"}}},
 	"issuers_reloads_total":         {{name: "result", values: []string{"ok", "error"}}},
 	"eventsvc_observed_events_total": {

@@ -51,6 +51,7 @@ var cases = map[string]struct{ bad, good string }{
 	"PolicyFileBad":  {`eventsvc_policy_file_good{job="eventsvc"} 0x300`, `eventsvc_policy_file_good{job="eventsvc"} 1x300`},
 	"RulesFileBad":   {`eventsvc_rules_file_good{job="eventsvc"} 0x300`, `eventsvc_rules_file_good{job="eventsvc"} 1x300`},
 	"IssuersFileBad": {`issuers_file_good{job="eventsvc"} 0x300`, `issuers_file_good{job="eventsvc"} 1x300`},
+	"CertificateBad": {`certificate_file_good{job="eventsvc"} 0x300`, `certificate_file_good{job="eventsvc"} 1x300`},
 	"WatchesNearLimit": {
 		"eventsvc_watches{job=\"eventsvc\"} 170x300\neventsvc_max_watches{job=\"eventsvc\"} 200x300",
 		"eventsvc_watches{job=\"eventsvc\"} 100x300\neventsvc_max_watches{job=\"eventsvc\"} 200x300",
