@@ -215,7 +215,7 @@ func (p *process) serve(data string) (err error) {
 
 // run starts the server.
 func (p *process) run(data string) error {
-	p.cmd = exec.Command(filepath.Join(p.bin, "postgres"), "-D", data, "-p", p.port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_connections=400")
+	p.cmd = exec.Command(filepath.Join(p.bin, "postgres"), "-D", data, "-p", p.port, "-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "max_wal_size=1GB", "-c", "max_connections=400")
 	p.cmd.SysProcAttr, p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = p.attr, p.dir, &p.log, &p.log
 	return p.cmd.Start()
 }
