@@ -136,6 +136,9 @@ func TestSign(t *testing.T) {
 	}
 }
 
+// rotations is how many rotations TestRotation follows: each makes an RSA key.
+const rotations = 15
+
 // TestRotation follows a schedule for many rotations. Several users get tokens and verify them with a key set that they cache
 // for its whole max-age. No token may fail while it is valid.
 func TestRotation(t *testing.T) {
