@@ -129,42 +129,44 @@ func readSums(dst []store.Occurred, k, v []byte, group func(series uint32) (int,
 		return dst, errSums
 	}
 	start := int64(be.Uint64(k)^signBit) * hourSeconds
-	b, series := v[:body], uint64(0)
+	b, series := v[:body], uint32(0)
+	var s hourSum
 	for at := 0; at < len(b); {
-		s, end, ok := cutSum(b, at)
-		if series += uint64(s.series); !ok || series > math.MaxUint32 {
+		if at = s.cut(b, at); at > len(b) || s.series > math.MaxUint32-series {
 			return dst, errSums
 		}
-		at = end
-		n, err := group(uint32(series))
+		series += s.series
+		n, err := group(series)
 		if err != nil {
 			return dst, err
 		}
 		if n < 0 {
 			continue
 		}
-		o := store.Occurred{Group: n, Second: start + int64(s.first), Count: s.count}
-		if s.spread {
+		dst = append(dst, store.Occurred{Group: n, Second: start + int64(s.first), Count: s.count})
+		if o := &dst[len(dst)-1]; s.spread {
 			o.Span = int64(s.length)
 		} else {
 			o.Length = int64(s.length)
 		}
-		dst = append(dst, o)
 	}
 	return dst, nil
 }
 
-// cutSum reads a sum, whose series is the difference to that of the sum before, and returns where it ends. It reports false if it makes no
+// cut reads a sum, whose series is the difference to that of the sum before, and returns where it ends, behind the end of b if it makes no
 // sense.
-func cutSum(b []byte, at int) (s hourSum, end int, ok bool) {
+func (s *hourSum) cut(b []byte, at int) (end int) {
 	series, at := cutNumber(b, at)
 	first, at := cutNumber(b, at)
 	length, at := cutNumber(b, at)
 	count, at := cutNumber(b, at)
-	s = hourSum{series: uint32(series), first: uint16(first), length: uint32(length >> 1), spread: length&1 > 0, count: int64(count)}
 	last := first + length>>1
-	return s, at, at <= len(b) && series <= math.MaxUint32 && first < hourSeconds && length>>1 <= math.MaxUint32 &&
-		last != hourSeconds && s.spread == (last > hourSeconds) && count-1 < math.MaxInt64
+	if series > math.MaxUint32 || first >= hourSeconds || length>>1 > math.MaxUint32 || last == hourSeconds || (length&1 > 0) != (last > hourSeconds) ||
+		count-1 >= math.MaxInt64 {
+		return len(b) + 1
+	}
+	s.series, s.first, s.length, s.spread, s.count = uint32(series), uint16(first), uint32(length>>1), length&1 > 0, int64(count)
+	return at
 }
 
 // noHour is no begin of an hour.
