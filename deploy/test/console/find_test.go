@@ -125,7 +125,7 @@ func TestRange(t *testing.T) {
 	b.fill(".absolute input[name=from]", "-2h")
 	b.fill(".absolute input[name=to]", "now")
 	b.key("Enter")
-	b.waitText(".range-text", "Last 2h")
+	b.waitText(".range-text", "Last 2 hours")
 	b.key("t")
 	b.expect("400") // it is before history
 	b.fill(".absolute input[name=from]", "2001-02-03 02:00-03:00")

@@ -72,14 +72,14 @@ func TestTimes(t *testing.T) {
 		show(b, view)
 		b.waitText(".zone", "local +5:30")
 	}
-	want := facts.OOM.Begin.In(time.FixedZone("", 5.5*3600)).Format("2006-01-02 15:04")
+	want := facts.OOM.Begin.In(time.FixedZone("", 5.5*3600)).Format("01-02 15:04")
 	show(b, "events?q=reason%3AOOMKilling&order=oldest&from=-8d")
 	b.waitText("main [data-row]", want)
 	b.click(".zone")
-	b.waitText("main [data-row]", facts.OOM.Begin.UTC().Format("2006-01-02 15:04"))
+	b.waitText("main [data-row]", facts.OOM.Begin.UTC().Format("01-02 15:04"))
 	now := time.Now().UTC()
 	for text, title := range map[string]string{
-		"-3h": "Last 3h", "yesterday 02:00-03:00": now.AddDate(0, 0, -1).Format("01-02") + " 02:00 – 03:00", "00:00": now.Format("01-02") + " 00:00",
+		"-3h": "Last 3 hours", "yesterday 02:00-03:00": now.AddDate(0, 0, -1).Format("01-02") + " 02:00 – 03:00", "00:00": now.Format("01-02") + " 00:00",
 	} {
 		b.key("t")
 		b.fill(".absolute input[name=to]", "now")
@@ -174,6 +174,17 @@ func TestOneFailure(t *testing.T) {
 	b.waitText("main [role=alert]", "What you see is the last answer")
 	once(b, "an overview that has answers")
 	s.start(t, "eventsvc")
+	show(b, "events?from=-3h")
+	b.key("r")
+	b.waitText(".count", "10 events")
+	s.stop(t, "eventsvc")
+	b.key("r")
+	b.waitText(".histogram [role=alert]", "What you see is the last answer")
+	once(b, "events that have answers")
+	if b.count("main .message") != 0 || b.count("main [data-row]") != 10 {
+		t.Errorf("the last answer is not there: %q", b.text("main"))
+	}
+	s.start(t, "eventsvc")
 	b.clickText("main [role=alert] button", "Ask again")
 	b.wait(`!document.querySelector("main [role=alert]")`)
 }
@@ -242,8 +253,8 @@ func TestNoAnswer(t *testing.T) {
 func once(b *tab, view string) {
 	b.t.Helper()
 	b.settled()
-	if n := b.count("main [role=alert]"); n != 1 {
-		b.t.Errorf("%s: %d messages: %q", view, n, b.texts("main [role=alert]"))
+	if n := b.count("main [role=alert], main .note.warn"); n != 1 {
+		b.t.Errorf("%s: %d messages: %q", view, n, b.texts("main [role=alert], main .note.warn"))
 	}
 	if n := b.count("main .loading"); n != 0 || strings.Contains(b.text("main"), "Loading") || strings.Contains(b.text("main"), "Connecting") {
 		b.t.Errorf("%s: something says that it loads: %q", view, b.text("main"))

@@ -76,7 +76,7 @@ func doTasks(t *testing.T, s *services, f *incidents.Facts) {
 	b.open("/console/#/overview?from=-8d")
 	b.signIn(admin)
 	last := func() string { return fmt.Sprintf("overview?from=%s&to=%s", stamp(f.Begin), stamp(f.End)) }
-	near := func(at time.Time) string { return at.UTC().Format("2006-01-02 15:04") }
+	near := func(at time.Time) string { return at.UTC().Format("01-02 15:04") }
 	for i, task := range []struct {
 		question string
 		do       func(p *person)
@@ -104,7 +104,7 @@ func doTasks(t *testing.T, s *services, f *incidents.Facts) {
 		{"Which pod is killed for its memory, and how often?", func(p *person) {
 			p.clicks("nav.views a", "Groups")
 			p.searches("reason:OOMKilling")
-			p.clicks(".choice button", "object")
+			p.clicks(".choice button", "Object")
 			p.waitText("[data-group]", f.OOM.Node)
 			p.waitText("[data-group] .group-note", f.OOM.Pod)
 			p.waitText("[data-group] .number", strconv.Itoa(f.OOM.Kills))

@@ -26,13 +26,13 @@ func TestGroups(t *testing.T) {
 	if n := b.count(".sparkline rect"); n == 0 {
 		t.Error("there are no courses")
 	}
-	b.clickText(".choice button", "object")
+	b.clickText(".choice button", "Object")
 	b.wait(`document.querySelectorAll("[data-group] .sparkline").length === 10`)
 	b.clickText(".choice button", "Newest")
 	b.waitText("tbody tr:first-child th", "Pod/web-9")
-	b.clickText(".choice button", "reporter")
+	b.clickText(".choice button", "Reporter")
 	b.waitText("[data-group]", "example.com/test")
-	b.clickText(".choice button", "namespace")
+	b.clickText(".choice button", "Namespace")
 	b.clickText("[data-group] th a", "default")
 	b.waitText(".count", "60 events")
 	b.waitText(".chip", "default")
@@ -51,7 +51,7 @@ func TestSameNames(t *testing.T) {
 	b.open("/console/#/groups?by=object&from=-1h")
 	b.signIn(admin)
 	b.wait(`document.querySelectorAll("[data-group='Pod/web-0']").length === 2`)
-	b.click("[data-group]:last-child th > a")
+	b.click("[data-group]:last-child th a")
 	b.waitText(".count", "1 event")
 	b.waitText("main [data-row]", "It was in shop")
 }

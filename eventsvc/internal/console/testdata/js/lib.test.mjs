@@ -39,7 +39,17 @@ test("times of a day, and ranges in one text", () => {
   assert.ok(Number.isNaN(parseInstant("25 o'clock")));
 });
 
+test("a time has what today and this year do not say", () => {
+  const now = time.clock.now();
+  const other = Date.UTC(2001, 1, 3, 4, 5, 6);
+  assert.equal(time.dense(now), time.absolute(now).slice(5));
+  assert.equal(time.dense(other), "2001-02-03 04:05");
+  assert.equal(time.brief(now), time.absolute(now).slice(11));
+  assert.equal(time.brief(now - time.day), time.short(now - time.day));
+});
+
 test("durations are written in two units at most", () => {
+  for (const [text, want] of [["1h", "1 hour"], ["15m", "15 minutes"], ["-6h", "6 hours"], ["1h30m", "1h30m"]]) assert.equal(time.spelled(text), want);
   for (const [ms, want] of [[45e3, "45s"], [200e3, "3m 20s"], [3600e3, "1h"], [7500e3, "2h 5m"], [2 * time.day + time.hour, "2d 1h"], [21 * time.day, "21d"]]) assert.equal(time.duration(Number(ms)), want);
   assert.equal(time.parameter(36 * time.hour), "1d12h");
   assert.equal(time.parseDuration("1d12h"), 36 * time.hour);
@@ -73,7 +83,7 @@ test("the state and its address are the same", () => {
 });
 
 test("axes have round numbers", () => {
-  for (const [n, want] of [[0, 1], [3, 3], [11, 20], [340, 400], [999, 1000]]) assert.equal(roundUp(n), want);
+  for (const [n, want] of [[0, 1], [3, 3], [11, 20], [340, 400], [999, 1000], [1230, 1500]]) assert.equal(roundUp(n), want);
   assert.equal(stepFor(time.day, 120), "15m");
   for (const range of [1000, 60e3, time.hour, time.day, 400 * time.day]) {
     const ticks = timeTicks(0, range, 8);

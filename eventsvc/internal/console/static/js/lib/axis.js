@@ -34,7 +34,7 @@ const dayLabel = (text) => `${Number(text.slice(8, 10))} ${months[Number(text.sl
 export function roundUp(n) {
   if (n <= 1) return 1;
   const power = 10 ** Math.floor(Math.log10(n));
-  return power * ([1, 2, 3, 4, 5, 6, 8].find((m) => n <= m * power) ?? 10);
+  return power * ((power >= 100 ? [1, 1.5, 2, 3, 4, 5, 6, 8] : [1, 2, 3, 4, 5, 6, 8]).find((m) => n <= m * power) ?? 10);
 }
 
 /**

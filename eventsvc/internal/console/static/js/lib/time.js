@@ -151,11 +151,34 @@ export function short(at) {
 }
 
 /**
- * The time of the day.
+ * Date and second without the year if it is this one; else date and minute.
  * @param {number} at
  */
-export function timeOfDay(at) {
-  return absolute(at).slice(11);
+export function dense(at) {
+  const text = absolute(at);
+  return text.slice(0, 4) === absolute(clock.now()).slice(0, 4) ? text.slice(5) : text.slice(0, 16);
+}
+
+/**
+ * The time of today, or date and minute.
+ * @param {number} at
+ */
+export function brief(at) {
+  const text = absolute(at);
+  return text.slice(0, 10) === absolute(clock.now()).slice(0, 10) ? text.slice(11) : short(at);
+}
+
+/** @type {Record<string, string>} */
+const names = { s: "second", m: "minute", h: "hour", d: "day", w: "week" };
+
+/**
+ * A duration in words if it is in one unit, as 15 minutes for 15m, or for -15m.
+ * @param {string} text as parseDuration reads it, or relative to now
+ */
+export function spelled(text) {
+  const length = text.replace(/^(now)?-/, "");
+  const m = /^(\d+)([smhdw])$/.exec(length);
+  return m ? `${m[1]} ${names[m[2]]}${m[1] === "1" ? "" : "s"}` : length;
 }
 
 /**

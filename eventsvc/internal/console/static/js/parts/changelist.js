@@ -15,7 +15,7 @@ const marks = { new: "New", more: "More", less: "Less", failing: "Failing" };
 export function changeList(app, data) {
   return h("ol", { class: "changes" }, data.changes.map((/** @type {any} */ c, /** @type {number} */ i) => {
     const id = c.sample && `${c.sample.metadata.namespace}/${c.sample.metadata.name}`;
-    const where = c.by.namespace ?? (c.namespaces ? `${c.namespaces.length} namespaces` : "");
+    const where = c.by.namespace ?? (c.namespaces ? c.namespaces.slice(0, 3).join(", ") + (c.namespaces.length > 3 ? " …" : "") : ""); // the sentence has their number
     const first = Date.parse(c.first ?? "");
     return h("li", { key: i },
       h("span", { class: "change-mark " + c.kind }, marks[c.kind] ?? c.kind),

@@ -3,7 +3,7 @@
 import { h } from "../lib/dom.js";
 import { clear, human, rate, typeClass } from "../lib/event.js";
 import { prefer, prefs } from "../lib/prefs.js";
-import { absolute, duration, relative } from "../lib/time.js";
+import { absolute, dense, duration, relative } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { Menu } from "./menu.js";
 
@@ -44,17 +44,17 @@ const valued = (field, title, width, value, cell = (r) => clear(value(r))) => ({
 
 /** @type {Record<string, Column>} */
 export const columns = {
-  time: { title: "Time", width: "11.5rem", cell: (r) => h("time", { title: relative(r.time) }, absolute(r.time)), by: (r) => r.time },
+  time: { title: "Time", width: "9.3rem", cell: (r) => h("time", { title: `${absolute(r.time)}, ${relative(r.time)}` }, dense(r.time)), by: (r) => r.time },
   ago: { title: "Ago", width: "6.5rem", cell: (r) => h("time", { title: absolute(r.time) }, relative(r.time)), by: (r) => r.time },
-  type: valued("type", "Type", "6rem", (r) => r.type, (r) => typeMark(r.type)),
-  reason: valued("reason", "Reason", "minmax(8rem, 11rem)", (r) => r.reason),
+  type: valued("type", "Type", "var(--type, 6rem)", (r) => r.type, (r) => typeMark(r.type)),
+  reason: valued("reason", "Reason", "var(--reason, minmax(8rem, 10rem))", (r) => r.reason),
   object: {
-    ...valued("name", "Object", "minmax(9rem, 3fr)", (r) => r.name, (r) => [h("span", { class: "object-kind" }, r.kind && r.kind + "/"), clear(r.name) || "–"]), by: (r) => `${r.kind}/${r.name}`,
+    ...valued("name", "Object", "var(--object, minmax(9rem, 3fr))", (r) => r.name, (r) => [h("span", { class: "object-kind" }, r.kind && r.kind + "/"), clear(r.name) || "–"]), by: (r) => `${r.kind}/${r.name}`,
   },
-  namespace: valued("namespace", "Namespace", "minmax(6rem, 9rem)", (r) => r.namespace),
-  note: { title: "Note", width: "minmax(11rem, 4fr)", cell: (r) => clear(r.note), by: (r) => r.note },
-  count: { title: "Count", width: "minmax(5rem, 9rem)", cell: series, by: (r) => r.count },
-  first: { title: "First", width: "11.5rem", cell: (r) => absolute(r.first), by: (r) => r.first },
+  namespace: valued("namespace", "Namespace", "var(--namespace, minmax(6rem, 8rem))", (r) => r.namespace),
+  note: { title: "Note", width: "var(--note, minmax(11rem, 4fr))", cell: (r) => clear(r.note), by: (r) => r.note },
+  count: { title: "Count", width: "var(--count, minmax(5rem, 9rem))", cell: series, by: (r) => r.count },
+  first: { title: "First", width: "9.3rem", cell: (r) => h("time", { title: `${absolute(r.first)}, ${relative(r.first)}` }, dense(r.first)), by: (r) => r.first },
   kind: valued("kind", "Kind", "9rem", (r) => r.kind),
   reporter: valued("reporter", "Reporter", "10rem", (r) => r.reporter),
   host: { title: "Host", width: "9rem", cell: (r) => clear(r.host), by: (r) => r.host },

@@ -125,7 +125,7 @@ export class Drawer {
         ask("Same reason", { view: "events", q: queryOf([["reason", r.reason]]), revision: "" }),
         ask("Five minutes around it", around)),
       h("dl", { class: "details" }, list.filter(([, v]) => v !== "" && v !== undefined && v !== null && v !== false).map(([title, value, text]) =>
-        h("div", { key: title }, h("dt", null, title), h("dd", null, h("span", null, typeof value === "string" ? clear(value) : value), copyButton(app, text ?? "", title), this.#choose(title, text ?? ""))))),
+        h("div", { key: title }, h("dt", null, title), h("dd", null, h("span", null, typeof value === "string" ? clear(value) : value), this.#choose(title, text ?? ""), copyButton(app, text ?? "", title))))),
       h("details", { class: "elsewhere", open: true }, h("summary", null, "The same event elsewhere"), ofEvent(app, e).map((c) => h("div", { class: "same", key: c.name }, h("h3", null, c.name), line(app, c.text, c.name)))),
       r.count > 1 && h("p", { class: "hint" }, `One event stands for ${human(count)} occurrences: a series.`),
     ];

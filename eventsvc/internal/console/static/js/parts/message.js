@@ -1,7 +1,7 @@
 // What is said in place of an answer: why there is none, and what to do.
 
 import { h } from "../lib/dom.js";
-import { clock, duration, isRelative, parseInstant, relative, short } from "../lib/time.js";
+import { isRelative, parseInstant, relative, short, spelled } from "../lib/time.js";
 import { icon } from "./icons.js";
 
 /** @typedef {import("../app.js").App} App @typedef {import("../lib/api.js").Failure} Failure */
@@ -25,6 +25,12 @@ const advice = {
 };
 
 /**
+ * Whether a failure says more than its title.
+ * @param {Failure} failure
+ */
+const said = (failure) => failure.message.toLowerCase() !== titles[failure.kind].toLowerCase();
+
+/**
  * Says why there is no answer.
  * @param {App} app @param {Failure} failure
  */
@@ -35,7 +41,7 @@ export function failed(app, failure) {
   if (/range ends before history begins/.test(failure.message)) return beforeHistory(app, failure);
   const again = () => (failure.kind === "gone" ? app.go({ revision: "" }) : app.refresh());
   return h("div", { class: "message", role: failure.kind === "expired" ? "note" : "alert", "data-kind": failure.kind },
-    h("h2", null, icon("alert"), titles[failure.kind]), h("p", { class: "why" }, failure.message), h("p", null, advice[failure.kind]),
+    h("h2", null, icon("alert"), titles[failure.kind]), said(failure) && h("p", { class: "why" }, failure.message), h("p", null, advice[failure.kind]),
     failure.kind === "forbidden" && app.seen().length > 0 && h("p", null, "You may see ", app.seen().map((name, i) => [i > 0 && ", ",
       name.includes("*") ? name : h("a", { href: app.href({ view: "events", q: `namespace:${name}`, ns: "", event: "" }) }, name)]), "."),
     failure.kind !== "expired" && failure.kind !== "invalid" && h("button", { type: "button", onclick: again }, failure.kind === "gone" ? "Show the newest state" : "Ask again"));
@@ -59,7 +65,7 @@ export function outdated(app, failure) {
   if (app.told.has(failure.kind)) return null;
   app.told.add(failure.kind);
   return h("p", { class: "note warn", role: "alert", "data-kind": failure.kind }, icon("alert"),
-    h("span", null, `${titles[failure.kind]}: ${failure.message}. What you see is the last answer.`),
+    h("span", null, `${titles[failure.kind]}${said(failure) ? `: ${failure.message.replace(/\.$/, "")}` : ""}. What you see is the last answer.`),
     failure.kind !== "expired" && h("button", { type: "button", class: "plain", onclick: () => app.refresh() }, "Ask again"));
 }
 
@@ -70,7 +76,7 @@ export function outdated(app, failure) {
 export function nothing(app, head) {
   const { q, from, to } = app.state;
   const history = head?.historyFrom ? Date.parse(head.historyFrom) : NaN;
-  const range = isRelative(from) && to === "now" ? `in the last ${duration(clock.now() - parseInstant(from))}` : `from ${short(parseInstant(from))} to ${to === "now" ? "now" : short(parseInstant(to))}`;
+  const range = isRelative(from) && to === "now" ? `in the last ${spelled(from)}` : `from ${short(parseInstant(from))} to ${to === "now" ? "now" : short(parseInstant(to))}`;
   const young = history > parseInstant(from) && !q;
   return h("div", { class: "message", "data-kind": "empty" },
     h("h2", null, "No events"),

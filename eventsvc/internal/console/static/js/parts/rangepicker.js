@@ -1,7 +1,7 @@
 // The range of time: presets, and both ends as text.
 
 import { h } from "../lib/dom.js";
-import { duration, isRelative, parseInstant, parseRange, rfc3339, short, absolute, zoneName } from "../lib/time.js";
+import { duration, isRelative, parseInstant, parseRange, rfc3339, short, spelled, absolute, zoneName } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { shift, widen } from "./keys.js";
 import { Menu } from "./menu.js";
@@ -36,7 +36,7 @@ export class RangePicker {
     if (to === "now") {
       const preset = presets.find(([p]) => p === from);
       if (preset) return `Last ${preset[1].replace(/^1 /, "")}`;
-      if (isRelative(from)) return `Last ${from.slice(1)}`;
+      if (isRelative(from)) return `Last ${spelled(from).replace(/^1 /, "")}`;
     }
     const [a, b] = this.app.range();
     const end = short(b);

@@ -29,8 +29,8 @@ export class SearchBox {
   draw() {
     const { app } = this;
     const terms = grammar.parse(app.state.q);
-    const wrong = grammar.mistake(app.state.q) || (this.draft && grammar.mistake(this.draft));
     const { offers, chosen } = this.#choice();
+    const wrong = grammar.mistake(app.state.q) || (this.draft && !offers.length && grammar.mistake(this.draft)); // what has completions is not finished
     return h("form", { class: "search", role: "search", "aria-label": "Events", onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); this.#commit(); } },
       h("div", { class: "box", onclick: (/** @type {MouseEvent} */ e) => { if (e.target === e.currentTarget) this.focus(); } },
         icon("search"),

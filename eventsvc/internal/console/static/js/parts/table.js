@@ -5,7 +5,7 @@ import { choose } from "./choose.js";
 import { columns, objectName, series, shown, typeMark } from "./columns.js";
 import { tableHead, widthOf } from "./tablehead.js";
 import { clear } from "../lib/event.js";
-import { absolute, relative, timeOfDay } from "../lib/time.js";
+import { absolute, brief, relative } from "../lib/time.js";
 
 /** @typedef {import("../lib/event.js").Row} Row */
 
@@ -187,6 +187,6 @@ export const lifeOf = (r) => ({ view: "object", kind: r.kind, name: r.name, ns: 
  */
 function card(r, href) {
   return h("span", { role: "cell", class: "card" },
-    h("span", { class: "card-line" }, typeMark(r.type), h("a", { href, tabindex: "-1", draggable: "false" }, h("strong", null, clear(r.reason))), h("span", { class: "card-object" }, clear(r.name)), h("time", { title: `${absolute(r.time)}, ${relative(r.time)}` }, timeOfDay(r.time))),
-    h("span", { class: "card-note" }, r.namespace && h("span", { class: "card-namespace" }, r.namespace), series(r), r.count > 1 && " ", clear(r.note)));
+    h("span", { class: "card-line" }, typeMark(r.type), h("a", { href, tabindex: "-1", draggable: "false" }, h("strong", null, clear(r.reason))), h("span", { class: "card-object" }, clear(r.name)), h("time", { title: `${absolute(r.time)}, ${relative(r.time)}` }, brief(r.time))),
+    h("span", { class: "card-note" }, r.namespace && h("span", { class: "card-namespace" }, r.namespace), series(r), clear(r.note)));
 }

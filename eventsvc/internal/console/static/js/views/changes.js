@@ -1,11 +1,11 @@
 // What changed before an instant: ranked against all history, or two windows side by side.
 
-import { spread, stepFor } from "../lib/axis.js";
+import { stepFor } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
 import { human } from "../lib/event.js";
 import { parameters, writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
-import { absolute, duration, isRelative, parameter, parseDuration, parseInstant, rfc3339, zoneName } from "../lib/time.js";
+import { absolute, isRelative, parseDuration, parseInstant, rfc3339, spelled, zoneName } from "../lib/time.js";
 import { changeList } from "../parts/changelist.js";
 import { icon } from "../parts/icons.js";
 import { answered } from "../parts/message.js";
@@ -39,7 +39,7 @@ export class Changes {
       this.#form(),
       other ? h("section", { "aria-labelledby": "two-title" }, h("h2", { id: "two-title" }, "Two windows compared", h("button", { type: "button", class: "plain", onclick: () => app.go({ other: "" }) }, icon("close"), "Against all history")),
         answered(app, this.both, "both windows", (b) => this.#differences(b)))
-        : h("section", { "aria-labelledby": "ranked-title" }, h("h2", { id: "ranked-title" }, "Most unexpected first", h("span", { class: "hint" }, " against all history before", this.#covered())),
+        : h("section", { "aria-labelledby": "ranked-title" }, h("h2", { id: "ranked-title" }, "Most unexpected first", h("span", { class: "hint" }, this.#covered(), "against all history before")),
           answered(app, this.changes, "changes", (data) => [data.scope && h("p", { class: "hint" }, `Looked at ${data.scope}.`),
             data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, "Nothing in this window differs from what came before. A longer window, or an instant nearer to the incident, may show more.")])),
     ];
@@ -48,7 +48,7 @@ export class Changes {
   /** The window of the answer. */
   #covered() {
     const range = this.changes.data?.range;
-    return range && !this.changes.stale && `: ${absolute(Date.parse(range.from))} – ${absolute(Date.parse(range.to))}`;
+    return range && !this.changes.stale && `${span(range)}, `;
   }
 
   #form() {
@@ -59,7 +59,7 @@ export class Changes {
       h("label", null, label, h("input", { name, spellcheck: "false", autocomplete: "off", placeholder: hint, key: name + value, ref: (/** @type {HTMLInputElement} */ e) => (e.value = value) }));
     return h("form", { class: "change-form", onsubmit: (/** @type {SubmitEvent} */ e) => this.#submit(e) },
       field("at", `Before (${zoneName()})`, text(at), "now"),
-      h("label", null, "In a window of", h("select", { name: "window", value: window }, [...new Set([...windows, window])].map((w) => h("option", { value: w, key: w }, w)))),
+      h("label", null, "In a window of", h("select", { name: "window", value: window }, [...new Set([...windows, window])].map((w) => h("option", { value: w, key: w }, spelled(w))))),
       field("ns", "Namespace", ns, "all"),
       field("other", "Compare with, before", text(other), "all history"),
       h("button", { type: "submit", class: "primary" }, "Show"),
@@ -108,20 +108,19 @@ export class Changes {
     const { app } = this;
     const list = differ(now, then).slice(0, 60);
     const most = Math.max(1, ...list.map((d) => Math.max(d.now, d.then)));
-    const range = (/** @type {any} */ a) => `${absolute(Date.parse(a.range.from))} – ${absolute(Date.parse(a.range.to)).slice(11)}`;
     const bar = (/** @type {number} */ n, /** @type {string} */ kind) => h("td", null, h("span", { class: "pair" }, h("span", { class: "pair-bar " + kind, css: { width: `${(n / most) * 100}%` } }), h("span", { class: "n" }, human(n))));
     return [
-      h("p", { class: "summary" }, `${human(now.total)} occurrences in ${parameter(parseDuration(app.state.window))}, ${human(then.total)} in the other window.`),
-      overlay(spread(bars, (b) => b.count), spread(line, (b) => b.count), [range(now), range(then)]),
+      h("p", { class: "summary" }, `${human(now.total)} occurrences in ${spelled(app.state.window)}, ${human(then.total)} in the other window.`),
+      overlay(bars, line, [span(now.range), span(then.range)]),
       list.length === 0 ? h("p", { class: "quiet" }, "The two windows do not differ.") : h("div", { class: "scroll-x" }, h("table", { class: "two", "aria-label": "Differences" },
-        h("thead", null, h("tr", null, ["", "Value", range(now), range(then), "Difference"].map((t) => h("th", { scope: "col", key: t }, t)))),
+        h("thead", null, h("tr", null, ["Field", "Value", span(now.range), span(then.range), "Difference"].map((t) => h("th", { scope: "col", key: t }, t)))),
         h("tbody", null, list.map((d) => h("tr", { key: d.dimension + d.value },
           h("td", { class: "hint" }, d.dimension), h("th", { scope: "row" }, h("a", {
             href: app.href({ view: "events", q: writeAll([{ field: d.dimension, value: d.value, not: false }, { field: "namespace", value: app.state.ns, not: false }].filter((t) => t.value)), from: now.range.from, to: now.range.to }),
           }, d.value || "none")),
           bar(d.now, "now"), bar(d.then, "then"),
           h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "new" : d.now === 0 ? "gone" : percent(d.now, d.then))))))),
-      h("p", { class: "hint" }, `Both windows are ${duration(parseDuration(app.state.window))} long. The values whose counts differ most surprisingly stand first.`),
+      h("p", { class: "hint" }, `Both windows are ${spelled(app.state.window)} long. The values whose counts differ most surprisingly stand first.`),
     ];
   }
 
@@ -129,6 +128,15 @@ export class Changes {
     this.changes.stop();
     this.both.stop();
   }
+}
+
+/**
+ * A range, with its second date only if that is another one.
+ * @param {{from: string, to: string}} range
+ */
+function span(range) {
+  const [from, to] = [absolute(Date.parse(range.from)), absolute(Date.parse(range.to))];
+  return `${from} – ${to.slice(from.slice(0, 10) === to.slice(0, 10) ? 11 : 0)}`;
 }
 
 /**

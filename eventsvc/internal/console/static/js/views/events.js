@@ -39,9 +39,9 @@ export class Events {
       this.table.cursor = -1;
     }
     pager.want(key, (next, signal) => app.query("events", { ...app.question(), order, limit: next ? "500" : "100", continue: next }, signal));
-    return h("div", { class: "with-facets full" },
-      h("div", { class: "side" }, facetsShown(app) && this.facets.draw()),
-      h("div", { class: "wide" }, this.histogram.draw(), this.#bar(order), this.#rows()));
+    const failing = pager.failure && !pager.loading && !pager.rows.length;
+    const wide = h("div", { class: "wide" }, this.histogram.draw(), !failing && this.#bar(order), this.#rows()); // says what is wrong, before the facets might
+    return h("div", { class: "with-facets full" }, h("div", { class: "side" }, facetsShown(app) && this.facets.draw()), wide);
   }
 
   /** @param {string} order */
@@ -58,7 +58,7 @@ export class Events {
   /** How many rows there are, and how many more. */
   #many() {
     const { data, stale } = this.histogram.answer;
-    return [`${human(this.pager.rows.length)} loaded, more as you scroll`, data && !stale && ` · ${human(data.total)} occurrences match`];
+    return [`${human(this.pager.rows.length)} loaded, more as you scroll`, data && !stale && `\u00a0· ${human(data.total)} occurrences match`];
   }
 
   #rows() {
@@ -69,7 +69,7 @@ export class Events {
       if (!pager.more) return [partial(pager.head), nothing(app, pager.head)];
       pager.next();
     }
-    const foot = pager.failure ? h("p", { class: "note warn" }, `The next rows could not be loaded: ${pager.failure.message}.`, h("button", { type: "button", class: "plain", onclick: () => { pager.again(); app.redraw(); } }, "Try again"))
+    const foot = pager.failure && pager.fresh ? h("p", { class: "note warn" }, `The next rows could not be loaded: ${pager.failure.message}.`, h("button", { type: "button", class: "plain", onclick: () => { pager.again(); app.redraw(); } }, "Try again"))
       : pager.more ? h("p", { class: "quiet" }, "Loading more …") : null;
     return h("div", { class: pager.fresh ? "answer" : "answer stale", "aria-busy": pager.loading },
       pager.failure && !pager.fresh && !pager.loading && outdated(app, pager.failure), partial(pager.head),

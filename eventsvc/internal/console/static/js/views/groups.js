@@ -58,7 +58,7 @@ export class Groups {
     if (by !== "object") this.course.want(app.key("course", by, step), (signal) => app.query("histogram", { ...app.question(), by, step }, signal));
     return [
       h("div", { class: "bar-line" },
-        h("div", { class: "choice", role: "group", "aria-label": "Group by" }, dimensions.map((d) => h("button", { type: "button", key: d, "aria-pressed": by === d, onclick: () => app.go({ by: d }) }, d))),
+        h("div", { class: "choice by", role: "group", "aria-label": "Group by" }, dimensions.map((d) => h("button", { type: "button", key: d, "aria-pressed": by === d, onclick: () => app.go({ by: d }) }, d))),
         h("div", { class: "choice", role: "group", "aria-label": "Order" }, orders.map(([o, title]) => h("button", { type: "button", key: o, "aria-pressed": app.state.order === o, onclick: () => app.go({ order: o }) }, title)))),
       this.#table(by, step),
     ];
@@ -96,9 +96,9 @@ export class Groups {
     const terms = /** @type {grammar.Term[]} */ (object ? only(g.by) : [{ field: by, value: g.by[by], not: false }]);
     const q = terms.reduce(grammar.add, app.state.q);
     return h("tr", { key: object ? JSON.stringify(g.by) : name, "data-group": name },
-      h("th", { scope: "row" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, name), (object?.namespace || g.by.namespace) && object && h("span", { class: "hint" }, ` ${object.namespace || g.by.namespace}`),
-        name !== "none" && choose(app, terms, name),
-        object && h("a", { class: "life", href: app.href(lifeOf({ ...object, namespace: object.namespace || g.by.namespace })) }, "life")),
+      h("th", { scope: "row" }, h("div", { class: "group-head" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, name), (object?.namespace || g.by.namespace) && object && h("span", { class: "hint" }, object.namespace || g.by.namespace),
+        h("span", { class: "group-ways" }, name !== "none" && choose(app, terms, name),
+          object && h("a", { class: "life", href: app.href(lifeOf({ ...object, namespace: object.namespace || g.by.namespace })) }, "life")))),
       h("td", { class: "number", title: g.count.toLocaleString("en") }, human(g.count)),
       h("td", { class: "group-course" }, values && sparkline(values, `${counted(g.count, "occurrence")}, most of them ${relative(this.#peak(values))}`, g.sample?.type === "Warning" ? "warning" : "normal")),
       h("td", { class: "group-first" }, h("time", { title: relative(first) }, absolute(first))), h("td", { class: "group-last" }, h("time", { title: relative(last) }, absolute(last))),

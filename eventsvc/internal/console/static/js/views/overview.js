@@ -4,7 +4,7 @@ import { h } from "../lib/dom.js";
 import { clear, row } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
-import { absolute, day, duration, hour, minute, parameter, relative, rfc3339, short } from "../lib/time.js";
+import { absolute, day, hour, minute, parameter, relative, rfc3339, short, spelled } from "../lib/time.js";
 import { changeList } from "../parts/changelist.js";
 import { Clusters } from "../parts/clusters.js";
 import { objectName, series } from "../parts/columns.js";
@@ -31,18 +31,17 @@ export class Overview {
     const { app } = this;
     this.#ask();
     const counted = this.histogram.answer.data;
-    return h("div", { class: "with-facets" },
-      h("div", { class: "side" }, facetsShown(app) && this.facets.draw()),
-      h("div", { class: "wide" },
-        this.histogram.draw(),
-        this.clusters.draw(),
-        this.histogram.answer.failure && !counted ? null : counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
-          h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
-            data.changes.length ? changeList(app, data) : !data.partial && h("p", { class: "quiet" }, "Nothing differs from what came before."))),
-          h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
-            h("a", { class: "all", href: app.href({ view: "events", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "All of them")),
-            answered(app, this.warnings, "warnings", (data) => this.#warnings(data)))),
-        this.#history()));
+    const wide = h("div", { class: "wide" }, // says what is wrong, before the facets might
+      this.histogram.draw(),
+      this.clusters.draw(),
+      this.histogram.answer.failure && !counted ? null : counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
+        h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
+          data.changes.length ? changeList(app, data) : !data.partial && h("p", { class: "quiet" }, "Nothing differs from what came before."))),
+        h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
+          h("a", { class: "all", href: app.href({ view: "events", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "All of them")),
+          answered(app, this.warnings, "warnings", (data) => this.#warnings(data)))),
+      this.#history());
+    return h("div", { class: "with-facets" }, h("div", { class: "side" }, facetsShown(app) && this.facets.draw()), wide);
   }
 
   #ask() {
@@ -68,7 +67,7 @@ export class Overview {
 
   #windowText() {
     const window = this.#window();
-    return window > 0 && h("span", { class: "hint" }, ` in the last ${duration(window)}${this.app.state.to === "now" ? "" : " of the range"}, against all history before`);
+    return window > 0 && h("span", { class: "hint" }, ` in the last ${spelled(parameter(window)).replace(/^1 /, "")}${this.app.state.to === "now" ? "" : " of the range"}, against all history before`);
   }
 
   /** @param {any} data */

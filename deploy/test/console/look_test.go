@@ -1,0 +1,77 @@
+package console_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestColumnsFit: the columns of a table fit beside the facets or the drawer without scrolling sideways, and the note has room.
+func TestColumnsFit(t *testing.T) {
+	t.Parallel()
+	s, all := screens(t)
+	b := openTab(t, s)
+	b.open("/console/")
+	b.signIn(admin)
+	for _, width := range []int64{1024, 1280, 1440} {
+		b.size(width, 900)
+		for _, name := range []string{"events", "live", "object", "drawer"} {
+			visit(b, name, all[name])
+			b.wait(`document.querySelector(".tbody .c-note")`)
+			table := evaluate[struct{ Hidden, Note float64 }](b, `(() => {
+				const t = document.querySelector(".table");
+				return { hidden: t.scrollWidth - t.clientWidth, note: document.querySelector(".tbody .c-note").offsetWidth };
+			})()`)
+			if table.Hidden > 0 || table.Note < 130 {
+				t.Errorf("%s at %d pixels: %.0f pixels of the table are hidden, and notes have %.0f", name, width, table.Hidden, table.Note)
+			}
+		}
+	}
+}
+
+// TestGroupsFit: groups fit without scrolling sideways, each in at most two lines.
+func TestGroupsFit(t *testing.T) {
+	t.Parallel()
+	s, all := screens(t)
+	b := openTab(t, s)
+	b.open("/console/")
+	b.signIn(admin)
+	for _, width := range []int64{1024, 1440} {
+		b.size(width, 900)
+		show(b, all["groups"])
+		b.wait(`document.querySelector("[data-group]")`)
+		b.settled()
+		table := evaluate[struct{ Hidden, Highest float64 }](b, `(() => {
+			const t = document.querySelector(".scroll-x");
+			return { hidden: t.scrollWidth - t.clientWidth, highest: Math.max(...[...document.querySelectorAll("[data-group]")].map((e) => e.offsetHeight)) };
+		})()`)
+		if table.Hidden > 0 || table.Highest > 60 {
+			t.Errorf("at %d pixels %.0f of the table are hidden, and a group is %.0f high", width, table.Hidden, table.Highest)
+		}
+	}
+}
+
+// TestDates: on a phone a row that is not of today has its date.
+func TestDates(t *testing.T) {
+	t.Parallel()
+	s, facts := week(t)
+	b := openTab(t, s)
+	b.size(390, 800)
+	b.open("/console/#/events?q=reason%3AOOMKilling&order=oldest&from=-8d")
+	b.signIn(admin)
+	b.waitText(".card-line time", facts.OOM.Begin.UTC().Format("01-02 15:04"))
+}
+
+// TestNamed: a change in many namespaces names some of them; only its sentence has their number, as the answer lists ten at most.
+func TestNamed(t *testing.T) {
+	t.Parallel()
+	s, facts := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/changes?window=1h&at=" + stamp(facts.NotReady.End))
+	b.signIn(admin)
+	b.waitText(".change-why", "namespaces")
+	heads := b.texts(".change-head")
+	if !slices.ContainsFunc(heads, func(head string) bool { return strings.Contains(head, " …") && !strings.Contains(head, "namespaces") }) {
+		t.Errorf("no change in many namespaces names some: %q", heads)
+	}
+}
