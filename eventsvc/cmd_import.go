@@ -298,7 +298,7 @@ func (l *loader) settle() error {
 		it := c.items[p.Arrival]
 		l.sum.LeftOut++
 		if len(l.sum.Messages) < maxMessages {
-			l.sum.Messages = append(l.sum.Messages, fmt.Sprintf("%s: %s/%s: %s", it.Place, it.Event.Namespace, it.Event.Name, p.Reason))
+			l.sum.Messages = append(l.sum.Messages, fmt.Sprintf("%s: %s/%s: %s", it.Position, it.Event.Namespace, it.Event.Name, p.Reason))
 		}
 	}
 	return c.err

@@ -14,15 +14,15 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// Place says where something stands.
-type Place struct {
+// Position is where something stands in a dump.
+type Position struct {
 	File  string // with the file within it, if it is an archive
 	Line  int    // from 1; 0: not known
 	Index int    // of an item in its list, from 1; 0: it is in none
 }
 
-// String is the place as messages have it.
-func (p Place) String() string {
+// String is the position as messages have it.
+func (p Position) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s", p.File)
 	if p.Line > 0 {
@@ -36,7 +36,7 @@ func (p Place) String() string {
 
 // Item is an event of a dump.
 type Item struct {
-	Place
+	Position
 	Event    *eventsv1.Event // with name, namespace, uid and creationTimestamp
 	Deleted  bool            // a watch says that it was deleted then
 	Version  uint64          // its resourceVersion where it comes from; 0: not known
@@ -154,10 +154,10 @@ func (r *reader) decode(batch []found) []Item {
 	for i := range outcomes {
 		o := &outcomes[i]
 		for _, text := range o.notes {
-			r.report.note(batch[i].Place, text)
+			r.report.note(batch[i].Position, text)
 		}
 		if o.err != nil {
-			r.report.problem(batch[i].Place, batch[i].name(), o.err)
+			r.report.problem(batch[i].Position, batch[i].name(), o.err)
 			continue
 		}
 		items = append(items, o.Item)

@@ -62,7 +62,7 @@ func (r *reader) files(names []string) {
 			return
 		}
 		if err := r.named(name); err != nil && r.ctx.Err() == nil {
-			r.report.problem(Place{File: name}, "", err)
+			r.report.problem(Position{File: name}, "", err)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (r *reader) folder(root string) error {
 		case r.ctx.Err() != nil:
 			return r.ctx.Err()
 		case err != nil:
-			r.report.problem(Place{File: name}, "", plainError(err))
+			r.report.problem(Position{File: name}, "", plainError(err))
 			return nil
 		case d.IsDir():
 			return nil
@@ -115,12 +115,12 @@ func (r *reader) folder(root string) error {
 		}
 		f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0) // it may have become something else
 		if err != nil {
-			r.report.problem(Place{File: name}, "", plainError(err))
+			r.report.problem(Position{File: name}, "", plainError(err))
 			return nil
 		}
 		defer func() { _ = f.Close() }()
 		if err := r.opened(f, name, true); err != nil && r.ctx.Err() == nil {
-			r.report.problem(Place{File: name}, "", err)
+			r.report.problem(Position{File: name}, "", err)
 		}
 		return nil
 	})
@@ -348,7 +348,7 @@ func (r *reader) tar(in io.Reader, name string, size *packed) error {
 			continue
 		}
 		if err := entryName(h.Name); err != nil {
-			r.report.problem(Place{File: name}, "", err)
+			r.report.problem(Position{File: name}, "", err)
 			continue
 		}
 		err = r.content(newPeeker(expand{archive, size}), at, size, level{inside: true, archive: true})
@@ -356,7 +356,7 @@ func (r *reader) tar(in io.Reader, name string, size *packed) error {
 			if errors.Is(err, errBomb) {
 				return err
 			}
-			r.report.problem(Place{File: at}, "", err)
+			r.report.problem(Position{File: at}, "", err)
 		}
 	}
 	return nil
@@ -404,7 +404,7 @@ func (r *reader) zip(f io.ReaderAt, bytes int64, name string) error {
 			if errors.Is(err, errBomb) {
 				return err
 			}
-			r.report.problem(Place{File: fmt.Sprintf("%s: %.200s", name, file.Name)}, "", err)
+			r.report.problem(Position{File: fmt.Sprintf("%s: %.200s", name, file.Name)}, "", err)
 		}
 	}
 	r.done += bytes

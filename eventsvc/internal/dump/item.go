@@ -30,7 +30,7 @@ func (f *found) item(o *Options) (it Item, notes []string, err error) {
 	if err != nil {
 		return it, notes, fmt.Errorf("it cannot be read as an event: %w; mend it in the file", err)
 	}
-	it = Item{Place: f.Place, Event: ev, Deleted: f.deleted, Believed: f.believed, Version: f.version}
+	it = Item{Position: f.Position, Event: ev, Deleted: f.deleted, Believed: f.believed, Version: f.version}
 	if it.Version == 0 {
 		it.Version = version(ev.ResourceVersion)
 	}

@@ -95,7 +95,7 @@ func (t *textFile) prose() {
 		t.plain = append(t.plain, bytes.Clone(line[:min(len(line), 200)]))
 	}
 	if i := bytes.IndexByte(line, '{'); i >= 0 && mayHaveEvent(line) {
-		at := Place{File: t.file, Line: t.line}
+		at := Position{File: t.file, Line: t.line}
 		switch found, other := t.search(line, at, frame{}); {
 		case found:
 			t.begun = true
@@ -118,7 +118,7 @@ func (t *textFile) prose() {
 func (t *textFile) document() bool {
 	begin := t.line
 	var all listed
-	err := t.element(Place{File: t.file}, 0, &all)
+	err := t.element(Position{File: t.file}, 0, &all)
 	t.report.skip(noKind, all.unnamed)
 	if err == nil {
 		t.mark = -1
@@ -135,7 +135,7 @@ func (t *textFile) document() bool {
 	}
 	part, _ := t.kept()
 	if !t.inside || mayHaveEvent(part) || bytes.Contains(part, wordKind) {
-		t.report.problem(Place{File: t.file, Line: wrong.line}, "", err)
+		t.report.problem(Position{File: t.file, Line: wrong.line}, "", err)
 	}
 	if t.mark >= 0 { // what follows the first line may be whole
 		t.back()
@@ -151,7 +151,7 @@ func (t *textFile) document() bool {
 type listed struct{ unnamed int64 }
 
 // element reads an object or a list. On an error, the mark is at the object that it is in.
-func (t *textFile) element(at Place, depth int, in *listed) error {
+func (t *textFile) element(at Position, depth int, in *listed) error {
 	at.Line = t.line
 	if c, _ := t.peek(); c == '[' {
 		return t.list(at, depth, in)
@@ -198,7 +198,7 @@ type span struct{ name, value, end int }
 const maxMembers = 10_000
 
 // member reads a member of an object.
-func (t *textFile) member(o *openObject, at Place, depth int) error {
+func (t *textFile) member(o *openObject, at Position, depth int) error {
 	if _, ok := t.space(); !ok {
 		return t.wrong("a name")
 	}
@@ -274,7 +274,7 @@ func (o *openObject) members(from []byte) []member {
 }
 
 // closed classifies an object that has been read.
-func (t *textFile) closed(o *openObject, at Place, in *listed) {
+func (t *textFile) closed(o *openObject, at Position, in *listed) {
 	raw, whole := t.kept()
 	switch {
 	case o.had: // its elements were counted but for those that it names
@@ -308,7 +308,7 @@ func (r *reader) skipListed(kind string, unnamed int64) {
 }
 
 // tooLarge reports an object that is not read. It fails if it is an event, or has one, as far as its beginning shows.
-func (t *textFile) tooLarge(o *openObject, at Place) {
+func (t *textFile) tooLarge(o *openObject, at Position) {
 	kind := o.kind
 	if m := jsonKind.FindSubmatch(t.lost); kind == "" && m != nil {
 		kind = string(m[1])
@@ -324,7 +324,7 @@ func (t *textFile) tooLarge(o *openObject, at Place) {
 var jsonKind = regexp.MustCompile(`"kind"\s*:\s*"([A-Za-z]+)"`)
 
 // list reads the elements of a list. The mark is within one of them, or nowhere.
-func (t *textFile) list(at Place, depth int, in *listed) error {
+func (t *textFile) list(at Position, depth int, in *listed) error {
 	if depth > nestedLists {
 		return t.value(depth)
 	}
@@ -362,7 +362,7 @@ func (t *textFile) list(at Place, depth int, in *listed) error {
 }
 
 // scalar reads an element that is no object or list, but may be a text that has an event.
-func (t *textFile) scalar(at Place, depth int) error {
+func (t *textFile) scalar(at Position, depth int) error {
 	t.keep()
 	if err := t.value(depth); err != nil {
 		return err

@@ -47,7 +47,7 @@ func (o *object) text(name string) (text string) {
 
 // found is an event that was found, and not decoded.
 type found struct {
-	Place
+	Position
 	raw      []byte
 	view     event.View
 	old      bool // with names in capital letters, as old programs wrote them
@@ -68,7 +68,7 @@ const maxWraps = 6
 
 // classify decides what an object is. It reports false for one without a kind, which only
 // the list around it can name.
-func (r *reader) classify(o *object, at Place, in frame) bool {
+func (r *reader) classify(o *object, at Position, in frame) bool {
 	kind, apiVersion := o.text("kind"), o.text("apiVersion")
 	switch {
 	case kind == event.Kind && isEvents(apiVersion), kind == "" && looksLikeEvent(o):
@@ -110,8 +110,8 @@ func looksLikeEvent(o *object) bool {
 }
 
 // event keeps an event.
-func (r *reader) event(o *object, apiVersion string, at Place, in frame) {
-	f := found{Place: at, raw: o.raw, view: event.EventsV1, deleted: in.deleted, believed: !in.disbelieved, version: in.version}
+func (r *reader) event(o *object, apiVersion string, at Position, in frame) {
+	f := found{Position: at, raw: o.raw, view: event.EventsV1, deleted: in.deleted, believed: !in.disbelieved, version: in.version}
 	if apiVersion == "v1" || apiVersion == "" && o.get("regarding") == nil && o.get("note") == nil {
 		f.view = event.CoreV1
 	}
@@ -120,7 +120,7 @@ func (r *reader) event(o *object, apiVersion string, at Place, in frame) {
 }
 
 // unwrap looks for an event within a frame of a watch, or a record of a log. It reports whether the object is one.
-func (r *reader) unwrap(o *object, at Place, in frame) bool {
+func (r *reader) unwrap(o *object, at Position, in frame) bool {
 	if in.depth >= maxWraps {
 		return false
 	}
@@ -150,7 +150,7 @@ func (r *reader) unwrap(o *object, at Place, in frame) bool {
 
 // inMembers looks for events in the objects and lists that an object has or, if they have none, in the first text that
 // has one: some logs have a line both as it was and decoded.
-func (r *reader) inMembers(o *object, at Place, in frame) (known bool) {
+func (r *reader) inMembers(o *object, at Position, in frame) (known bool) {
 	for _, m := range o.members {
 		if m.value[0] != '"' && !bytes.HasPrefix(m.name, []byte("old")) { // eventrouter tells the version before
 			known = mayHaveEvent(m.value) && r.within(m.value, at, in) || known
@@ -164,7 +164,7 @@ func (r *reader) inMembers(o *object, at Place, in frame) (known bool) {
 }
 
 // within looks into a value for an event, and reports whether it has an object that is known.
-func (r *reader) within(value []byte, at Place, in frame) (known bool) {
+func (r *reader) within(value []byte, at Position, in frame) (known bool) {
 	switch value[0] {
 	case '"':
 		var text string
@@ -207,7 +207,7 @@ const maxTries = 32
 
 // search looks for events in a text that may have JSON behind anything else, as it is, in a quoted string, or in a field of CSV. It reports
 // whether there is an object that is known, and whether there is another one.
-func (r *reader) search(text []byte, at Place, in frame) (known, other bool) {
+func (r *reader) search(text []byte, at Position, in frame) (known, other bool) {
 	for tries := 0; tries < maxTries; tries++ {
 		i := bytes.IndexByte(text, '{')
 		if i < 0 {

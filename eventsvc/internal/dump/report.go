@@ -28,7 +28,7 @@ type Report struct {
 
 // note is something that was not kept, or that somebody should know.
 type note struct {
-	first Place
+	first Position
 	n     int64
 }
 
@@ -55,7 +55,7 @@ func (r *Report) events(items []Item) {
 	r.Events += int64(len(items))
 }
 
-func (r *Report) problem(at Place, name string, err error) {
+func (r *Report) problem(at Position, name string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.Failed++; len(r.Problems) >= maxProblems {
@@ -69,7 +69,7 @@ func (r *Report) problem(at Place, name string, err error) {
 }
 
 // note adds what is true of an event, or of a file.
-func (r *Report) note(at Place, text string) {
+func (r *Report) note(at Position, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.notes[text]

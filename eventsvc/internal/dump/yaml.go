@@ -47,21 +47,21 @@ func isFence(line []byte) bool { return bytes.HasPrefix(line, []byte("```")) }
 // yamlText splits a text into documents, and these into pieces.
 type yamlText struct {
 	*textFile
-	head  []byte // a document without the items of its list
-	piece []byte // an item
-	at    Place  // of head or of the piece
-	items int    // how many the document has had
-	in    bool   // the lines are those of a list
-	deep  int    // how far the dashes of its items are from the left
-	bytes int    // of the document
-	skip  bool   // the rest of the document is not read
+	head  []byte   // a document without the items of its list
+	piece []byte   // an item
+	at    Position // of head or of the piece
+	items int      // how many the document has had
+	in    bool     // the lines are those of a list
+	deep  int      // how far the dashes of its items are from the left
+	bytes int      // of the document
+	skip  bool     // the rest of the document is not read
 	all   listed
 }
 
 // yaml reads documents up to what is JSON, or the end of a block in Markdown.
 func (t *textFile) yaml() {
 	t.begun = true
-	y := yamlText{textFile: t, at: Place{File: t.file, Line: t.line}}
+	y := yamlText{textFile: t, at: Position{File: t.file, Line: t.line}}
 	for t.ctx.Err() == nil {
 		at := t.line
 		if c, ok := t.peek(); !ok || (c == '{' || c == '[') && t.isJSON() {
@@ -91,7 +91,7 @@ func (t *textFile) yaml() {
 
 func (y *yamlText) tooLarge(line int) {
 	y.skip = true
-	y.report.problem(Place{File: y.file, Line: line}, "", fmt.Errorf("the YAML document has a line of more than %d MiB, or more than %d MiB: ask for it as JSON",
+	y.report.problem(Position{File: y.file, Line: line}, "", fmt.Errorf("the YAML document has a line of more than %d MiB, or more than %d MiB: ask for it as JSON",
 		maxPiece>>20, maxDocument>>20))
 }
 
@@ -110,7 +110,7 @@ func (y *yamlText) line(line []byte, number int) {
 	if dash && indent == y.deep {
 		y.item()
 		y.items++
-		y.at = Place{File: y.file, Line: number, Index: y.items}
+		y.at = Position{File: y.file, Line: number, Index: y.items}
 		line = append(bytes.Repeat([]byte(" "), indent+1), bare[1:]...)
 	}
 	if len(y.piece) <= maxPiece {
@@ -164,7 +164,7 @@ func (y *yamlText) end() {
 		y.decode(y.head, at, &one)
 		y.report.skip(noKind, one.unnamed)
 	}
-	*y = yamlText{textFile: y.textFile, head: y.head[:0], piece: y.piece[:0], at: Place{File: y.file}}
+	*y = yamlText{textFile: y.textFile, head: y.head[:0], piece: y.piece[:0], at: Position{File: y.file}}
 }
 
 var kindLine = regexp.MustCompile(`(?m)^ *kind: *["']?([A-Za-z0-9]+)`)
@@ -181,7 +181,7 @@ func kindOf(piece []byte) string {
 }
 
 // decode reads an object. It only looks at the kind of one that cannot be, or have, an event.
-func (y *yamlText) decode(piece []byte, at Place, in *listed) {
+func (y *yamlText) decode(piece []byte, at Position, in *listed) {
 	mayBe := bytes.Contains(piece, []byte("kind: Event")) || bytes.Contains(piece, []byte(`kind: "Event`)) || bytes.Contains(piece, wordCore) ||
 		bytes.Contains(piece, []byte("regarding:")) || bytes.HasPrefix(bytes.TrimSpace(piece), []byte("{"))
 	if !mayBe {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// A blockPlace is where a block is: in a file, which its user numbers, with the last revision
+// A blockKey names a block of the cache: its file, which its user numbers, with the last revision
 // that it covers.
-type blockPlace struct {
+type blockKey struct {
 	File uint64
 	Last uint64
 }
@@ -18,7 +18,7 @@ type blockPlace struct {
 // of one that was thrown out and is no longer in use. It is safe for concurrent use.
 type blockCache struct {
 	mu     sync.Mutex
-	blocks map[blockPlace]*list.Element
+	blocks map[blockKey]*list.Element
 	trial  lruPart
 	kept   lruPart
 	spare  *inflatedBlock // for its memory, or nil
@@ -34,7 +34,7 @@ type lruPart struct {
 }
 
 type cachedBlock struct {
-	at    blockPlace
+	at    blockKey
 	block *inflatedBlock
 	in    *lruPart
 }
@@ -45,7 +45,7 @@ const trialShare = 2
 
 // newBlockCache returns a blockCache that keeps at most so many bytes. Blocks in use are not counted.
 func newBlockCache(bytes int64) *blockCache {
-	c := &blockCache{blocks: map[blockPlace]*list.Element{}}
+	c := &blockCache{blocks: map[blockKey]*list.Element{}}
 	c.trial.limit = bytes / trialShare
 	c.kept.limit = bytes - c.trial.limit
 	return c
@@ -53,7 +53,7 @@ func newBlockCache(bytes int64) *blockCache {
 
 // Get returns a block, nil if it is not there. It keeps the block for longer, unless this use is part of a read of everything (once).
 // The caller gives the block to Done after use; until then it does not change.
-func (c *blockCache) Get(at blockPlace, once bool) *inflatedBlock {
+func (c *blockCache) Get(at blockKey, once bool) *inflatedBlock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.blocks[at]
@@ -84,7 +84,7 @@ func (c *blockCache) Get(at blockPlace, once bool) *inflatedBlock {
 
 // Parse verifies and inflates a block that Get has not found ([inflatedBlock.Parse]), and adds it unless it is larger than the room on
 // trial. The caller gives the block to Done after use; until then it does not change.
-func (c *blockCache) Parse(at blockPlace, key, value []byte) (*inflatedBlock, error) {
+func (c *blockCache) Parse(at blockKey, key, value []byte) (*inflatedBlock, error) {
 	c.mu.Lock()
 	b := c.spare
 	c.spare = nil

@@ -16,7 +16,7 @@ func TestCache(t *testing.T) {
 	}
 	const room = 100
 	c := newBlockCache(room * b.Bytes())
-	at := func(i int) blockPlace { return blockPlace{File: 1, Last: uint64(i)} }
+	at := func(i int) blockKey { return blockKey{File: 1, Last: uint64(i)} }
 	add := func(c *blockCache, i int) {
 		t.Helper()
 		b, err := c.Parse(at(i), key, value)
@@ -25,7 +25,7 @@ func TestCache(t *testing.T) {
 		}
 		c.Done(b)
 	}
-	there := func(c *blockCache, at blockPlace) bool {
+	there := func(c *blockCache, at blockKey) bool {
 		b := c.Get(at, false)
 		if b != nil {
 			c.Done(b)
@@ -46,7 +46,7 @@ func TestCache(t *testing.T) {
 			t.Errorf("block %d was thrown out by others that were read once", i)
 		}
 	}
-	if there(c, at(1000)) || there(c, blockPlace{File: 2, Last: 1}) {
+	if there(c, at(1000)) || there(c, blockKey{File: 2, Last: 1}) {
 		t.Error("a block is there that cannot be")
 	}
 	for i := range 10 * room { // used twice
@@ -92,7 +92,7 @@ func TestCacheUsers(t *testing.T) {
 		users.Go(func() {
 			for i := range 2000 {
 				which := i * n % many
-				at := blockPlace{File: uint64(n % 2), Last: records[which][0].revision + 9}
+				at := blockKey{File: uint64(n % 2), Last: records[which][0].revision + 9}
 				got := c.Get(at, false)
 				if got == nil {
 					var err error
@@ -101,7 +101,7 @@ func TestCacheUsers(t *testing.T) {
 						return
 					}
 				}
-				if _, err := c.Parse(blockPlace{File: 3}, all[which].key, all[which].value[1:]); err == nil {
+				if _, err := c.Parse(blockKey{File: 3}, all[which].key, all[which].value[1:]); err == nil {
 					t.Error("a damaged block is added")
 				}
 				for at, r := range records[which] {

@@ -248,7 +248,7 @@ func (f *blockFinder) open(last uint64, key, value []byte) (*inflatedBlock, erro
 		return f.block, f.block.Parse(key, value)
 	}
 	f.Close()
-	at := blockPlace{File: f.File, Last: last}
+	at := blockKey{File: f.File, Last: last}
 	block := f.Cache.Get(at, f.Once)
 	if block == nil {
 		var err error
