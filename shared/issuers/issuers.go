@@ -34,13 +34,13 @@ import (
 // maxFile is the largest file of issuers in bytes.
 const maxFile = 1 << 20
 
-// Entry is what the settings of a service say about an issuer.
-type Entry interface {
+// Settings are what a service is told about one issuer, in its file of issuers or by other settings.
+type Settings interface {
 	From() (issuer string, keys bearer.KeySource)
 }
 
 // Config are the settings of a [Live]. Fixed or Path, Parse, Keys, Verifier and Log are required.
-type Config[E Entry] struct {
+type Config[E Settings] struct {
 	Fixed    []E                                                   // issuers of other settings, which never change
 	Path     string                                                // of the file with more issuers; empty: none
 	Pod      Pod                                                   // whose cluster an entry may mean; a new issuer of its tokens counts as a change of the file
@@ -55,15 +55,15 @@ type Config[E Entry] struct {
 }
 
 // Issuer is a trusted issuer.
-type Issuer[E Entry] struct {
-	Entry    E
+type Issuer[E Settings] struct {
+	Settings E
 	Verifier *bearer.Verifier
 	keys     *bearer.IssuerKeys
 	unused   bool // keys were made for this entry, and may be kept until the rest of the file is good
 }
 
 // Live holds the issuers in force and follows their file. It is safe for concurrent use.
-type Live[E Entry] struct {
+type Live[E Settings] struct {
 	c        Config[E]
 	fixed    []*Issuer[E]
 	current  atomic.Pointer[Set[E]]
@@ -73,7 +73,7 @@ type Live[E Entry] struct {
 }
 
 // New sets up the issuers. An error names the file and the entry.
-func New[E Entry](c Config[E]) (*Live[E], error) {
+func New[E Settings](c Config[E]) (*Live[E], error) {
 	l := &Live[E]{c: c, replaced: make(chan struct{}, 1)}
 	for _, e := range c.Fixed {
 		i, err := l.setUp(e)
@@ -143,11 +143,11 @@ func (l *Live[E]) apply(data []byte) error {
 func (l *Live[E]) setUp(e E) (*Issuer[E], error) {
 	name, _ := e.From()
 	for _, i := range []*Issuer[E]{l.Current().Find(name), find(l.spare, name)} {
-		if i != nil && reflect.DeepEqual(i.Entry, e) {
+		if i != nil && reflect.DeepEqual(i.Settings, e) {
 			return i, nil
 		}
 	}
-	next := &Issuer[E]{Entry: e}
+	next := &Issuer[E]{Settings: e}
 	err := l.setKeys(next, l.Current().Find(name))
 	if err == nil {
 		next.Verifier, err = l.c.Verifier(e, next.keys)
@@ -161,8 +161,8 @@ func (l *Live[E]) setUp(e E) (*Issuer[E], error) {
 // setKeys gives an issuer its keys: the keys of its old entry if both entries name the same place.
 func (l *Live[E]) setKeys(next, old *Issuer[E]) (err error) {
 	if old != nil {
-		_, before := old.Entry.From()
-		_, now := next.Entry.From()
+		_, before := old.Settings.From()
+		_, now := next.Settings.From()
 		if reflect.DeepEqual(before, now) {
 			next.keys = old.keys
 			return nil
@@ -175,7 +175,7 @@ func (l *Live[E]) setKeys(next, old *Issuer[E]) (err error) {
 		}
 	}
 	next.unused = true
-	next.keys, err = l.c.Keys(next.Entry)
+	next.keys, err = l.c.Keys(next.Settings)
 	return err
 }
 
@@ -192,7 +192,7 @@ func (l *Live[E]) put(list []*Issuer[E]) error {
 	}
 	for _, i := range list {
 		if l.c.Added != nil && (before == nil || !slices.Contains(before.list, i)) {
-			l.c.Added(i.Entry)
+			l.c.Added(i.Settings)
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ type Issuer struct {
 	MaxTokenLife     cli.Duration `yaml:"maxTokenLife"`
 }
 
-// From implements [issuers.Entry].
+// From implements [issuers.Settings].
 func (i Issuer) From() (string, bearer.KeySource) { return i.Issuer, i.KeySource }
 
 func parse(data []byte) ([]Issuer, error) { return issuers.Parse[Issuer](data, "issuer and others") }

@@ -8,13 +8,13 @@ import (
 )
 
 // Set are the issuers that are in force at one time. It verifies the tokens of all of them.
-type Set[E Entry] struct {
+type Set[E Settings] struct {
 	*bearer.Issuers
 	list   []*Issuer[E]
 	byName map[string]*Issuer[E]
 }
 
-func newSet[E Entry](list []*Issuer[E]) (*Set[E], error) {
+func newSet[E Settings](list []*Issuer[E]) (*Set[E], error) {
 	var verifiers []*bearer.Verifier
 	byName := map[string]*Issuer[E]{}
 	for _, i := range list {
@@ -36,7 +36,7 @@ func (s *Set[E]) Find(issuer string) *Issuer[E] {
 	return s.byName[issuer]
 }
 
-func find[E Entry](list []*Issuer[E], issuer string) *Issuer[E] {
+func find[E Settings](list []*Issuer[E], issuer string) *Issuer[E] {
 	for _, i := range list {
 		if i.Verifier.Issuer == issuer {
 			return i
@@ -49,7 +49,7 @@ func find[E Entry](list []*Issuer[E], issuer string) *Issuer[E] {
 func (s *Set[E]) Entries() []E {
 	var all []E
 	for _, i := range s.list {
-		all = append(all, i.Entry)
+		all = append(all, i.Settings)
 	}
 	return all
 }

@@ -19,13 +19,13 @@ const (
 // concurrent use.
 type index[K comparable, V any] struct {
 	mu     sync.Mutex
-	known  map[K]entry[V]
+	known  map[K]cached[V]
 	gone   []departed[K] // in the order in which they went
 	round  uint32
 	sought recent[K, *sought]
 }
 
-type entry[V any] struct {
+type cached[V any] struct {
 	value V
 	round uint32 // when it was seen last
 	gone  bool
@@ -56,9 +56,9 @@ func (x *index[K, V]) see(k K, update func(was V) V) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.known == nil {
-		x.known = map[K]entry[V]{}
+		x.known = map[K]cached[V]{}
 	}
-	x.known[k] = entry[V]{value: update(x.known[k].value), round: x.round}
+	x.known[k] = cached[V]{value: update(x.known[k].value), round: x.round}
 	if s, ok := x.sought.get(k); ok && s.there != nil {
 		close(s.there)
 		s.there = nil

@@ -27,7 +27,7 @@ type Issuer struct {
 	Cluster          bool         `yaml:"-"`             // the file has [issuers.Cluster], and Issuer is the issuer of the pod's cluster
 }
 
-// From implements [issuers.Entry].
+// From implements [issuers.Settings].
 func (i Issuer) From() (issuer string, keys bearer.KeySource) { return i.Issuer, i.KeySource }
 
 // ReadIssuers reads an issuers file: a YAML list of [Issuer]. [issuers.Cluster] stays

@@ -33,7 +33,7 @@ type Issuer struct {
 	Subjects         []string     `yaml:"subjects"`     // that the issuer may assert; one that ends with * stands for all that begin so; empty: any
 }
 
-// From implements [issuers.Entry].
+// From implements [issuers.Settings].
 func (i Issuer) From() (issuer string, keys bearer.KeySource) { return i.Issuer, i.KeySource }
 
 // parse parses a file of trusted issuers. An error names the entry.
@@ -163,7 +163,7 @@ func verify(ctx context.Context, i *issuers.Issuer[Issuer], assertion *bearer.De
 	if err != nil {
 		return "", err
 	}
-	if !i.Entry.covers(caller.Subject) {
+	if !i.Settings.covers(caller.Subject) {
 		return "", &bearer.Error{Reason: "subject not covered"}
 	}
 	return caller.Subject, nil
