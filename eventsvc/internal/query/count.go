@@ -62,11 +62,11 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start func() func(store.Occurred)) (t *table, err error) {
 	s.OverEvents = s.query.Terms.overEvents() || slices.Contains(by, Object)
 	if s.OverEvents {
-		t = newTable(by, s.source.Groups)
+		t = newTable(by, s.querier.Groups)
 		err = s.scan(ctx, t, start())
 	} else {
 		err = s.reading(func() error {
-			t = newTable(by, s.source.Groups)
+			t = newTable(by, s.querier.Groups)
 			group := func(d event.Dimensions) int {
 				if !s.wanted(d) {
 					return -1
@@ -123,11 +123,11 @@ func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred
 		switch {
 		case !n.More:
 			return false, nil
-		case w.events >= s.source.Events:
+		case w.events >= s.querier.Events:
 			s.Partly("only the newest %d events were counted, those observed since %s", w.events, n.After.Time.UTC().Format(time.RFC3339))
 			return false, nil
-		case !s.source.Now().Before(s.deadline):
-			s.Partly("counting took longer than %s: only the events observed since %s were counted", s.source.Time, n.After.Time.UTC().Format(time.RFC3339))
+		case !s.querier.Now().Before(s.deadline):
+			s.Partly("counting took longer than %s: only the events observed since %s were counted", s.querier.Time, n.After.Time.UTC().Format(time.RFC3339))
 			return false, nil
 		}
 		return true, nil
@@ -153,13 +153,13 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 		w.within(added)
 	}
 	if o.Counted > o.New {
-		origin, err := w.source.Origin(v)
+		origin, err := w.querier.Origin(v)
 		if err != nil {
 			return false, err
 		}
 		w.earlier = append(w.earlier, observed{v.Key, objectOf(v.Attributes), origin, last, o.Counted})
 	}
-	return w.events < w.source.Events, nil
+	return w.events < w.querier.Events, nil
 }
 
 // spread returns what a version adds, with the group and the revision of as.
@@ -191,7 +191,7 @@ func objectOf(a event.Attributes) event.FieldRequirement {
 // some.
 func (w *scan) before(ctx context.Context) error {
 	for _, e := range w.earlier {
-		if w.lookups == w.source.Lookups || !w.source.Now().Before(w.deadline) {
+		if w.lookups == w.querier.Lookups || !w.querier.Now().Before(w.deadline) {
 			w.Partly("earlier observations were counted of the newest %d events only", w.lookups)
 			break
 		}
@@ -213,7 +213,7 @@ func (w *scan) versions(ctx context.Context, e *observed) error {
 	var added []store.Occurred
 	known := 0 // how many of them are those of this event
 	var failed error
-	err := w.source.Timeline.Versions(ctx, selector, func(v *store.View, gone bool) bool {
+	err := w.querier.Timeline.Versions(ctx, selector, func(v *store.View, gone bool) bool {
 		o, ok := v.Attributes.Occurrence()
 		switch {
 		case v.Revision >= e.last.Revision:
@@ -221,7 +221,7 @@ func (w *scan) versions(ctx context.Context, e *observed) error {
 		case !w.query.Allows(v.Namespace, v.Attributes.Get(event.ClusterLabel)): // it was of another cluster then
 		case gone:
 			var origin string
-			if origin, failed = w.source.Origin(v); origin == e.origin {
+			if origin, failed = w.querier.Origin(v); origin == e.origin {
 				known = len(added)
 			} else { // another event of this name
 				added = added[:known]

@@ -3,7 +3,7 @@
 //
 // # Contract
 //
-// [Source.Snapshot] fixes one state of the store and the part of it that a [Query] is
+// [Querier.Snapshot] fixes one state of the store and the part of it that a [Query] is
 // about. Its methods answer: [Snapshot.Events] and [Snapshot.Object] with versions of
 // events, [Snapshot.Histogram], [Snapshot.Facets] and [Snapshot.Groups] with counts.
 // A [Head] says what an answer covers; it is complete when the method has returned.
@@ -28,7 +28,7 @@
 //
 // # Concurrency
 //
-// A Source is safe for concurrent use, a Snapshot and its [Text] are for one goroutine.
+// A Querier is safe for concurrent use, a Snapshot and its [Text] are for one goroutine.
 // A count is one call of the timeline, which lets others go first between its rounds.
 // [DefaultLimits] bound the groups of each count and, of one that goes over events, the events and the time.
 //

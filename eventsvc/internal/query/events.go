@@ -33,7 +33,7 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 		return visit(v, at), nil
 	}, func(n Next) (bool, error) {
 		next = n
-		if !n.More || s.source.Now().Before(s.deadline) {
+		if !n.More || s.querier.Now().Before(s.deadline) {
 			return true, nil
 		}
 		since := "since"
@@ -41,7 +41,7 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 			since = "until"
 		}
 		s.Partly("looking took longer than %s: this page has the events observed %s %s, and the next page goes on from there",
-			s.source.Time, since, n.After.Time.UTC().Format(time.RFC3339))
+			s.querier.Time, since, n.After.Time.UTC().Format(time.RFC3339))
 		return false, nil
 	})
 	return next, err
@@ -70,7 +70,7 @@ func (s *Snapshot) wants(turns *flow.Turns, v *store.View, at store.Moment) (boo
 	if at.Revision > s.Head.Revision || s.mixed == nil {
 		return at.Revision <= s.Head.Revision, nil
 	}
-	note, err := s.source.Note(v)
+	note, err := s.querier.Note(v)
 	if err != nil {
 		return false, err
 	}
@@ -94,7 +94,7 @@ func (s *Snapshot) pages(
 		on := true
 		err := s.reading(func() (err error) {
 			q.Revision = s.held
-			page, err = s.source.Timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
+			page, err = s.querier.Timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
 				q.After = at // what has been visited is not visited again
 				var wanted bool
 				if wanted, failed = s.wants(turns, v, at); wanted {

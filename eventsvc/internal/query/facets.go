@@ -57,7 +57,7 @@ func (s *Snapshot) Overview(ctx context.Context, by []Dimension, limit int, over
 	if err != nil {
 		return nil, Histogram{}, err
 	}
-	merged, cells := newTable([]Dimension{over}, s.source.Groups), s.newGrid(step)
+	merged, cells := newTable([]Dimension{over}, s.querier.Groups), s.newGrid(step)
 	for id, row := range g.rows {
 		to := rest
 		if id != rest {

@@ -32,7 +32,7 @@ func (s *Snapshot) FindGaps(ctx context.Context) error {
 	for most, more := maxGaps, true; more; most *= 4 {
 		var reported []store.Gap
 		err := s.reading(func() (err error) {
-			reported, more, err = s.source.Timeline.Gaps(ctx, s.held, most)
+			reported, more, err = s.querier.Timeline.Gaps(ctx, s.held, most)
 			return err
 		})
 		if err != nil {
@@ -78,7 +78,7 @@ func (s *Snapshot) FindDropped(ctx context.Context) error {
 	err := s.reading(func() error {
 		clear(found)
 		looked, q.Revision = 0, s.held
-		page, err := s.source.Timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
+		page, err := s.querier.Timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
 			looked++
 			g, _ := v.Attributes.Gap()
 			if at.Revision > s.Head.Revision || !g.From.Before(s.To) || !g.To.After(s.From) {

@@ -61,7 +61,7 @@ func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) ([]Happe
 		return nil, Next{}, err
 	}
 	life := life{page: p}
-	err := s.source.Timeline.Versions(ctx, o.selector(), func(v *store.View, gone bool) bool {
+	err := s.querier.Timeline.Versions(ctx, o.selector(), func(v *store.View, gone bool) bool {
 		if v.Revision > s.Head.Revision || !s.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) {
 			return true
 		}

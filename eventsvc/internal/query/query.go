@@ -13,8 +13,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Source is what queries are answered from.
-type Source struct {
+// Querier is what queries are answered from.
+type Querier struct {
 	Timeline store.Timeline
 	Revision func() uint64                     // of the newest write
 	Origin   func(*store.View) (string, error) // its [event.Origin]
@@ -31,7 +31,7 @@ type Limits struct {
 	Groups  int           // that are counted apart
 }
 
-// DefaultLimits are the limits of a source that is told nothing else.
+// DefaultLimits are the limits of a querier that is told nothing else.
 var DefaultLimits = Limits{Events: 2_000_000, Lookups: 10_000, Time: 20 * time.Second, Groups: 100_000}
 
 // Query says what is asked about.
@@ -73,7 +73,7 @@ func invalid(parameter, format string, args ...any) error {
 type Snapshot struct {
 	Head
 
-	source   Source
+	querier  Querier
 	query    Query
 	held     uint64 // the revision to read at; 0: the newest, because the revision of the snapshot is gone
 	deadline time.Time
@@ -83,7 +83,7 @@ type Snapshot struct {
 
 // Snapshot fixes the state that a query is about. A range that ends before history begins
 // is a [ParameterError].
-func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
+func (s Querier) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 	d := DefaultLimits
 	s.Limits = Limits{cmp.Or(s.Events, d.Events), cmp.Or(s.Lookups, d.Lookups), cmp.Or(s.Time, d.Time), cmp.Or(s.Groups, d.Groups)}
 	if current := s.Revision(); q.Revision > current {
@@ -102,8 +102,8 @@ func (s Source) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 		q.From = begin.UTC().Truncate(time.Second)
 	}
 	shot := &Snapshot{
-		Head:   Head{From: q.From, To: q.To, Revision: q.Revision, Begin: begin},
-		source: s, query: q, held: q.Revision, deadline: s.Now().Add(s.Time),
+		Head:    Head{From: q.From, To: q.To, Revision: q.Revision, Begin: begin},
+		querier: s, query: q, held: q.Revision, deadline: s.Now().Add(s.Time),
 		text: newMatcher(q.Terms.byText), mixed: newMatcher(q.Terms.mixed),
 	}
 	if q.From.Before(begin.Truncate(time.Second)) {
@@ -157,7 +157,7 @@ func (s *Snapshot) occurrences(ctx context.Context, in store.Range, group func(e
 			}
 		}
 	}
-	return s.source.Timeline.Occurrences(ctx, in, group, only)
+	return s.querier.Timeline.Occurrences(ctx, in, group, only)
 }
 
 // Describe returns the reasons why the answer is not whole, as one text.

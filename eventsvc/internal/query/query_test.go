@@ -23,10 +23,10 @@ import (
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// newSource has a store with events e0, e1 and so on, one a minute from noon on, each
+// newQuerier has a store with events e0, e1 and so on, one a minute from noon on, each
 // about a pod of its own. The odd ones were observed twice: a minute later for the second
 // time.
-func newSource(t testing.TB, n int) query.Source {
+func newQuerier(t testing.TB, n int) query.Querier {
 	t.Helper()
 	db, err := bolt.Open(bolt.Options{Dir: t.TempDir()})
 	if err != nil {
@@ -40,7 +40,7 @@ func newSource(t testing.TB, n int) query.Source {
 			put(t, db, c, i, 2)
 		}
 	}
-	return query.Source{
+	return query.Querier{
 		Timeline: db.Timeline(), Revision: db.Revision, Origin: codec.Origin, Note: codec.Note, Now: func() time.Time { return noon.Add(time.Hour) },
 	}
 }
@@ -81,7 +81,7 @@ func everything(t testing.TB, text string) query.Query {
 // TestLimits: an answer that had to stop early is not whole, and says why.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	source := newSource(t, 10)
+	querier := newQuerier(t, 10)
 	for _, c := range []struct {
 		name, text string
 		limits     query.Limits
@@ -94,8 +94,8 @@ func TestLimits(t *testing.T) {
 		{"lookups", "hello", query.Limits{Lookups: 2}, 12, "earlier observations were counted of the newest 2 events only"},
 		{"groups", "", query.Limits{Groups: 3}, 15, "there are more than 3 groups"},
 	} {
-		source.Limits = c.limits
-		shot, err := source.Snapshot(t.Context(), everything(t, c.text))
+		querier.Limits = c.limits
+		shot, err := querier.Snapshot(t.Context(), everything(t, c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,11 +131,11 @@ func (s *slow) Observed(ctx context.Context, q store.TimeQuery, visit func(*stor
 // goes on with the next one.
 func TestTime(t *testing.T) {
 	t.Parallel()
-	source := newSource(t, 10)
-	timeline := &slow{source.Timeline, noon.Add(time.Hour)}
-	source.Timeline, source.Now = timeline, func() time.Time { return timeline.now }
-	source.Limits.Time = 2 * time.Minute
-	shot, err := source.Snapshot(t.Context(), everything(t, "hello"))
+	querier := newQuerier(t, 10)
+	timeline := &slow{querier.Timeline, noon.Add(time.Hour)}
+	querier.Timeline, querier.Now = timeline, func() time.Time { return timeline.now }
+	querier.Limits.Time = 2 * time.Minute
+	shot, err := querier.Snapshot(t.Context(), everything(t, "hello"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestTime(t *testing.T) {
 	var page query.Page
 	seen := 0
 	for pages := 1; ; pages++ {
-		shot, err := source.Snapshot(t.Context(), everything(t, "hello"))
+		shot, err := querier.Snapshot(t.Context(), everything(t, "hello"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -170,8 +170,8 @@ func TestTime(t *testing.T) {
 // TestCancelled: a query ends when nobody waits for it any more.
 func TestCancelled(t *testing.T) {
 	t.Parallel()
-	source := newSource(t, 3)
-	shot, err := source.Snapshot(t.Context(), everything(t, ""))
+	querier := newQuerier(t, 3)
+	shot, err := querier.Snapshot(t.Context(), everything(t, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +202,7 @@ func (r reports) Gaps(_ context.Context, _ uint64, most int) ([]store.Gap, bool,
 // some are not for the caller, and says if there are more.
 func TestFindGaps(t *testing.T) {
 	t.Parallel()
-	source := newSource(t, 1)
+	querier := newQuerier(t, 1)
 	gap := func(from, to int, cluster string) event.Gap {
 		return event.Gap{From: noon.Add(time.Duration(from) * time.Minute), To: noon.Add(time.Duration(to) * time.Minute), Cluster: cluster}
 	}
@@ -212,7 +212,7 @@ func TestFindGaps(t *testing.T) {
 	few := []store.Gap{
 		of(gap(10, 20, "a"), "shop", 1), of(gap(10, 20, "a"), "shop", 1), of(gap(10, 20, "b"), "shop", 1), of(gap(-5, 1, "a"), "shop", 1),
 		of(gap(-5, 0, "a"), "shop", 1), of(gap(60, 70, "a"), "shop", 1), of(gap(59, 70, "a"), "shop", 1),
-		of(gap(30, 31, "a"), "hidden", 1), of(gap(32, 33, "a"), "shop", source.Revision()+1),
+		of(gap(30, 31, "a"), "hidden", 1), of(gap(32, 33, "a"), "shop", querier.Revision()+1),
 	}
 	want := []event.Gap{gap(-5, 1, "a"), gap(10, 20, "a"), gap(10, 20, "b"), gap(59, 70, "a")}
 	own := slices.DeleteFunc(slices.Clone(few), func(g store.Gap) bool { return g.Namespace == "hidden" })
@@ -231,10 +231,10 @@ func TestFindGaps(t *testing.T) {
 		"behind":       {slices.Concat(repeat("hidden", 4000), few), want, ""},
 		"far behind":   {slices.Concat(repeat("hidden", 5000), few), nil, "only the newest 4096 reports of gaps were looked at, there are more"},
 	} {
-		source.Timeline = reports{source.Timeline, c.gaps}
+		querier.Timeline = reports{querier.Timeline, c.gaps}
 		q := everything(t, "")
 		q.Allows = func(namespace, _ string) bool { return namespace == "shop" }
-		shot, err := source.Snapshot(t.Context(), q)
+		shot, err := querier.Snapshot(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -268,18 +268,18 @@ func (d *drops) Observed(_ context.Context, q store.TimeQuery, visit func(*store
 // TestFindDropped: an answer has one sum for each rule. It looks at 4,096 reports of one page, and says if there are more.
 func TestFindDropped(t *testing.T) {
 	t.Parallel()
-	source := newSource(t, 1)
-	timeline := source.Timeline
+	querier := newQuerier(t, 1)
+	timeline := querier.Timeline
 	for _, c := range []struct {
 		most  int
 		more  bool
 		count int
 	}{{3, false, 3}, {3, true, 3}, {5000, false, 4096}} {
 		d := &drops{Timeline: timeline, most: c.most, more: c.more}
-		source.Timeline = d
+		querier.Timeline = d
 		q := everything(t, "")
 		q.From, q.To = noon, noon.Add(time.Hour)
-		shot, err := source.Snapshot(t.Context(), q)
+		shot, err := querier.Snapshot(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,11 +315,11 @@ func TestFirstVersion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	source := query.Source{Timeline: db.Timeline(), Revision: db.Revision, Now: func() time.Time { return noon }}
+	querier := query.Querier{Timeline: db.Timeline(), Revision: db.Revision, Now: func() time.Time { return noon }}
 	for _, text := range []string{"", "hello"} {
 		q := everything(t, text)
 		q.From, q.To = noon.Add(-week), noon
-		shot, err := source.Snapshot(t.Context(), q)
+		shot, err := querier.Snapshot(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,7 +346,7 @@ func TestFirstVersion(t *testing.T) {
 	}
 	q := everything(t, "")
 	q.From, q.To = noon.Add(-week), noon.Add(-week/2)
-	shot, err := source.Snapshot(t.Context(), q)
+	shot, err := querier.Snapshot(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -358,10 +358,10 @@ func TestFirstVersion(t *testing.T) {
 // TestEmptyTime: a range may be as long as times can be.
 func TestEmptyTime(t *testing.T) {
 	t.Parallel()
-	source := newSource(t, 3)
+	querier := newQuerier(t, 3)
 	q := everything(t, "")
 	q.From, q.To = time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
-	shot, err := source.Snapshot(t.Context(), q)
+	shot, err := querier.Snapshot(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,10 +410,10 @@ func TestSteps(t *testing.T) {
 // TestGroupBytes: a page of groups ends when its samples are large, and goes on behind it.
 func TestGroupBytes(t *testing.T) {
 	t.Parallel()
-	source := newSource(t, 10)
+	querier := newQuerier(t, 10)
 	page, seen := query.GroupPage{Order: query.Newest, Limit: 4, Bytes: 1}, []string{}
 	for range 10 {
-		shot, err := source.Snapshot(t.Context(), everything(t, ""))
+		shot, err := querier.Snapshot(t.Context(), everything(t, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -432,7 +432,7 @@ func TestGroupBytes(t *testing.T) {
 // TestHistogramOther: what is counted of values that are not shown apart is in Other.
 func TestHistogramOther(t *testing.T) {
 	t.Parallel()
-	shot, err := newSource(t, query.MaxValues+5).Snapshot(t.Context(), everything(t, ""))
+	shot, err := newQuerier(t, query.MaxValues+5).Snapshot(t.Context(), everything(t, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -455,10 +455,10 @@ func TestOverview(t *testing.T) {
 	t.Parallel()
 	by := []query.Dimension{query.Namespace, query.Reason}
 	for _, groups := range []int{100, 7} {
-		source := newSource(t, 30)
-		source.Groups = groups
+		querier := newQuerier(t, 30)
+		querier.Groups = groups
 		snapshot := func() *query.Snapshot {
-			shot, err := source.Snapshot(t.Context(), everything(t, ""))
+			shot, err := querier.Snapshot(t.Context(), everything(t, ""))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -519,13 +519,13 @@ func TestCompressedCounts(t *testing.T) {
 	for i := range 200 {
 		put(t, db, c, i, 1+i%3*20)
 	}
-	source := query.Source{Timeline: db.Timeline(), Revision: db.Revision, Now: func() time.Time { return noon.Add(5 * time.Hour) }}
+	querier := query.Querier{Timeline: db.Timeline(), Revision: db.Revision, Now: func() time.Time { return noon.Add(5 * time.Hour) }}
 	by, empty := []query.Dimension{query.Namespace, query.Reason}, 0
 	answers := func() (all []any) {
 		for _, minutes := range [][2]int{{0, 300}, {-30, 185}, {29, 62}, {60, 180}, {121, 239}} {
 			q := everything(t, "")
 			q.From, q.To = noon.Add(time.Duration(minutes[0])*time.Minute), noon.Add(time.Duration(minutes[1])*time.Minute)
-			shot, err := source.Snapshot(t.Context(), q)
+			shot, err := querier.Snapshot(t.Context(), q)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -551,8 +551,8 @@ func TestCompressedCounts(t *testing.T) {
 	if err := db.Compact(t.Context(), true, nil); err != nil {
 		t.Fatal(err)
 	}
-	timeline := &summed{Timeline: source.Timeline}
-	source.Timeline = timeline
+	timeline := &summed{Timeline: querier.Timeline}
+	querier.Timeline = timeline
 	if diff := cmp.Diff(want, answers()); diff != "" {
 		t.Errorf("(-before +compressed): %s", diff)
 	}

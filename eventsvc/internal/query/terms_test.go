@@ -14,7 +14,7 @@ import (
 // reason Rn, and is about pn; the odd ones were observed twice.
 func TestPatterns(t *testing.T) {
 	t.Parallel()
-	source := newSource(t, 12)
+	querier := newQuerier(t, 12)
 	for selector, want := range map[string][]string{
 		"regarding.name=p1*":                         {"R1", "R10", "R11"},
 		"regarding.name=p1*,regarding.name=*1":       {"R1", "R11"},
@@ -41,7 +41,7 @@ func TestPatterns(t *testing.T) {
 		}
 		q := everything(t, "")
 		q.Terms = terms
-		shot, err := source.Snapshot(t.Context(), q)
+		shot, err := querier.Snapshot(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
 		}

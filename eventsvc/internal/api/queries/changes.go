@@ -89,7 +89,7 @@ const maxSeries = 20_000
 
 // seriesOf returns the dimensions of the events in the window that match a search, as the rows of changes have them.
 func (r *request) seriesOf(ctx context.Context, allows func(namespace, cluster string) bool, terms query.Terms) (map[event.Dimensions]bool, error) {
-	shot, err := r.source.Snapshot(ctx, query.Query{From: r.shot.From, To: r.shot.To, Revision: r.shot.Revision, Allows: allows, Terms: terms})
+	shot, err := r.querier.Snapshot(ctx, query.Query{From: r.shot.From, To: r.shot.To, Revision: r.shot.Revision, Allows: allows, Terms: terms})
 	if err != nil {
 		return nil, err
 	}

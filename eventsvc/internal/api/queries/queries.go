@@ -60,12 +60,12 @@ type Config struct {
 // Service answers questions.
 type Service struct {
 	Config
-	source query.Source
+	querier query.Querier
 }
 
 // New returns what answers questions.
 func New(c Config) *Service {
-	return &Service{Config: c, source: query.Source{
+	return &Service{Config: c, querier: query.Querier{
 		Timeline: c.Timeline, Revision: c.Revision, Origin: codec.Origin, Note: codec.Note, Now: c.Now,
 	}}
 }
@@ -216,7 +216,7 @@ func (r *request) open(ctx context.Context) (err error) {
 	if q.Terms, err = r.terms(); err != nil {
 		return err
 	}
-	if r.shot, err = r.source.Snapshot(ctx, q); err != nil {
+	if r.shot, err = r.querier.Snapshot(ctx, q); err != nil {
 		return err
 	}
 	if err = r.shot.FindGaps(ctx); err != nil {

@@ -221,8 +221,8 @@ func searchText(t *testing.T, db *bolt.DB, rnd *rand.Rand, all []scanned) int {
 	if err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
-	source := query.Source{Timeline: db.Timeline(), Revision: db.Revision, Origin: codec.Origin, Note: codec.Note, Now: goldenTime}
-	shot, err := source.Snapshot(t.Context(), query.Query{From: hour().From, To: hour().To, Allows: func(string, string) bool { return true }, Terms: parsed})
+	querier := query.Querier{Timeline: db.Timeline(), Revision: db.Revision, Origin: codec.Origin, Note: codec.Note, Now: goldenTime}
+	shot, err := querier.Snapshot(t.Context(), query.Query{From: hour().From, To: hour().To, Allows: func(string, string) bool { return true }, Terms: parsed})
 	if err != nil {
 		t.Fatal(err)
 	}
