@@ -261,8 +261,8 @@ func once(b *tab, view string) {
 	}
 }
 
-// TestSmall: on a phone and at twice the size the facets can be reached, groups need no scrolling sideways, and the settings stay
-// within their panel; at 1024 pixels no word is broken over three lines.
+// TestSmall: on a phone and at twice the size the facets can be reached, groups and comparisons need no scrolling sideways, and the
+// settings stay within their panel; at 1024 pixels no word is broken over three lines.
 func TestSmall(t *testing.T) {
 	t.Parallel()
 	s, all := screens(t)
@@ -287,12 +287,14 @@ func TestSmall(t *testing.T) {
 		}
 	}
 	b.size(390, 800)
-	show(b, all["groups"])
-	b.wait(`document.querySelector("[data-group]")`)
-	if wide := evaluate[bool](b, `[...document.querySelectorAll(".scroll-x")].some((e) => e.scrollWidth > e.clientWidth)`); wide {
-		t.Error("groups have to be scrolled sideways on a phone")
+	for view, table := range map[string]string{"groups": "table.groups [data-group]", "compare": "table.two .pair"} {
+		show(b, all[view])
+		b.wait(`document.querySelector("` + table + `")`)
+		if wide := evaluate[bool](b, `[...document.querySelectorAll(".scroll-x")].some((e) => e.scrollWidth > e.clientWidth)`); wide {
+			t.Errorf("%s has to be scrolled sideways on a phone", view)
+		}
+		b.shot(view + "-phone")
 	}
-	b.shot("groups-phone")
 	b.size(1440, 900)
 	show(b, "overview?from=-7d")
 	b.wait(`document.querySelectorAll(".changes li").length >= 8`)

@@ -108,7 +108,7 @@ export class Changes {
     const { app } = this;
     const list = differ(now, then).slice(0, 60);
     const most = Math.max(1, ...list.map((d) => Math.max(d.now, d.then)));
-    const bar = (/** @type {number} */ n, /** @type {string} */ kind) => h("td", null, h("span", { class: "pair" }, h("span", { class: "pair-bar " + kind, css: { width: `${(n / most) * 100}%` } }), h("span", { class: "n" }, human(n))));
+    const bar = (/** @type {number} */ n, /** @type {string} */ kind, /** @type {string} */ window) => h("td", { class: "two-count", "data-window": window }, h("span", { class: "pair" }, h("span", { class: "pair-bar " + kind, css: { width: `${(n / most) * 100}%` } }), h("span", { class: "n" }, human(n))));
     return [
       h("p", { class: "summary" }, `${human(now.total)} occurrences in ${spelled(app.state.window)}, ${human(then.total)} in the other window.`),
       overlay(bars, line, [span(now.range), span(then.range)]),
@@ -118,7 +118,7 @@ export class Changes {
           h("td", { class: "hint" }, d.dimension), h("th", { scope: "row" }, h("a", {
             href: app.href({ view: "events", q: writeAll([{ field: d.dimension, value: d.value, not: false }, { field: "namespace", value: app.state.ns, not: false }].filter((t) => t.value)), from: now.range.from, to: now.range.to }),
           }, d.value || "none")),
-          bar(d.now, "now"), bar(d.then, "then"),
+          bar(d.now, "now", "this"), bar(d.then, "then", "other"),
           h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "new" : d.now === 0 ? "gone" : percent(d.now, d.then))))))),
       h("p", { class: "hint" }, `Both windows are ${spelled(app.state.window)} long. The values whose counts differ most surprisingly stand first.`),
     ];
