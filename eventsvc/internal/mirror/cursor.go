@@ -2,7 +2,9 @@ package mirror
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"tidings.example/eventsvc/internal/client"
@@ -59,18 +61,36 @@ func (c *copier) moved(version string) {
 	c.passMark()
 }
 
-// save writes the cursor. If that fails, a restart copies the same events again, which changes nothing.
-func (c *copier) save(ctx context.Context) {
+// errLost reports that the target has an older cursor than the one that was saved there, or none: it was restored, or has lost
+// writes, and the copies that were written since then are missing as well.
+var errLost = errors.New("the target has lost writes")
+
+// save writes the cursor, unless another mirror of the same events has written a later one. If that fails, a restart copies the
+// same events again, which changes nothing. The error is nil or errLost: then nothing was written.
+func (c *copier) save(ctx context.Context) error {
 	c.savedAt = time.Now()
-	if err := c.saveCursor(ctx, c.cursor, c.drops.counts); err != nil {
+	stored, _, revision, err := c.loadCursor(ctx)
+	comparable := err == nil && !c.rewound
+	if comparable && c.saved.version != "" && client.Newer(c.saved.version, stored.version) {
+		c.Log.WarnContext(ctx, "the target has lost writes, going back to its cursor", "namespace", c.label(), "saved", c.saved.version, "found", stored.version)
+		return errLost
+	}
+	if later := comparable && stored.version != "" && client.Newer(stored.version, c.cursor.version); err == nil && !later {
+		err = c.saveCursor(ctx, c.cursor, c.drops.counts, revision)
+	}
+	switch {
+	case client.Code(err) == http.StatusConflict: // written meanwhile: the next save looks again
+		return nil
+	case err != nil:
 		if ctx.Err() == nil {
 			c.targetFailed(fmt.Errorf("write the cursor: %w", err))
 		}
-		return
+		return nil
 	}
 	c.saved = c.cursor
 	c.targetFailed(nil)
 	c.reportDrops(ctx, false)
+	return nil
 }
 
 // untilSave returns the time until the cursor is to be saved, which is negative if it is late.

@@ -22,7 +22,8 @@
 //   - Annotations of a copy hold the uid and the resourceVersion that it shows. A version that comes again, or late, changes
 //     nothing.
 //   - The cursor is the source's version up to which everything is written. It is an event of the target, and it is written
-//     after the events that it stands for. A mirror that starts continues to watch from there.
+//     after the events that it stands for. A mirror that starts continues to watch from there, and so does one that finds an
+//     older one than it has saved: the target was restored, or has lost writes.
 //   - If the source no longer keeps the cursor's version (410), or if its versions have started over, it is listed again.
 //     What it had deleted before the list was never seen. The target gets an event with the reason MirrorGap, which says from
 //     when until when that was so. A mirror that continues from its cursor without a list has missed nothing.

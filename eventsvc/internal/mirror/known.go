@@ -36,6 +36,13 @@ func (k *known) sameLabels(it *item) bool {
 	return it.labels == 0 || it.labels == stored.labels
 }
 
+// clear forgets all.
+func (k *known) clear() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.versions.now, k.versions.old = nil, nil
+}
+
 // add notes that the target has the version of an item or a later one. Only if the item was written are the labels known.
 func (k *known) add(it *item, written bool) {
 	k.mu.Lock()

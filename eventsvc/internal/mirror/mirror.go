@@ -139,14 +139,7 @@ func (c *copier) run(ctx context.Context) {
 	wait.Reset()
 	for ctx.Err() == nil {
 		began := time.Now()
-		err := c.follow(ctx)
-		switch {
-		case ctx.Err() != nil:
-		case client.Gone(err):
-			err = c.list(ctx, reasonGone)
-		case errors.Is(err, client.ErrRewound):
-			err = c.list(ctx, reasonRewound)
-		}
+		err := c.resume(ctx, c.follow(ctx))
 		if time.Since(began) > time.Minute {
 			wait.Reset()
 		}
@@ -158,18 +151,37 @@ func (c *copier) run(ctx context.Context) {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
 	defer cancel()
 	if c.cursor != c.saved {
-		c.save(last)
+		_ = c.save(last) // the next start begins at the cursor that the target has
 	}
 	c.reportDrops(last, true)
 }
 
+// resume does what the end of following asks for. It returns the error that is left.
+func (c *copier) resume(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return err
+	case client.Gone(err):
+		err = c.list(ctx, reasonGone)
+	case errors.Is(err, client.ErrRewound):
+		err = c.list(ctx, reasonRewound)
+	}
+	if errors.Is(err, errLost) {
+		if err = c.begin(ctx); err != nil && ctx.Err() == nil {
+			c.targetFailed(err) // and the next save finds the same
+		}
+	}
+	return err
+}
+
 // begin continues from the cursor, or lists the source if there is none.
 func (c *copier) begin(ctx context.Context) error {
-	stored, counts, err := c.loadCursor(ctx)
+	stored, counts, _, err := c.loadCursor(ctx)
 	if err != nil {
 		return err
 	}
-	c.drops.counts = counts
+	c.known.clear() // of a target that has lost writes
+	c.drops.counts, c.drops.pending, c.mark = counts, nil, nil
 	c.cursor, c.saved, c.savedAt = stored, stored, time.Now()
 	if stored.version == "" {
 		return c.list(ctx, reasonFirst)
@@ -184,8 +196,10 @@ func (c *copier) begin(ctx context.Context) error {
 func (c *copier) list(ctx context.Context, reason string) error {
 	c.metrics.lists.WithLabelValues(c.label(), reason).Inc()
 	c.Log.InfoContext(ctx, "listing the source", "namespace", c.label(), "reason", reason)
-	if c.cursor != c.saved {
-		c.save(ctx) // so that the gap begins at the same time, and has the same name, if this process is killed
+	if c.cursor != c.saved { // so that the gap begins at the same time, and has the same name, if this process is killed
+		if err := c.save(ctx); err != nil {
+			return err
+		}
 	}
 	c.mark, c.drops.pending = nil, nil
 	c.rewound = reason == reasonRewound
@@ -238,8 +252,7 @@ func (c *copier) list(ctx context.Context, reason string) error {
 	c.Log.InfoContext(ctx, "listed the source", "namespace", c.label(), "events", n, "version", version)
 	c.moved(version)
 	c.cursor.complete = asked
-	c.save(ctx)
-	return nil
+	return c.save(ctx)
 }
 
 // follow copies changes until the source cannot continue from the last version.
@@ -276,7 +289,9 @@ func (c *copier) follow(ctx context.Context) error {
 			return err
 		}
 		if c.untilSave() <= 0 {
-			c.save(ctx)
+			if err := c.save(ctx); err != nil {
+				return err
+			}
 		}
 		if !open {
 			return ended

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/client"
@@ -413,4 +414,64 @@ func TestMirrorBatches(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTargetRestored: a mirror that runs while its target is restored from a backup copies again what the backup lacks.
+func TestTargetRestored(t *testing.T) {
+	t.Parallel()
+	source, target := apitest.New(t), apitest.New(t)
+	hub := open(t, target, nil)
+	const cursor = "/api/v1/namespaces/kube-system/events/eventsvc-mirror.a"
+	copied := func(w *apitest.World, n int) {
+		t.Helper()
+		waittest.Becomes(t, func() error {
+			if got := len(mirrortest.BySource(t, events(w, "labelSelector=cluster=a"))); got != n {
+				return fmt.Errorf("%d copies of %d", got, n)
+			}
+			return nil
+		})
+	}
+	saved := func(w *apitest.World) string {
+		a := w.Do("GET", cursor, "")
+		if a.Code != http.StatusOK {
+			return ""
+		}
+		return mirrortest.Cursor(t, a.Object())
+	}
+	reached := func(w *apitest.World, than string) string {
+		t.Helper()
+		waittest.Until(t, "a later cursor is saved", func() bool { return client.Newer(saved(w), than) })
+		return saved(w)
+	}
+	create(source, "default", "e0")
+	_, stop := run(t, open(t, source, nil).URL, hub.URL)
+	copied(target, 1)
+	create(source, "default", "e1")
+	copied(target, 2)
+	first := reached(target, "0")
+	backup := events(target, "")
+
+	create(source, "default", "e2")
+	copied(target, 3)
+	reached(target, first)
+	restored := apitest.New(t)
+	for _, ev := range backup {
+		ev.ObjectMeta = metav1.ObjectMeta{Name: ev.Name, Namespace: ev.Namespace, Labels: ev.Labels, Annotations: ev.Annotations}
+		body, err := json.Marshal(ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		restored.Do("POST", "/api/v1/namespaces/"+ev.Namespace+"/events", string(body)).Must(201)
+	}
+	hub.lead(restored)
+	create(source, "default", "e3")
+	copied(restored, 4)
+
+	// One that has nothing of the mirror gets everything that the source has.
+	reached(restored, first)
+	empty := apitest.New(t)
+	hub.lead(empty)
+	create(source, "default", "e4")
+	copied(empty, 5)
+	stop()
 }

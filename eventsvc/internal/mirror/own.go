@@ -69,12 +69,12 @@ func (o ownEvents) event(name, eventType, reason string) *corev1.Event {
 }
 
 // loadCursor returns the cursor and the counts that are stored with it, or zero values if there is none yet. If only its version
-// is missing, because somebody has removed that, the time remains.
-func (o ownEvents) loadCursor(ctx context.Context) (at cursor, dropped map[drop]int64, err error) {
+// is missing, because somebody has removed that, the time remains. The revision is that of the target.
+func (o ownEvents) loadCursor(ctx context.Context) (at cursor, dropped map[drop]int64, revision string, err error) {
 	var ev corev1.Event
 	err = o.Target.Do(ctx, client.Request{Path: eventPath(o.CursorNamespace, o.cursorName())}, &ev)
 	if missing(err, "events") {
-		return cursor{}, nil, nil
+		return cursor{}, nil, "", nil
 	}
 	complete, malformed := time.Parse(time.RFC3339, ev.Annotations[event.CursorComplete])
 	if malformed != nil {
@@ -82,15 +82,16 @@ func (o ownEvents) loadCursor(ctx context.Context) (at cursor, dropped map[drop]
 	}
 	_ = json.Unmarshal([]byte(ev.Annotations[annotationDropped]), &dropped) // what somebody has changed is counted anew
 	last, _ := time.Parse(time.RFC3339, ev.Annotations[event.CursorLast])
-	return cursor{version: ev.Annotations[event.CursorVersion], complete: complete, last: last}, dropped, err
+	return cursor{version: ev.Annotations[event.CursorVersion], complete: complete, last: last}, dropped, ev.ResourceVersion, err
 }
 
-// saveCursor writes the cursor with its counts and overwrites any other, because every value that it ever had stays true.
-func (o ownEvents) saveCursor(ctx context.Context, at cursor, dropped map[drop]int64) error {
+// saveCursor writes the cursor with its counts, if the one that is stored still has the revision.
+func (o ownEvents) saveCursor(ctx context.Context, at cursor, dropped map[drop]int64, revision string) error {
 	now := metav1.Now()
 	ev := o.event(o.cursorName(), corev1.EventTypeNormal, event.CursorReason)
 	ev.Message = fmt.Sprintf("%s of cluster %s up to resourceVersion %s are here", o.scope(), o.Cluster, at.version)
 	ev.FirstTimestamp, ev.LastTimestamp = now, now
+	ev.ResourceVersion = revision
 	ev.Annotations = map[string]string{event.CursorVersion: at.version, event.CursorMirror: o.Version}
 	if len(dropped) > 0 {
 		ev.Annotations[annotationDropped] = encodeDrops(dropped)
