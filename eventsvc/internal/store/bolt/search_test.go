@@ -325,7 +325,7 @@ func TestSearch(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	searches := 7
+	searches := 10
 	if *storetest.Long {
 		searches = 2000
 	}
