@@ -3,6 +3,7 @@ package apitest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -33,6 +34,22 @@ func (w *World) Tail(t *testing.T, srv *Running, token, query string, more ...st
 	}
 	t.Cleanup(func() { _ = conn.CloseNow() })
 	return &Tailed{t, conn}
+}
+
+// RefusedTail is the status and Retry-After of a tail that is refused. More are pairs of a parameter and its value.
+func (w *World) RefusedTail(t *testing.T, srv *Running, query string, more ...string) string {
+	t.Helper()
+	v := url.Values{"query": {query}}
+	for i := 0; i < len(more); i += 2 {
+		v.Set(more[i], more[i+1])
+	}
+	conn, res, err := websocket.Dial(t.Context(), srv.URL+"/loki/api/v1/tail?"+v.Encode(), //nolint:bodyclose // by the library
+		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer good"}}})
+	if err == nil {
+		_ = conn.CloseNow()
+		return "opened"
+	}
+	return strings.TrimSpace(fmt.Sprint(res.StatusCode, " ", res.Header.Get("Retry-After")))
 }
 
 // Read waits for the next message, or for the end of the tail.

@@ -2,7 +2,6 @@ package loki_test
 
 import (
 	"fmt"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -51,40 +50,14 @@ func TestLokiTail(t *testing.T) {
 	}
 }
 
-// refusedTail is the status and Retry-After of a tail that is refused.
-func refusedTail(w *apitest.World, t *testing.T, srv *apitest.Running, query string) string {
-	t.Helper()
-	conn, res, err := websocket.Dial(t.Context(), srv.URL+"/loki/api/v1/tail?query="+url.QueryEscape(query), //nolint:bodyclose // by the library
-		&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer good"}}})
-	if err == nil {
-		_ = conn.CloseNow()
-		return "opened"
-	}
-	return strings.TrimSpace(fmt.Sprint(res.StatusCode, " ", res.Header.Get("Retry-After")))
-}
-
-// TestLokiTailLimits: a tail counts as a watch, and tails of a client have a limit besides,
-// which is counted apart and does not matter to other watches.
-func TestLokiTailLimits(t *testing.T) {
+// TestLokiTailParameters: a tail that cannot be served says so, although its client may have no other one.
+func TestLokiTailParameters(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t, func(c *api.Config) { c.MaxClientWatches = 1 })
 	srv := w.Serve()
 	w.Tail(t, srv, "good", `{}`)
-	apitest.Equal(t, refusedTail(w, t, srv, `{}`), "429 1")
-	apitest.Equal(t, refusedTail(w, t, srv, `{`), "400")
-	apitest.Equal(t, refusedTail(w, t, srv, `{}&delay_for=6`), "400")
-
-	w = apitest.New(t, func(c *api.Config) { c.MaxClientWatches, c.Registry = 12, prometheus.NewRegistry() })
-	srv = w.Serve()
-	var open []*apitest.Tailed
-	for range 10 {
-		open = append(open, w.Tail(t, srv, "good", `{}`))
-	}
-	apitest.Equal(t, refusedTail(w, t, srv, `{}`), "429 1")
-	apitest.Equal(t, w.Metric("eventsvc_requests_refused_total", "client-tails"), 1.0)
-	w.Watch(srv, apitest.CorePath+"?watch=true") // is no tail
-	_ = open[0].Conn.CloseNow()
-	waittest.Until(t, "a tail can be opened when another one has ended", func() bool { return refusedTail(w, t, srv, `{}`) == "opened" })
+	apitest.Equal(t, w.RefusedTail(t, srv, `{`), "400")
+	apitest.Equal(t, w.RefusedTail(t, srv, `{}`, "delay_for", "6"), "400")
 }
 
 // TestLokiLongLines: what a request keeps of lines is bounded, wherever it keeps them. Long
@@ -104,7 +77,7 @@ func TestLokiLongLines(t *testing.T) {
 	for _, path := range []string{"query_range?limit=5000&query=", "detected_fields?line_limit=5000&query=", "detected_field/x/values?line_limit=5000&query="} {
 		apitest.Equal(t, string(w.Do("GET", "/loki/api/v1/"+path+url.QueryEscape(`{} | json`), "").Must(400).Body), want)
 	}
-	apitest.Equal(t, refusedTail(w, t, w.Serve(), `{} | json`), "400")
+	apitest.Equal(t, w.RefusedTail(t, w.Serve(), `{} | json`), "400")
 }
 
 // TestLokiTailLongMessages: lines that are long in JSON come in several messages, and none is left out.
