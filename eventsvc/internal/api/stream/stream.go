@@ -262,12 +262,12 @@ func (s *Stream) Append(b []byte, err error) error {
 	if err != nil {
 		return err
 	}
-	*s.out.Frames() = b
 	if n := cap(b); n > 2*piece { // a text may take several times the room of what is stored
 		if err := s.room.Grow(n); err != nil {
-			return httpio.Unread(err)
+			return httpio.Unread(err) // the frame is left out, so that there is room to say why the watch ends
 		}
 	}
+	*s.out.Frames() = b
 	if len(b) < smallPiece || len(b) < piece && (s.room.Bytes() > 0 || s.room.Spare(piece)) {
 		return nil
 	}
