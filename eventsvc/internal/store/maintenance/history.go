@@ -51,7 +51,7 @@ func (m *Maintenance) mergeDue(cutoff time.Time, maxHistory int64) (due bool, er
 		return r.Scan(merged, log.Published(), func(e seglog.Entry) bool {
 			due = excess || e.Time.Before(cutoff) || e.Revision <= log.CompactRevision() // of an index that is made again, or of a copy
 			return false
-		}, seglog.SkipDamaged)
+		}, nil)
 	})
 	if err != nil {
 		return false, m.ReadError(err)
