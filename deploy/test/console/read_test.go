@@ -190,11 +190,11 @@ func TestOneFailure(t *testing.T) {
 }
 
 // TestNoAnswer: a question that is not answered for a minute, or by a proxy with its sign-in page, ends with one message on each
-// view, and a way to ask again. Such a page is no file of events.
+// view, and a way to ask again, also below rows that are there. Such a page is no file of events.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
-	s.some(t, 10)
+	s.some(t, 150) // more than the first page of Live
 	to, err := url.Parse(s.events)
 	if err != nil {
 		t.Fatal(err)
@@ -220,9 +220,21 @@ func TestNoAnswer(t *testing.T) {
 	})
 	b.open("/console/#/overview?from=-1h")
 	b.signInWithToken(s.token(t, admin))
-	b.waitText(".readout", "10 occurrences")
+	b.waitText(".readout", "150 occurrences")
+	show(b, "live?from=-4h")
+	b.waitText(".phase", "Live")
 	silent.Store(true)
 	evaluate[int](b, `window.minute = 200`)
+	for _, key := range []string{"End", "r"} { // the next page, and the first one again
+		b.key(key)
+		b.waitText("main [role=alert]", "there was no answer for a minute")
+		once(b, "Live with rows, "+key)
+		silent.Store(false)
+		b.clickText("main [role=alert] button", "Ask again")
+		b.waitText(".phase", "Live")
+		b.wait(`!document.querySelector("main [role=alert]")`)
+		silent.Store(true)
+	}
 	each := func(hours int, message string) {
 		t.Helper()
 		for _, view := range []string{"events?from=-%dh", "groups?from=-%dh", "changes?window=%dh", "object?kind=Pod&ns=default&name=web-%d", "live?from=-%dh", "overview?from=-%dh"} {
@@ -246,7 +258,7 @@ func TestNoAnswer(t *testing.T) {
 	signsIn.Store(false)
 	b.clickText("main [role=alert] button", "Ask again")
 	b.wait(`!document.querySelector("main [role=alert]")`)
-	b.waitText(".readout", "10 occurrences")
+	b.waitText(".readout", "150 occurrences")
 }
 
 // once fails the test unless one thing is wrong on the page, and nothing says that it loads.

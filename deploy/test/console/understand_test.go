@@ -54,6 +54,10 @@ func TestSameNames(t *testing.T) {
 	b.click("[data-group]:last-child th a")
 	b.waitText(".count", "1 event")
 	b.waitText("main [data-row]", "It was in shop")
+	show(b, "object?kind=Pod&ns=shop&name=web-0")
+	b.clickText("main a", "As a list")
+	b.waitText(".count", "1 event")
+	b.waitText("main [data-row]", "It was in shop")
 }
 
 // TestLife: the life of a pod is drawn with those of its owners and its node, also when its events are deleted.

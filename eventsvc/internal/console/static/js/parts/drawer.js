@@ -147,10 +147,10 @@ const moment = (at) => (Number.isNaN(at) ? "" : [absolute(at), h("span", { class
  * The search for fields with values, those without a value left out.
  * @param {[string, string][]} terms
  */
-export const queryOf = (terms) => writeAll(terms.filter(([, value]) => value).map(([field, value]) => ({ field, value, not: false })));
+const queryOf = (terms) => writeAll(terms.filter(([, value]) => value).map(([field, value]) => ({ field, value, not: false })));
 
-/** @param {import("../lib/event.js").Row} r */
-const objectQuery = (r) => (r.uid ? queryOf([["uid", r.uid]]) : queryOf([["kind", r.kind], ["name", r.name], ["namespace", r.namespace]]));
+/** @param {{uid: string, kind: string, name: string, namespace: string}} r */
+export const objectQuery = (r) => (r.uid ? queryOf([["uid", r.uid]]) : queryOf([["kind", r.kind], ["name", r.name], ["namespace", r.namespace]]));
 
 /**
  * Finds an event: as it is now; or, if it is gone, as it was in the state of a link or in

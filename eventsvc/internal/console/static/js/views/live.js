@@ -119,10 +119,10 @@ export class Live {
   }
 
   #notes() {
-    const { app, tail } = this;
-    const failure = this.#failure ?? tail?.failure;
+    const { app, tail, older } = this;
+    const failure = this.#failure ?? tail?.failure ?? (older.rows.length && !older.loading ? older.failure : null);
     return [
-      partial(this.older.head),
+      partial(older.head),
       failure && failed(app, failure),
       tail?.notices.slice(-2).map((text) => h("p", { class: "note", role: "status", key: text }, text, h("button", { type: "button", class: "plain icon", title: "Close", "aria-label": "Close", onclick: () => { tail.notices.splice(tail.notices.indexOf(text), 1); app.redraw(); } }, icon("close")))),
       tail && tail.dropped > 0 && h("p", { class: "note", key: "dropped" }, `${human(tail.dropped)} older rows were removed from this page; they are on the page of events.`),
@@ -139,7 +139,7 @@ export class Live {
     return h("div", { class: "answer live-rows" },
       waiting > 0 && h("button", { type: "button", class: "pill", onclick: () => this.resume() }, `${waiting.toLocaleString("en")} new`),
       rows.length === 0 ? h("div", { class: "message", "data-kind": "empty" }, h("h2", null, "Waiting for events"), h("p", { class: "why" }, app.state.q ? "None that matches has arrived yet." : "None has arrived yet."))
-        : this.table.draw(rows, older.more ? -1 : rows.length, older.more ? h("p", { class: "quiet" }, "Loading more …") : null));
+        : this.table.draw(rows, older.more ? -1 : rows.length, older.more && !older.failure ? h("p", { class: "quiet" }, "Loading more …") : null));
   }
 
   /**

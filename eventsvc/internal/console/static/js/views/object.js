@@ -7,7 +7,7 @@ import { Resource } from "../lib/load.js";
 import { nodeOf, owners } from "../lib/owners.js";
 import { absolute, duration, minute, relative, rfc3339 } from "../lib/time.js";
 import { subject } from "../lib/takeaway.js";
-import { queryOf } from "../parts/drawer.js";
+import { objectQuery } from "../parts/drawer.js";
 import { icon } from "../parts/icons.js";
 import { laneChart } from "../parts/lanes.js";
 import { answered } from "../parts/message.js";
@@ -101,7 +101,7 @@ export class ObjectView {
     return [
       h("p", { class: "summary" }, `First seen ${relative(first)}, last ${relative(end)}`, end > first && `, over ${duration(end - first)}`, `. ${life.own.continue ? `The newest ${most} observations are shown.` : ""}`,
         this.#zoom && h("button", { type: "button", onclick: () => this.#look(null) }, icon("out"), "All of it"),
-        h("a", { href: app.href({ view: "events", q: queryOf(app.state.uid ? [["uid", app.state.uid]] : [["kind", app.state.kind], ["name", app.state.name]]), from: rfc3339(begin - minute), to: "now", event: "" }) }, "As a list")),
+        h("a", { href: app.href({ view: "events", q: objectQuery({ ...app.state, namespace: app.state.ns }), from: rfc3339(begin - minute), to: "now", event: "" }) }, "As a list")),
       laneChart(app, lanes, from, to, (a, b) => this.#look([a - Math.max(1000, (b - a) * 0.1), b + Math.max(1000, (b - a) * 0.1)])),
       this.table.draw(rows, rows.length),
     ];
