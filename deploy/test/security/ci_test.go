@@ -280,3 +280,23 @@ func TestNoArchitecture(t *testing.T) {
 		}
 	}
 }
+
+// TestReleaseNotes: the workflow of a release goes on only if the version has notes.
+func TestReleaseNotes(t *testing.T) {
+	t.Parallel()
+	workflow, err := os.ReadFile(filepath.Join(root, ".github/workflows/release.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := regexp.MustCompile(`(?m)- run: (grep .*releases\.md)`).FindSubmatch(workflow)
+	if step == nil {
+		t.Fatal("no step looks for the notes")
+	}
+	for tag, want := range map[string]bool{"v0.1.0": true, "v0.1": false, "v0.1.01": false, "v9.9.9": false} {
+		sh := exec.Command("sh", "-c", string(step[1]))
+		sh.Dir, sh.Env = root, append(os.Environ(), "GITHUB_REF_NAME="+tag)
+		if out, err := sh.CombinedOutput(); (err == nil) != want {
+			t.Errorf("%s: %v, %s", tag, err, out)
+		}
+	}
+}
