@@ -189,6 +189,9 @@ func (m *Moments) gatherHour() (start int64, more bool, err error) {
 	}
 	m.size = 0
 	for _, p := range m.parts {
+		if m.size >= roundBytes {
+			break
+		}
 		taken, err := m.takeSums(p, hour)
 		if err == nil && !taken {
 			err = m.take(p, func(minute int64) bool { return minute >= hour*60 && m.size < roundBytes })
@@ -220,12 +223,15 @@ func (m *Moments) takeSums(of part, hour int64) (taken bool, err error) {
 	}
 	k, n := hourKey(hour), len(m.sums)
 	v := p.sums.Get(k)
+	if m.size += len(v); m.size >= roundBytes {
+		return true, nil // the hour begins again, minute by minute
+	}
 	sums, err := readSums(m.sums, k, v, func(series uint32) (int, error) { return m.ofSeries(g, p, series) })
 	if err != nil { // the runs are there too
 		m.sums = m.sums[:n]
 		return false, nil
 	}
 	p.seek(hour*60-1, false)
-	m.sums, m.size = sums, m.size+len(v)
+	m.sums = sums
 	return true, nil
 }
