@@ -76,6 +76,33 @@ func TestDamageIsPassedOver(t *testing.T) {
 	}
 }
 
+// TestDamageBehindTheIndex: a damaged record that an index which is made again begins with, and that no state which can be read needs,
+// does not keep maintenance from its work.
+func TestDamageBehindTheIndex(t *testing.T) {
+	t.Parallel()
+	clock := bolttest.NewClock()
+	o := bolt.Options{Dir: t.TempDir(), Now: clock.Now, History: time.Minute}
+	db := bolttest.Open(t, o)
+	bolttest.Create(t, db, 20, "needle")
+	clock.Add(2 * time.Minute)
+	bolttest.Maintain(t, db)
+	bolttest.Maintain(t, db)
+	if s := db.Stats(); s.Oldest <= 2 {
+		t.Fatalf("nothing is compacted: %+v", s)
+	}
+	bolttest.Close(t, db)
+	path := filepath.Join(o.Dir, "log-00000000000000000002.db")
+	file := bytes.Replace(readFile(t, path), []byte("needle"), []byte("NEEDLE"), 1)
+	if err := errors.Join(os.WriteFile(path, file, 0o600), os.Remove(filepath.Join(o.Dir, "index.db"))); err != nil {
+		t.Fatal(err)
+	}
+	db = bolttest.Open(t, o)
+	bolttest.Maintain(t, db)
+	if err := db.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // R13: what is damaged can be dropped. All else stays, lists and backups work again, no older version comes back, and
 // who watches from before the damage is told to list again.
 func TestDropDamaged(t *testing.T) {

@@ -46,10 +46,13 @@ func (m *Maintenance) trim(ctx context.Context, cutoff time.Time, maxHistory int
 // trimmed. As long as there is not, small merges would be wasted.
 func (m *Maintenance) mergeDue(cutoff time.Time, maxHistory int64) (due bool, err error) {
 	log, merged := m.Records.Log, m.Records.Index.Merged()
+	if max(merged, 1) < log.CompactRevision() { // of an index that is made again, or of a copy; a new store has 0 and 1
+		return true, nil
+	}
 	excess := m.Usage.Stats().HistoryBytes > maxHistory
 	err = log.View(func(r *seglog.Reader) error {
 		return r.Scan(merged, log.Published(), func(e seglog.Entry) bool {
-			due = excess || e.Time.Before(cutoff) || e.Revision <= log.CompactRevision() // of an index that is made again, or of a copy
+			due = excess || e.Time.Before(cutoff)
 			return false
 		}, nil)
 	})
