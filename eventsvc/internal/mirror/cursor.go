@@ -70,7 +70,7 @@ var errLost = errors.New("the target has lost writes")
 func (c *copier) save(ctx context.Context) error {
 	c.savedAt = time.Now()
 	stored, _, revision, err := c.loadCursor(ctx)
-	comparable := err == nil && !c.rewound
+	comparable := err == nil && !c.renew
 	if comparable && c.saved.version != "" && client.Newer(c.saved.version, stored.version) {
 		c.Log.WarnContext(ctx, "the target has lost writes, going back to its cursor", "namespace", c.label(), "saved", c.saved.version, "found", stored.version)
 		return errLost
@@ -87,7 +87,7 @@ func (c *copier) save(ctx context.Context) error {
 		}
 		return nil
 	}
-	c.saved = c.cursor
+	c.saved, c.renew = c.cursor, false
 	c.targetFailed(nil)
 	c.reportDrops(ctx, false)
 	return nil

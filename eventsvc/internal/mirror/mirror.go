@@ -110,6 +110,7 @@ type copier struct {
 	saved   cursor
 	savedAt time.Time
 	rewound bool      // the list's resourceVersions began again, so that the cursor's cannot be compared with them
+	renew   bool      // likewise those of the cursor that the target has, until one is saved
 	noBulk  time.Time // until then the target is not sent bulk requests
 	mark    *cursor   // what the source had at a time, and the cursor has not reached; nil: none
 }
@@ -131,7 +132,7 @@ func (c *copier) run(ctx context.Context) {
 	var wait client.Backoff
 	for c.cursor.version == "" && ctx.Err() == nil {
 		if err := c.begin(ctx); err != nil && ctx.Err() == nil {
-			c.targetFailed(err)
+			c.tellFailure(err)
 			_ = wait.Wait(ctx, err)
 		}
 	}
@@ -144,7 +145,7 @@ func (c *copier) run(ctx context.Context) {
 			wait.Reset()
 		}
 		if err != nil && ctx.Err() == nil {
-			c.sourceFailed(err)
+			c.tellFailure(err)
 			_ = wait.Wait(ctx, err)
 		}
 	}
@@ -167,9 +168,7 @@ func (c *copier) resume(ctx context.Context, err error) error {
 		err = c.list(ctx, reasonRewound)
 	}
 	if errors.Is(err, errLost) {
-		if err = c.begin(ctx); err != nil && ctx.Err() == nil {
-			c.targetFailed(err) // and the next save finds the same
-		}
+		err = c.begin(ctx) // if that fails, the next save finds the same
 	}
 	return err
 }
@@ -178,10 +177,10 @@ func (c *copier) resume(ctx context.Context, err error) error {
 func (c *copier) begin(ctx context.Context) error {
 	stored, counts, _, err := c.loadCursor(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errTarget, err)
 	}
 	c.known.clear() // of a target that has lost writes
-	c.drops.counts, c.drops.pending, c.mark = counts, nil, nil
+	c.drops, c.mark, c.renew = drops{counts: counts}, nil, false
 	c.cursor, c.saved, c.savedAt = stored, stored, time.Now()
 	if stored.version == "" {
 		return c.list(ctx, reasonFirst)
@@ -194,15 +193,16 @@ func (c *copier) begin(ctx context.Context) error {
 // list copies every event of the source. The version of the list becomes the cursor. If there was a cursor before, the time
 // since then is a gap.
 func (c *copier) list(ctx context.Context, reason string) error {
-	c.metrics.lists.WithLabelValues(c.label(), reason).Inc()
-	c.Log.InfoContext(ctx, "listing the source", "namespace", c.label(), "reason", reason)
 	if c.cursor != c.saved { // so that the gap begins at the same time, and has the same name, if this process is killed
 		if err := c.save(ctx); err != nil {
 			return err
 		}
 	}
+	c.metrics.lists.WithLabelValues(c.label(), reason).Inc()
+	c.Log.InfoContext(ctx, "listing the source", "namespace", c.label(), "reason", reason)
 	c.mark, c.drops.pending = nil, nil
 	c.rewound = reason == reasonRewound
+	c.renew = c.renew || c.rewound
 	defer func() { c.rewound = false }()
 	lost := gap{cursor: c.cursor}
 	var wait client.Backoff
@@ -387,6 +387,18 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
+}
+
+// errTarget wraps errors of the target where others are those of the source.
+var errTarget = errors.New("the target")
+
+// tellFailure tells of an error of either side.
+func (c *copier) tellFailure(err error) {
+	if errors.Is(err, errTarget) {
+		c.targetFailed(err)
+		return
+	}
+	c.sourceFailed(err)
 }
 
 func (c *copier) sourceFailed(err error) { c.failed(sourceSide, err) }

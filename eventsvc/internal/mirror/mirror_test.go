@@ -394,7 +394,7 @@ func TestMirrorBatches(t *testing.T) {
 				case r.URL.Path == apitest.BulkPath:
 					c.answer(w, r, bulk.Add(1), pass)
 					return
-				case r.Method == http.MethodPost:
+				case r.Method == http.MethodPost && !strings.HasPrefix(r.URL.Path, "/api/v1/namespaces/kube-system/"): // which has the cursor
 					single.Add(1)
 				}
 				pass.ServeHTTP(w, r)
@@ -473,5 +473,47 @@ func TestTargetRestored(t *testing.T) {
 	hub.lead(empty)
 	create(source, "default", "e4")
 	copied(empty, 5)
+	stop()
+}
+
+// TestRewoundAndNotSaved: a cursor of versions that started over is saved in the place of a higher one, also if the first try fails.
+func TestRewoundAndNotSaved(t *testing.T) {
+	t.Parallel()
+	source, target := apitest.New(t), apitest.New(t)
+	const cursor = "/api/v1/namespaces/kube-system/events/eventsvc-mirror.a"
+	var failing atomic.Bool
+	var refused atomic.Int64
+	hub := open(t, target, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		if r.Method == http.MethodPut && r.URL.Path == cursor && failing.Load() {
+			refused.Add(1)
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		pass.ServeHTTP(w, r)
+	})
+	for i := range 10 {
+		create(source, "default", fmt.Sprintf("e%d", i))
+	}
+	cluster := open(t, source, nil)
+	metric, stop := run(t, cluster.URL, hub.URL)
+	saved := func() string {
+		a := target.Do("GET", cursor, "")
+		if a.Code != http.StatusOK {
+			return ""
+		}
+		return mirrortest.Cursor(t, a.Object())
+	}
+	waittest.Until(t, "the first cursor is saved", func() bool { return client.Newer(saved(), "9") })
+	begun := apitest.New(t)
+	create(begun, "default", "e0")
+	failing.Store(true)
+	cluster.lead(begun)
+	source.Server.Drain(t.Context()) // its watches end
+	waittest.Reaches(t, "the saves before and after the list fail", 2, refused.Load)
+	if n := metric("eventsvc_mirror_lists_total", "reason", "rewound"); n != 1 {
+		t.Errorf("%v lists", n)
+	}
+	failing.Store(false)
+	waittest.Until(t, "a cursor of the new versions is saved", func() bool { return client.Newer("9", saved()) })
 	stop()
 }

@@ -85,7 +85,7 @@ func (o ownEvents) loadCursor(ctx context.Context) (at cursor, dropped map[drop]
 	return cursor{version: ev.Annotations[event.CursorVersion], complete: complete, last: last}, dropped, ev.ResourceVersion, err
 }
 
-// saveCursor writes the cursor with its counts, if the one that is stored still has the revision.
+// saveCursor writes the cursor with its counts, if the one that is stored still has the revision, or if there is still none ("").
 func (o ownEvents) saveCursor(ctx context.Context, at cursor, dropped map[drop]int64, revision string) error {
 	now := metav1.Now()
 	ev := o.event(o.cursorName(), corev1.EventTypeNormal, event.CursorReason)
@@ -101,6 +101,9 @@ func (o ownEvents) saveCursor(ctx context.Context, at cursor, dropped map[drop]i
 	}
 	if !at.last.IsZero() {
 		ev.Annotations[event.CursorLast] = stamp(at.last)
+	}
+	if revision == "" {
+		return o.Target.Do(ctx, client.Request{Method: http.MethodPost, Path: client.EventsPath("", ev.Namespace), Body: ev}, nil)
 	}
 	return o.put(ctx, ev)
 }
