@@ -108,8 +108,8 @@ func (*queryCmd) Validate(parsed *cli.Context) error {
 		if arg == "--" {
 			break
 		}
-		if name, ok := strings.CutPrefix(arg, "-n"); ok && name != "" && name[0] != '=' {
-			return cli.Usagef("%s is -n %s: write that, or write -- before a term that begins with -", arg, name)
+		if name, ok := strings.CutPrefix(arg, "-n"); ok && name != "" {
+			return cli.Usagef("%s is -n %s: write that, or write -- before a term that begins with -", arg, strings.TrimPrefix(name, "="))
 		}
 	}
 	return nil

@@ -285,6 +285,7 @@ func TestQueryMistakes(t *testing.T) {
 		"--clusters|--changes":              "exclude each other",
 		"-ns:dev":                           "write -- before a term that begins with -",
 		"-notready":                         "-notready is -n otready: write that, or write -- before a term that begins with -",
+		"-n=shop":                           "-n=shop is -n shop: write that",
 		"--limit=many":                      "--limit",
 		"--object=Pod/web-0|reason=BackOff": "leave out terms",
 		"--changes|--field-selector=a=b":    "--namespace says where",

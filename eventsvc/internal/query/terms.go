@@ -32,7 +32,7 @@ type term struct {
 
 // fieldOf are the fields that ask for dimensions: by the name of the dimension, or by that
 // of lists. A reporter is the reportingController or, of events that have none, the
-// component of the querier, in facets and groups as well: so reportingController asks for
+// component of the source, in facets and groups as well: so reportingController asks for
 // that here.
 var fieldOf = func() map[string]Dimension {
 	all := map[string]Dimension{"regarding.kind": Kind, "metadata.namespace": Namespace, "reportingController": Reporter}
