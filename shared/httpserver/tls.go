@@ -33,14 +33,21 @@ func CertFiles(cert, key string, log *slog.Logger, reg prometheus.Registerer) (*
 		reloads: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "certificate_reloads_total", Help: "New versions of the certificate or its key, by result.",
 		}, []string{"result"}),
-		good: factory.NewGauge(prometheus.GaugeOpts{
-			Name: "certificate_file_good", Help: "1 if the certificate's files are in force, 0 if they are bad and the certificate before stays in force.",
-		}),
 	}
 	if err := c.load(); err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
-	c.good.Set(1)
+	factory.NewGaugeFunc(prometheus.GaugeOpts{ // which looks itself: connections may last for days
+		Name: "certificate_file_good", Help: "1 if the certificate's files are in force, 0 if they are bad and the certificate before stays in force.",
+	}, func() float64 {
+		c.current(time.Now())
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.bad {
+			return 0
+		}
+		return 1
+	})
 	for _, result := range []string{resultOK, resultError} {
 		c.reloads.WithLabelValues(result) // shown from the start, so that the first reload is an increase
 	}
@@ -66,9 +73,9 @@ type certFiles struct {
 	cert, key string
 	log       *slog.Logger
 	reloads   *prometheus.CounterVec
-	good      prometheus.Gauge
 
 	mu      sync.Mutex
+	bad     bool // the files could not be loaded when they were last read
 	pair    *tls.Certificate
 	stamp   string // size and time of both files when they were last read
 	checked time.Time
@@ -93,13 +100,12 @@ func (c *certFiles) current(now time.Time) *tls.Certificate {
 	}
 	c.checked = now
 	if fileStamp(c.cert)+fileStamp(c.key) != c.stamp {
-		if err := c.load(); err != nil {
+		err := c.load()
+		if c.bad = err != nil; c.bad {
 			c.reloads.WithLabelValues(resultError).Inc()
-			c.good.Set(0)
 			c.log.Warn("certificate not reloaded, the old one stays in use", "error", err)
 		} else {
 			c.reloads.WithLabelValues(resultOK).Inc()
-			c.good.Set(1)
 		}
 	}
 	return c.pair
