@@ -56,7 +56,7 @@ type serve struct {
 	TrustedProxy       []string      `group:"listeners" help:"Address or CIDR prefix of a proxy whose X-Forwarded-For is believed; repeatable." placeholder:"PREFIX"`
 	FailureBurst       int           `group:"guessing" default:"10" help:"Failed attempts of a client id before further ones have to wait."`
 	FailureRefill      time.Duration `group:"guessing" default:"1s" help:"Time after which a client id that waits may try once more; 0: no throttling."`
-	FailureQueue       int           `group:"guessing" default:"8" help:"Attempts of one client id at the same time; further ones are answered 429."`
+	FailureQueue       int           `group:"guessing" default:"8" help:"Different secrets of one client id that are compared, or wait for it, at the same time; further ones are answered 429."`
 
 	LogFormat string        `group:"process" enum:"auto,text,json" default:"auto" help:"Log format: text, json, or auto (text on a terminal)."`
 	LogLevel  string        `group:"process" enum:"debug,info,warn,error" default:"info" help:"Lowest level that is logged."`

@@ -20,7 +20,7 @@ type Context = kong.Context
 var ErrHelp = errors.New("help was printed")
 
 // UsageError is a mistake in the settings: an unknown flag, a value that cannot be used, two settings that contradict
-// each other, a file named by a setting that is missing or wrong. Its exit code is 2, so that a supervisor can distinguish it from a failure while running.
+// each other, or a setting that names a file which is missing or wrong. Its exit code is 2, so that a supervisor can distinguish it from a failure while running.
 type UsageError struct{ Err error }
 
 // Error returns the text of the mistake, which names the setting and says how to correct it.

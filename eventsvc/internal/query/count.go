@@ -57,8 +57,8 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 	return id
 }
 
-// count counts what was observed by some dimensions, with hours perhaps in sums of an hour. It calls start at the beginning,
-// and again if it has to begin again; what that returns takes the observations.
+// count counts what was observed by some dimensions. If hours is set, one occurrence may be the sum of an hour. It calls start at the
+// beginning, and again if it has to begin again; what that returns takes the observations.
 func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start func() func(store.Occurred)) (t *table, err error) {
 	s.OverEvents = s.query.Terms.overEvents() || slices.Contains(by, Object)
 	if s.OverEvents {

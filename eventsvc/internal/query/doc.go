@@ -29,7 +29,8 @@
 // # Concurrency
 //
 // A Querier is safe for concurrent use, a Snapshot and its [Text] are for one goroutine.
-// A count is one call of the timeline, which lets others go first between its rounds.
+// A count by dimensions is one call of the timeline, which lets others go first between its rounds. One that goes over
+// events reads page by page.
 // [DefaultLimits] bound the groups of each count and, of one that goes over events, the events and the time.
 //
 // # What it does not know

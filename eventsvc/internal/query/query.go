@@ -144,8 +144,8 @@ func (s *Snapshot) begin() time.Time {
 	return s.From
 }
 
-// occurrences calls visit with what was observed in the range, by nodes and hours as in says. Group is called as in
-// [store.Timeline.Occurrences], for wanted dimensions only.
+// occurrences visits what was observed in the range. Of in, only Nodes and Hours count. group and visit are those of
+// [store.Timeline.Occurrences].
 func (s *Snapshot) occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	in.From, in.To, in.Revision = s.begin(), s.To, s.held
 	only := visit

@@ -50,8 +50,7 @@ type Range struct {
 	Revision uint64    // what was written up to it; 0: the newest. One that is no longer held is an *ExpiredError
 	// Nodes is whether dimensions have their node, which takes about twice as long. Otherwise they have none.
 	Nodes bool
-	// Hours is whether what was observed within one hour since 1970, in UTC, may be visited as one, which is several times as fast. It
-	// is not with Nodes.
+	// Hours allows what was observed within one hour (UTC) to be visited as one sum. It has no effect with Nodes.
 	Hours bool
 }
 

@@ -23,7 +23,7 @@ type Config struct {
 	// Throttling of failures, per client id and per source address. FailureRefill <= 0 disables it.
 	FailureBurst  int           // wrong secrets in a row before attempts have to wait
 	FailureRefill time.Duration // one more attempt per this time
-	FailureQueue  int           // attempts per id at the same time; further ones are busy (429)
+	FailureQueue  int           // different secrets of one id that are compared or wait at the same time; further ones are busy (429)
 
 	Assertions Assertions
 

@@ -3,8 +3,8 @@
 //
 // Registrations are read from a [Store] (packages clientsfile and postgres) and never written. secret.go says which hashes they
 // may have and of which cost, compares a secret with them, and spends the same work where there is none. throttle.go and gate.go
-// make attempts wait or refuse them; how many there may be is set in config.go of the service, and authenticator.go lets a source
-// have more than an id. An [Authenticator] decides about one attempt, in these steps:
+// delay or refuse attempts. The limits of throttle.go are settings (config.go of the service), 16 times as high for a source address as
+// for an id; those of gate.go are fixed. An [Authenticator] decides about one attempt, in these steps:
 //
 //	look up ─▶ remembered? ─▶ throttle ─▶ gate ─▶ BCrypt ─▶ remember
 //	              │ yes          │ full     │ full    │ no match

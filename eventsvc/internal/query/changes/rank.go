@@ -132,7 +132,7 @@ func (r *candidate) same(o *candidate) bool {
 		r.within(o) && o.within(r) && max(r.first-o.first, o.first-r.first) <= onsetTolerance
 }
 
-// within reports whether a row has the namespace of another one or, if both span several, none but those of the other.
+// within reports whether a row is of the cluster and namespace of o, and has no namespace that o lacks.
 func (r *candidate) within(o *candidate) bool {
 	if r.cluster != o.cluster || r.namespace != o.namespace {
 		return false
