@@ -12,19 +12,19 @@ import (
 
 // Timeline is what an engine knows of what happened, by the time at which it was observed
 // (see [event.Occurrence]). Every method is safe for concurrent use. A call reads one
-// state of the store, and must not wait for anything else, but for the functions of Observed.
+// state of the store, of which an engine holds the files meanwhile: the functions that it calls must not wait for a client.
+// A call that takes long lets other requests go first now and then.
 type Timeline interface {
 	// Occurrences calls visit with all that was observed in a range of time, the newest minutes
 	// first, and in no order within a minute. The work depends on what is stored and
-	// not on the length of the range; a long one is done in rounds, between which other requests go first.
+	// not on the length of the range.
 	// It calls group once or more with each combination of dimensions that it comes upon,
 	// and leaves out those for which that returns a negative number. A deletion, an
 	// expiry or a compaction takes nothing away from what happened.
 	Occurrences(ctx context.Context, r Range, group func(event.Dimensions) int, visit func(Occurred)) error
 	// Observed calls visit with the events of a page, ordered by their last observation,
 	// until visit returns false. It reads a bounded number of events, so a page may have
-	// few or none although there are more. It calls visit, and Match of the query, when it
-	// does not read: both may take long.
+	// few or none although there are more.
 	Observed(ctx context.Context, q TimeQuery, visit func(*View, Moment) bool) (TimePage, error)
 	// Versions calls visit with every version that is held of each event that has a
 	// version which matches a selector, superseded ones too, by event and revision; and
@@ -32,7 +32,7 @@ type Timeline interface {
 	// and time of its deletion.
 	Versions(ctx context.Context, s *event.Selector, visit func(v *View, gone bool) bool) error
 	// Deleted calls visit with the last version of each event of a key that was deleted, as
-	// far as they are held, the newest first, until it returns false. It may begin again. It
+	// far as they are held, the newest first, until it returns false. It
 	// goes back over a bounded number of versions, and ends where one is damaged.
 	Deleted(ctx context.Context, key Key, visit func(*View) bool) error
 	// Gaps returns the gaps without a rule that the marked events of a state report, those that were

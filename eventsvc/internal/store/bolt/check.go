@@ -77,19 +77,21 @@ func (c *checker) notes(ctx context.Context) error {
 	return c.segments(ctx, c.Log.Segments(), seglog.CheckWords)
 }
 
-// segments calls check with each segment, and reports the problems of those that are still
-// there. The error of check is a problem too.
+// segments calls check with each segment that is still there. The error of check is a problem too.
 func (c *checker) segments(ctx context.Context, ss seglog.Segments, check func(s *seglog.Segment, problem func(format string, args ...any)) error) error {
 	for _, s := range ss {
-		var found store.Report
-		if err := check(s, found.Problem); err != nil {
-			found.Problem("%v", err)
+		held, ok := c.Log.Acquire()
+		if !ok {
+			return store.ErrClosed
 		}
-		if slices.Contains(c.Log.Segments(), s) { // not compacted meanwhile
-			for _, text := range found.Problems {
-				c.report.Problem("%s: %s", s.Path, text)
+		if slices.Contains(held.Segments, s) { // not compacted meanwhile
+			if err := check(s, func(format string, args ...any) {
+				c.report.Problem("%s: "+format, slices.Concat([]any{s.Path}, args)...)
+			}); err != nil {
+				c.report.Problem("%s: %v", s.Path, err)
 			}
 		}
+		held.Release()
 		c.read(s.Bytes())
 		if ctx.Err() != nil {
 			return ctx.Err()

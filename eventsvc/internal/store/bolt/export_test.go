@@ -21,11 +21,11 @@ func OpenTest(o Options) (*DB, error) {
 	return Open(o)
 }
 
-// SetRoundTime sets how long a page reads the files at once, until reset is called. No other test may run meanwhile.
-func SetRoundTime(d time.Duration) (reset func()) {
-	before := roundTime
-	roundTime = d
-	return func() { roundTime = before }
+// SetTurnTime sets how long a read goes on before others go first, until reset is called. No other test may run meanwhile.
+func SetTurnTime(d time.Duration) (reset func()) {
+	before := turnTime
+	turnTime = d
+	return func() { turnTime = before }
 }
 
 // Sealed returns the number of sealed log files, and of those that are compressed.

@@ -29,7 +29,9 @@ func register(r prometheus.Registerer, db *DB) error {
 		file("store_free_pages", "Pages of the files that can be used again.", func(s bbolt.Stats) int { return s.FreePageN }),
 		file("store_pending_pages", "Pages that open reads keep from being used again.", func(s bbolt.Stats) int { return s.PendingPageN }),
 		file("store_open_reads", "Read transactions that are open.", func(s bbolt.Stats) int { return s.OpenTxN }),
-		gauge("store_oldest_read_seconds", "Age of the oldest open read transaction.", func() float64 { return db.log.OldestRead().Seconds() }),
+		gauge("store_unlinked_bytes", "Bytes of files that were replaced or removed, and that a read still holds.", func() float64 {
+			return float64(db.log.UnlinkedBytes() + db.index.UnlinkedBytes())
+		}),
 		gauge("store_watch_lag_revisions", "Revisions that the slowest watcher is behind.", func() float64 { return float64(db.hub.Lag()) }),
 		gauge("store_oldest_record_timestamp_seconds", "When the oldest record of the log was written.", func() float64 {
 			oldest := 0.0

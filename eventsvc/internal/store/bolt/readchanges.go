@@ -38,7 +38,6 @@ func (r *reader) Changes(ctx context.Context, after, until uint64, visit func(pa
 func (r *reader) changesSome(after, until uint64) (part []store.Delivery, next uint64, err error) {
 	next = until
 	err = r.View(func(v index.View, log *seglog.Reader) error {
-		part, next = part[:0], until // View may try again
 		var found []uint64
 		size := int64(0)
 		err := log.Scan(after, until, func(e seglog.Entry) bool {
@@ -70,20 +69,24 @@ func appendChange(part []store.Delivery, log *seglog.Reader, v index.View, revis
 	if err != nil {
 		return part, err
 	}
-	// Looking for newer versions may open the log again, and then e is not valid.
 	if last, err := lastBefore(log, v, string(e.Key), revision, until); err != nil || !last {
 		return part, err
 	}
-	if e, err = log.Get(revision); err != nil {
+	if e, err = log.Get(revision); err != nil { // again: it was valid until others were looked up
 		return part, err
 	}
 	d, err := lastState(log, &e)
 	return append(part, d), err
 }
 
+// newestVersions finds the newest version of an event: an [index.View], or an [index.Index] that begins one for each.
+type newestVersions interface {
+	Newest(key string) (p index.Pointer, ok bool, err error)
+}
+
 // lastBefore reports whether a revision is the last of an event up to another.
-func lastBefore(log *seglog.Reader, v index.View, key string, of, until uint64) (bool, error) {
-	p, ok, err := v.Newest(key)
+func lastBefore(log *seglog.Reader, x newestVersions, key string, of, until uint64) (bool, error) {
+	p, ok, err := x.Newest(key)
 	if err != nil || !ok {
 		return false, err
 	}

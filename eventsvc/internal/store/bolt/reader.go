@@ -29,9 +29,9 @@ type readerSource struct {
 // behind it are not counted. Sorted postings are remembered for the next pages of their list; they
 // cannot become stale, because a list is of one revision.
 //
-// What it lends is in mapped files, and has been verified. A read lasts as long as its page: the
-// functions that it calls must not wait for anything. Only those of Observed may, which gives them
-// copies when the files are let go. A reader is safe for concurrent use.
+// What it lends is in mapped files, and has been verified. A read holds these files until its page ends: the
+// functions that it calls must not wait for a client. Long ones take turns with other requests. A reader is safe for concurrent
+// use.
 type reader struct {
 	readerSource
 	sorted *recent[string, []match] // by queryText: all matches of a list, for its next pages

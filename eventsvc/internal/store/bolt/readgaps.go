@@ -17,7 +17,6 @@ func (r *reader) Gaps(ctx context.Context, revision uint64, most int) (gaps []st
 		return nil, false, err
 	}
 	err = r.View(func(v index.View, log *seglog.Reader) error {
-		gaps = nil // View may try again
 		marked, err := v.Postings([]index.Term{index.Gaps})
 		if err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// Bounds of one page. A page is one read transaction, and these must be short.
+// Bounds of one page. A page is one read transaction of the index, and these must be short.
 const (
 	pageBytes  = 4 << 20
 	pageLooked = 1 << 14 // keys whose records are looked at
@@ -28,17 +28,15 @@ type lister struct {
 	visit  func(*store.View) bool
 	page   *store.Page
 	log    *seglog.Reader
-	after  string // the last key that is done, empty at the beginning
-	shown  int    // number of events that visit has seen
-	bytes  int    // length of their values
-	total  int64  // number of events in the range, behind query.After; 0: not known
-	passed int64  // of these, those up to after
-	ended  bool   // visit has returned false
+	shown  int   // number of events that visit has seen
+	bytes  int   // length of their values
+	total  int64 // number of events in the range, behind query.After; 0: not known
+	passed int64 // of these, those that are done
+	ended  bool  // visit has returned false
 	keys   keyStrings
 }
 
-// run reads the page. If a file was replaced meanwhile, it is called again with new views,
-// and goes on behind the last key that is done.
+// run reads the page.
 func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) (err error) {
 	l.log = r
 	if matches, ok := l.remembered(); ok {
@@ -71,7 +69,6 @@ func (l *lister) walk(ctx context.Context, v index.View, wanted index.Revisions)
 	var seen, last []byte // the last key of all, and of those that have an event
 	defer func() {
 		if last != nil {
-			l.after = string(last)
 			l.page.Last = seglog.KeyOf(last)
 		}
 	}()
@@ -114,14 +111,10 @@ func (l *lister) keyRange() (from, prefix string) {
 	if l.query.Namespace != "" {
 		prefix = l.query.Namespace + "/" + l.query.Name
 	}
-	after := l.after
-	if after == "" && l.query.After != (store.Key{}) {
-		after = l.query.After.String()
-	}
-	if after == "" {
+	if l.query.After == (store.Key{}) {
 		return prefix, prefix
 	}
-	return max(prefix, after+"\x00"), prefix
+	return max(prefix, l.query.After.String()+"\x00"), prefix
 }
 
 func (l *lister) full() bool {

@@ -21,7 +21,7 @@ func (r *reader) Replay(dst []*watch.Change, what *store.WatchQuery, after uint6
 	}
 	published := r.Log.Published()
 	err = r.Log.View(func(log *seglog.Reader) error {
-		changes, upTo = dst, published // View may call this again
+		changes, upTo = dst, published
 		records, bytes := 0, 0
 		var failed error
 		err := log.Scan(after, published, func(e seglog.Entry) bool {

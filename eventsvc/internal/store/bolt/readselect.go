@@ -115,6 +115,7 @@ func (l *lister) valid(ctx context.Context, v index.View, ms []match) (valid []m
 // fill lends the matches of the page to visit.
 func (l *lister) fill(matches []match) error {
 	from, _ := l.keyRange()
+	last := ""
 	at, _ := slices.BinarySearchFunc(matches, from, func(m match, from string) int { return strings.Compare(m.key, from) })
 	for ; at < len(matches); at++ {
 		if l.full() {
@@ -129,10 +130,10 @@ func (l *lister) fill(matches []match) error {
 		if err := l.add([]byte(m.key), &e); err != nil {
 			return err
 		}
-		l.after = m.key
+		last = m.key
 	}
-	if l.after != "" {
-		l.page.Last = seglog.KeyOf([]byte(l.after))
+	if last != "" {
+		l.page.Last = seglog.KeyOf([]byte(last))
 	}
 	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -35,16 +34,18 @@ func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(eve
 	if err != nil {
 		return err
 	}
-	m := seglog.Moments{From: in.From.Unix(), To: in.To.Unix(), Last: revision, Nodes: in.Nodes, Hours: in.Hours, Group: group}
-	turns := flow.NewTurns(ctx)
-	for more := true; more && err == nil && turns.Next(); {
-		err = r.Log.View(func(log *seglog.Reader) (err error) { // again if a file was replaced meanwhile
-			more, err = m.Occurrences(log, visit)
-			return err
-		})
-	}
-	if turns.Err() != nil {
-		return turns.Err()
+	err = r.Log.View(func(log *seglog.Reader) (err error) {
+		m := seglog.Moments{From: in.From.Unix(), To: in.To.Unix(), Last: revision, Nodes: in.Nodes, Hours: in.Hours, Group: group}
+		turns := r.turns(ctx, log)
+		for more := true; more && err == nil; {
+			if err = turns.next(); err == nil {
+				more, err = m.Occurrences(log, visit)
+			}
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return r.ended(revision, err)
 }
@@ -55,8 +56,11 @@ func (r *reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 	if err != nil {
 		return store.TimePage{}, err
 	}
-	p := &timePager{reader: r, query: &q, visit: visit, page: store.TimePage{Revision: revision, Last: q.After}}
-	err = p.run(ctx)
+	p := &timePager{query: &q, visit: visit, page: store.TimePage{Revision: revision, Last: q.After}, enough: firstBatch}
+	err = r.Log.View(func(log *seglog.Reader) error {
+		p.turns = r.turns(ctx, log)
+		return p.run(ctx)
+	})
 	if ctx.Err() != nil {
 		return store.TimePage{}, ctx.Err()
 	}

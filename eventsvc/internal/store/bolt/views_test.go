@@ -56,6 +56,44 @@ func TestReadersBesideRewrites(t *testing.T) {
 	}
 }
 
+// TestReadOutlivesRewrite: a read that has begun goes on, once, while the file that it reads is replaced. The old file takes room of the
+// limit until the read ends.
+func TestReadOutlivesRewrite(t *testing.T) {
+	t.Parallel()
+	db := openQuiet(t, func(o *Options) { o.SegmentBytes, o.MaxBytes = 64<<10, 64<<20 })
+	key := func(i int) store.Key { return store.Key{Namespace: "default", Name: fmt.Sprint("e", i)} }
+	const n = 60
+	for i := range n {
+		if _, err := store.Create(t.Context(), db, key(i), store.Draft{Value: make([]byte, 2000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.usage.SetSegment(db.log.Segments()[0].Base, usage.SegmentAccount{Dead: 1, Counted: true}); err != nil {
+		t.Fatal(err)
+	}
+	first := db.log.Segments()[0]
+	var names []string
+	var room, unlinked int64
+	_, err := db.List(t.Context(), store.Query{}, func(v *store.View) bool {
+		if names = append(names, v.Name); len(names) == 1 {
+			if err := db.Compact(t.Context(), true, nil); err != nil {
+				t.Error(err)
+			}
+			room, unlinked = db.usage.DeletionRoom(), db.log.UnlinkedBytes()+db.index.UnlinkedBytes()
+		}
+		return true
+	})
+	if err != nil || len(names) != n || unlinked == 0 || db.log.Segments()[0] == first {
+		t.Errorf("%d events, %d bytes are unlinked, %v", len(names), unlinked, err)
+	}
+	if after := db.usage.DeletionRoom(); after != room+unlinked || db.log.UnlinkedBytes() != 0 {
+		t.Errorf("there is room for %d bytes, and was for %d while %d were unlinked", after, room, unlinked)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestViewOfDamagedRoot: a file whose first page is damaged is not left open for
 // ever by who comes upon that.
 func TestViewOfDamagedRoot(t *testing.T) {

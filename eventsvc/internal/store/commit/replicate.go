@@ -37,9 +37,7 @@ func (c *Committer) apply(changes []Replicated) error {
 	start, last := time.Now(), c.Writer.Last
 	source := seglog.IndexedLog{Index: c.Merger.Index, Log: c.Writer.Records}
 	err := source.View(func(v index.View, log *seglog.Reader) error {
-		c.begin() // View may try again
-		clear(c.newest)
-		c.Writer.Last = last
+		c.begin()
 		before := map[string]*store.Version{}
 		for i, w := range c.batch {
 			if err := c.replicate(v, log, w, before, changes[i].Time); err != nil {

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -25,18 +24,25 @@ type Index struct {
 	StoreID    string      // equal in all files of a store; never changes
 	Unwritable func(error) // called when the file could not be written for another reason than room; set before use, or nil
 
-	path    string
-	file    atomic.Pointer[bbolt.DB]
-	tables  atomic.Pointer[tables]
-	known   *keyFilter    // of all keys, if there were none when it was opened; else nil
-	merged  atomic.Uint64 // log records up to this revision are in the file
-	failed  atomic.Bool   // writing the file has failed: nothing more is written to it
-	stale   atomic.Int64  // about so many versions that are gone from the log have terms in the file
-	loose   atomic.Int64  // about so many keys are not sorted
-	waiting atomic.Int64  // bytes at most that the file grows by when the memtables are merged
-	merging sync.Mutex    // held while the file is merged into, or replaced
+	path     string
+	file     atomic.Pointer[file]
+	tables   atomic.Pointer[tables]
+	known    *keyFilter    // of all keys, if there were none when it was opened; else nil
+	merged   atomic.Uint64 // log records up to this revision are in the file
+	failed   atomic.Bool   // writing the file has failed: nothing more is written to it
+	stale    atomic.Int64  // about so many versions that are gone from the log have terms in the file
+	loose    atomic.Int64  // about so many keys are not sorted
+	unlinked atomic.Int64  // bytes of files that were replaced, and that readers still hold
+	waiting  atomic.Int64  // bytes at most that the file grows by when the memtables are merged
+	merging  sync.Mutex    // held while the file is merged into, or replaced
 
 	rewriting atomic.Bool // the file is being written again
+}
+
+// A file is the file of the index, with a count of those who read it.
+type file struct {
+	*bbolt.DB
+	*boltfile.Readers
 }
 
 // tables are the memtables: one that is being written, and one that is being merged
@@ -91,7 +97,7 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 			return nil, err
 		}
 	}
-	file, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkTerms})
+	db, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkTerms})
 	if err != nil {
 		if fe, ok := errors.AsType[*store.FileError](err); ok && fe.Fix == boltfile.FixRestore {
 			fe.Fix = boltfile.FixRebuild
@@ -99,7 +105,7 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{path: path}
-	x.file.Store(file)
+	x.file.Store(&file{db, boltfile.NewReaders(db.Close)})
 	x.tables.Store(&tables{active: newMemtable()})
 	err = x.view(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(boltfile.Meta))
@@ -118,8 +124,16 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 	return x, err
 }
 
-// Close closes the file. What was not merged has to be put again after the next Open.
-func (x *Index) Close() error { return x.file.Load().Close() }
+// Close ends the use of the index, and waits until the last reader has closed the file. What was not merged has to be put again
+// after the next Open.
+func (x *Index) Close() error {
+	file := x.file.Load()
+	file.Release()
+	return file.Wait()
+}
+
+// UnlinkedBytes returns how many bytes of the disk files take that were replaced, and that readers still hold.
+func (x *Index) UnlinkedBytes() int64 { return x.unlinked.Load() }
 
 // Path returns the path of the file.
 func (x *Index) Path() string { return x.path }
@@ -141,12 +155,13 @@ func (x *Index) Counted(newest uint64, events int64) error {
 
 func (x *Index) view(f func(*bbolt.Tx) error) error {
 	for {
-		file := x.file.Load()
-		err := boltfile.View(file, f)
-		if errors.Is(err, berrors.ErrDatabaseNotOpen) && x.file.Load() != file {
-			continue // the file was replaced
+		switch file := x.file.Load(); {
+		case file.Acquire():
+			defer file.Release()
+			return boltfile.View(file.DB, f)
+		case x.file.Load() == file: // it was not replaced
+			return store.ErrClosed
 		}
-		return err
 	}
 }
 
@@ -185,7 +200,7 @@ func viewOf(tx *bbolt.Tx) View {
 	return View{tables: noTables, tx: tx, keys: tx.Bucket([]byte(bucketKeys)), sorted: tx.Bucket([]byte(bucketSorted))}
 }
 
-// View calls f with a view, and calls it again if the file was replaced meanwhile.
+// View calls f once, with a view. It must be short, because bbolt reuses no pages meanwhile.
 func (x *Index) View(f func(View) error) error {
 	// Before the transaction begins: what leaves a table is in the file before.
 	t := x.tables.Load()

@@ -83,11 +83,12 @@ func (x *Index) replace(path string) error {
 	if err != nil {
 		return err
 	}
+	size := disk.Usage(x.path)
 	if err := os.Rename(path, x.path); err != nil {
 		return errors.Join(err, db.Close())
 	}
-	old := x.file.Swap(db)
-	return errors.Join(old.Close(), safefile.Sync(filepath.Dir(x.path)))
+	x.file.Swap(&file{db, boltfile.NewReaders(db.Close)}).Unlinked(size, &x.unlinked)
+	return safefile.Sync(filepath.Dir(x.path))
 }
 
 // Revisions is a set of revisions. It has a bit for each one, in pages for the ranges

@@ -179,10 +179,8 @@ func (c *compaction) unlink(ctx context.Context, s *seglog.Segment) error {
 	if err := c.Do(ctx, func() error { c.Records.Log.RemoveFirst(); return nil }); err != nil {
 		return err
 	}
+	c.Records.Log.LetGo(s)
 	c.Usage.Measure()
-	if err := s.Close(); err != nil {
-		return err
-	}
 	return c.Usage.SetSegment(s.Base, usage.SegmentAccount{})
 }
 
@@ -229,9 +227,7 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 	if err := c.Do(context.WithoutCancel(ctx), func() error { c.Records.Log.Replace(smaller); return nil }); err != nil {
 		return errors.Join(err, smaller.Close())
 	}
-	if err := s.Close(); err != nil {
-		return err
-	}
+	c.Records.Log.LetGo(s)
 	return c.Usage.SetSegment(s.Base, usage.SegmentAccount{Dead: k.retained, Retained: k.retained, Counted: true, Damaged: damaged})
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
-	"tidings.example/eventsvc/internal/store/seglog"
 )
 
 // Dropped is what [Maintenance.DropDamaged] has dropped.
@@ -55,8 +54,7 @@ func (m *Maintenance) DropDamaged(ctx context.Context, progress store.Progress) 
 			return d, fmt.Errorf("store: rewriting %s: %w", s.Path, err)
 		}
 	}
-	err = m.Records.View(func(v index.View, _ *seglog.Reader) error {
-		d.Events = nil // View may call this again
+	err = m.Records.Index.View(func(v index.View) error {
 		for it := v.Iterate("", ""); it.Valid(); it.Next() {
 			if p := it.Pointer(); it.Err() == nil && !p.Deletion() && revisions.Has(p.Revision()) {
 				d.Events = append(d.Events, string(it.Key()))

@@ -78,7 +78,7 @@ func (m *Maintenance) nextStep(cutoff time.Time, maxHistory int64) (s step, err 
 	excess := m.Usage.Stats().HistoryBytes - maxHistory
 	merged := m.Records.Index.Merged()
 	err = m.Records.Log.View(func(r *seglog.Reader) error {
-		s = step{next: trimmed, dead: map[uint64]int64{}} // View may try again
+		s = step{next: trimmed, dead: map[uint64]int64{}}
 		var failed error
 		err := r.Scan(trimmed, merged, func(e seglog.Entry) bool {
 			if s.versions == seglog.Chunk || e.Revision > compactRevision && !e.Time.Before(cutoff) && s.bytes >= excess {

@@ -17,7 +17,7 @@ import (
 const copyBytes = 4 << 20
 
 // A Filter calls f with a function that reports whether a record is needed, and that is
-// valid until f returns. It may call f again.
+// valid until f returns.
 type Filter func(f func(needed func(*Entry) (bool, error)) error) error
 
 // A Rewriting says how a sealed segment is written again.

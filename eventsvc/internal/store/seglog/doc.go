@@ -11,7 +11,19 @@
 // ([Reader.Get]), follows the versions of an event ([Reader.At]) and goes over the log
 // ([Reader.Scan]). [Segment.Seal], [Log.NewHead] and [Log.Add] rotate the head.
 // [Log.Rewrite] copies what its caller needs of a sealed segment, compressed or not; the caller
-// renames the copy, opens it and swaps it in ([Log.Replace]).
+// renames the copy, opens it, swaps it in ([Log.Replace]) and lets the old one go ([Log.LetGo]).
+//
+// # Lifetime of files
+//
+// Segments are held by a reference count, as the parts of VictoriaLogs and the blocks of Prometheus. The log has a list of its
+// present segments, which is never changed but replaced, and counts who reads it ([Log.Acquire], Release). The list has a
+// reference to each of its segments, and so has the log. A file that is rewritten or removed is unlinked at once: it has no
+// name any more, but can be read, and takes room on the disk, until it is closed. Whoever releases the last reference closes it.
+// Readers never find a file closed, and no function of theirs is called again. [Log.UnlinkedBytes] is the room that such
+// files take; nobody waits for a client while holding segments, so that this is short. [Log.Close] waits for all readers.
+//
+// The head is not immutable: an open transaction keeps bbolt from reusing its pages. A long read ends that transaction
+// when it lets others go first ([Reader.Rest]), and begins another one when it needs the head again.
 //
 // Each segment is indexed by time (files time*.go): when and how often its records were
 // observed. [Moments] goes over the records in that order, and [Moments.Occurrences] counts. A segment that was rewritten also has sums
@@ -55,8 +67,7 @@
 //
 // Methods that change the log or a segment have one caller at a time; Checkpoint may run
 // beside SaveCompactRevision and NoteWAL. Everything else is safe for concurrent use,
-// also while segments are swapped: View calls its function again if a file was closed
-// meanwhile.
+// also while segments are swapped. A Reader is for one goroutine.
 //
 // # Format
 //

@@ -6,7 +6,7 @@ import (
 	"tidings.example/eventsvc/internal/store/index"
 )
 
-// Chunk is how many records are looked at in one view, so that it is short.
+// Chunk is how many records are looked at in one view of the index, so that it is short.
 const Chunk = 4096
 
 // An IndexedLog is a log and its index.
@@ -15,8 +15,8 @@ type IndexedLog struct {
 	Log   *Log
 }
 
-// View calls f with a view of index and log, and calls it again if a file was replaced
-// meanwhile.
+// View calls f once, with a view of index and log. It is for short reads: the view of the index keeps bbolt from reusing its
+// pages.
 func (s IndexedLog) View(f func(index.View, *Reader) error) error {
 	return s.Index.View(func(v index.View) error {
 		return s.Log.View(func(r *Reader) error { return f(v, r) })

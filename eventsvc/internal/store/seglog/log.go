@@ -5,10 +5,10 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
-	"time"
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -19,11 +19,11 @@ type Log struct {
 	dir       string
 	mmap      int           // address space that a head reserves
 	published func() uint64 // the newest revision that readers may see
-	segments  atomic.Pointer[Segments]
+	segments  atomic.Pointer[Held]
 	cache     *blockCache
 	pending   atomic.Pointer[[]wal.Record]
 	reported  pendingObserved
-	reads     openReads
+	unlinked  atomic.Int64 // bytes of segments that were replaced or removed, and that readers still hold
 	known     atomic.Int64 // series of sealed segments in memory
 	closed    atomic.Bool
 
@@ -37,7 +37,7 @@ func Open(dir string, mmap int, published func() uint64) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, mmap: mmap, published: published, cache: newBlockCache(cacheBytes), reads: openReads{began: time.Now()}}
+	l := &Log{dir: dir, mmap: mmap, published: published, cache: newBlockCache(cacheBytes)}
 	l.setSegments(ss)
 	l.SetPending(nil)
 	return l, nil
@@ -73,8 +73,27 @@ func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, withW
 	return OpenSegment(path, true, l.mmap)
 }
 
-// Segments returns the segments by rising base. The slice must not be changed.
-func (l *Log) Segments() Segments { return *l.segments.Load() }
+// Held is the segments of a log at one moment, with a reference count: one for the log, as long as these are its present
+// segments, and one for each reader. No file of them is closed before the last reference is released.
+type Held struct {
+	Segments
+	*boltfile.Readers
+}
+
+// Acquire holds the present segments for a reader, until it calls Release. It reports false if the log is closed. A reader
+// must not wait for its client meanwhile: a file that is unlinked keeps its room on the disk until it is closed.
+func (l *Log) Acquire() (*Held, bool) {
+	for !l.closed.Load() {
+		if held := l.segments.Load(); held.Acquire() {
+			return held, true
+		}
+	}
+	return nil, false
+}
+
+// Segments returns the segments by rising base, for what is known of them in memory. Only who replaces and removes them may
+// read the file of one without [Log.Acquire]. The slice must not be changed.
+func (l *Log) Segments() Segments { return l.segments.Load().Segments }
 
 // Head returns the newest segment.
 func (l *Log) Head() *Segment { return l.Segments().Head() }
@@ -82,18 +101,43 @@ func (l *Log) Head() *Segment { return l.Segments().Head() }
 // Add adds a new head.
 func (l *Log) Add(head *Segment) { l.setSegments(append(slices.Clip(l.Segments()), head)) }
 
-func (l *Log) setSegments(ss Segments) { l.segments.Store(&ss) }
+func (l *Log) setSegments(ss Segments) {
+	for _, s := range ss {
+		s.readers.Acquire()
+	}
+	before := l.segments.Swap(&Held{ss, boltfile.NewReaders(func() error {
+		for _, s := range ss {
+			s.readers.Release()
+		}
+		return nil
+	})})
+	if before != nil {
+		before.Release()
+	}
+}
 
-// Replace puts a segment in the place of the one with its base, which the caller
-// closes.
+// Replace puts a segment in the place of the one with its base, which the caller lets go.
 func (l *Log) Replace(s *Segment) {
 	ss := slices.Clone(l.Segments())
 	ss[ss.find(s.Base)] = s
 	l.setSegments(ss)
 }
 
-// RemoveFirst removes the oldest segment, which the caller closes.
+// RemoveFirst removes the oldest segment, which the caller lets go.
 func (l *Log) RemoveFirst() { l.setSegments(l.Segments()[1:]) }
+
+// LetGo releases a segment that the log does not have any more, and whose file is unlinked. The last reader closes it.
+func (l *Log) LetGo(s *Segment) {
+	var size int64
+	_ = s.view(func(tx *bbolt.Tx) error {
+		size = tx.Size()
+		return nil
+	})
+	s.readers.Unlinked(size, &l.unlinked)
+}
+
+// UnlinkedBytes returns how many bytes of the disk the files take that were replaced or removed, and that readers still hold.
+func (l *Log) UnlinkedBytes() int64 { return l.unlinked.Load() }
 
 // Pending returns the pending records: all that the head does not have, and perhaps
 // some that it has.
@@ -113,17 +157,19 @@ func (l *Log) SetCompactRevision(revision uint64) { l.compactRevision.Store(revi
 // Published returns the newest revision that readers may see.
 func (l *Log) Published() uint64 { return l.published() }
 
-// OldestRead returns the age of the reader that is open for longest, in whole seconds.
-func (l *Log) OldestRead() time.Duration { return l.reads.oldest() }
-
 // CacheStats says how the blocks in memory are used.
 func (l *Log) CacheStats() CacheStats { return l.cache.Stats() }
 
 // Revisions calls f with every revision up to the last that the log has a record of, and with
 // those that damaged blocks may have one of.
 func (l *Log) Revisions(ctx context.Context, last uint64, f func(revision uint64)) error {
-	pending := l.Pending() // before the segments, see [Reader.open]
-	for _, s := range l.Segments() {
+	pending := l.Pending() // before the segments, see [Log.View]
+	held, ok := l.Acquire()
+	if !ok {
+		return store.ErrClosed
+	}
+	defer held.Release()
+	for _, s := range held.Segments {
 		err := s.view(func(tx *bbolt.Tx) error { return recordsIn(s, tx).Revisions(last, f) })
 		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return err
@@ -137,8 +183,10 @@ func (l *Log) Revisions(ctx context.Context, last uint64, f func(revision uint64
 	return nil
 }
 
-// Close closes the segments, and waits for readers.
+// Close ends the use of the log, and waits until the last reader has closed the segments.
 func (l *Log) Close() error {
 	l.closed.Store(true)
-	return l.Segments().close()
+	held := l.segments.Load()
+	held.Release()
+	return held.close()
 }

@@ -175,7 +175,5 @@ func (l *Log) rewrite(t *testing.T, s *Segment, since time.Time, needed bool) {
 		t.Fatal(err)
 	}
 	l.Replace(next)
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	l.LetGo(s)
 }

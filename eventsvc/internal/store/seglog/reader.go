@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
@@ -16,19 +15,19 @@ import (
 // ErrGone reports that the log has no record of a revision.
 var ErrGone = errors.New("no such record")
 
-// A Reader reads records by revision. It begins a transaction for each segment when it
-// first needs one. Its user must not wait for anything, because an open transaction keeps
-// bbolt from reusing pages.
+// A Reader reads records by revision. It holds the segments of one moment, and begins a
+// transaction for each when it first needs one. That of the head keeps bbolt from reusing
+// pages: who reads for long calls [Reader.Rest] now and then.
 type Reader struct {
-	log        *Log
-	segments   Segments
-	pending    []wal.Record // records that the head may not have yet
-	seen       uint64       // every record up to this revision can be seen
-	opened     []segmentTx  // in the order of segments
-	generation int          // rises when it is opened again, which ends the validity of positions
-	room       []byte       // of the record that Get has copied from a block
-	view       store.View   // by Lend
-	notes      openNotes
+	log      *Log
+	held     *Held
+	segments Segments     // of held
+	pending  []wal.Record // records that the head may not have yet
+	seen     uint64       // every record up to this revision can be seen
+	opened   []segmentTx  // in the order of segments
+	room     []byte       // of the record that Get has copied
+	view     store.View   // by Lend
+	notes    openNotes
 }
 
 // segmentTx is a read transaction of a segment, zero as long as the reader has not needed
@@ -43,48 +42,48 @@ type segmentTx struct {
 // readers reuses the memory of readers.
 var readers = sync.Pool{New: func() any { return new(Reader) }}
 
-// View calls f with a reader, and calls it again if a segment was replaced or removed
-// meanwhile. f must not wait for anything.
+// View calls f once, with a reader that holds the present segments until f returns. f may
+// take long, but must not wait for a client.
 func (l *Log) View(f func(*Reader) error) error {
-	open := l.reads.begin()
-	defer open.Add(-1)
 	r := readers.Get().(*Reader)
 	defer readers.Put(r)
-	r.log = l
-	for {
-		err := boltfile.Guard(func() error {
-			r.open()
-			defer r.close()
-			return f(r)
-		})
-		if errors.Is(err, berrors.ErrDatabaseNotOpen) && !l.closed.Load() {
-			continue
-		}
-		return err
-	}
-}
-
-func (r *Reader) open() {
-	r.generation++
 	// The order matters: a record that is not pending any more is in the segments.
-	r.seen = r.log.published()
-	r.pending = r.log.Pending()
-	r.segments = r.log.Segments()
+	r.log, r.seen, r.pending = l, l.published(), l.Pending()
+	held, ok := l.Acquire()
+	if !ok {
+		return store.ErrClosed
+	}
+	r.held, r.segments = held, held.Segments
 	r.opened = slices.Grow(r.opened[:0], len(r.segments))[:len(r.segments)]
+	return boltfile.Guard(func() error {
+		defer r.close()
+		return f(r)
+	})
 }
 
 func (r *Reader) close() {
 	for i := range r.opened {
-		v := &r.opened[i]
-		v.finder.Close()
-		if v.tx != nil {
-			_ = v.tx.Rollback()
-		}
+		r.opened[i].end()
 	}
-	clear(r.opened)
 	r.notes.forget()
-	r.segments, r.pending, r.view = nil, nil, store.View{}
+	r.held.Release()
+	r.held, r.segments, r.pending, r.view = nil, nil, nil, store.View{}
 }
+
+// end ends the transaction, if there is one.
+func (v *segmentTx) end() {
+	v.finder.Close()
+	if v.tx != nil {
+		_ = v.tx.Rollback()
+	}
+	*v = segmentTx{}
+}
+
+// Rest ends the transaction of the head, so that bbolt can reuse its pages. What was read from it is not valid any more.
+func (r *Reader) Rest() { r.opened[len(r.opened)-1].end() }
+
+// headTx returns the transaction of the head, nil if none has begun.
+func (r *Reader) headTx() *bbolt.Tx { return r.opened[len(r.opened)-1].tx }
 
 // Lend calls visit with e as a view, which is empty afterwards, and returns its result.
 // It takes no memory of its own.
@@ -116,10 +115,8 @@ func (r *Reader) segment(i int) (*segmentTx, error) {
 // View returns. A damaged record whose header makes sense is returned with the error.
 func (r *Reader) Get(revision uint64) (Entry, error) {
 	record, err := r.find(revision, &r.room)
-	if revision > r.seen && errors.Is(err, ErrGone) { // it was written after the reader was opened
-		r.close()
-		r.open()
-		record, err = r.find(revision, &r.room)
+	if revision > r.seen && errors.Is(err, ErrGone) {
+		record, err = r.later(revision)
 	}
 	if err != nil {
 		return Entry{}, err
@@ -127,25 +124,42 @@ func (r *Reader) Get(revision uint64) (Entry, error) {
 	return record.parse(revision)
 }
 
-// A Position is where the record of a revision is. It is valid until View returns.
-type Position struct {
-	revision   uint64
-	record     recordBytes // empty: it has to be looked up again
-	generation int         // of the reader
+// later copies a record that was written after the reader has begun.
+func (r *Reader) later(revision uint64) (record recordBytes, err error) {
+	r.Rest() // a goroutine may have one transaction of a file, because another could wait for who waits for this one
+	err = r.log.View(func(now *Reader) error {
+		found, err := now.find(revision, &now.room)
+		if err != nil {
+			return err
+		}
+		r.room = append(r.room[:0], found.bytes...)
+		record = recordBytes{r.room, found.verified}
+		return nil
+	})
+	return record, err
 }
 
-// Position looks up a record for [Reader.Read]. Unlike [Reader.Get] it never opens the files again, so that
-// the positions of many records stay valid. An error is returned by Read.
+// A Position is where the record of a revision is. It is valid until View returns.
+type Position struct {
+	revision uint64
+	record   recordBytes // empty: it has to be looked up again
+	of       *bbolt.Tx   // of the head; nil: the record stays where it is
+}
+
+// Position looks up a record for [Reader.Read]. An error is returned by Read.
 func (r *Reader) Position(revision uint64) Position {
-	p := Position{revision: revision, generation: r.generation}
+	p := Position{revision: revision}
 	var room []byte
 	p.record, _ = r.find(revision, &room)
+	if i := r.segments.find(revision); i >= 0 && i == len(r.segments)-1 {
+		p.of = r.headTx()
+	}
 	return p
 }
 
 // Read verifies and returns the record at a position, as [Reader.Get] does.
 func (r *Reader) Read(p *Position) (Entry, error) {
-	if p.record.bytes == nil || p.generation != r.generation { // its page may have been reused
+	if p.record.bytes == nil || p.of != nil && p.of != r.headTx() { // its page may have been reused
 		return r.Get(p.revision)
 	}
 	return p.record.parse(p.revision)
@@ -307,14 +321,10 @@ func (r *Reader) At(newest, at uint64) (Entry, bool, error) {
 func SkipDamaged(Entry) bool { return true }
 
 // Scan calls f with the records behind revision after up to last, in order, until f
-// returns false. A record is valid until f returns. Scan calls damaged with damaged records, and
+// returns false. f must not call [Reader.Rest]. A record is valid until f returns. Scan calls damaged with damaged records, and
 // goes on until that returns false; of a damaged block, and of a record whose header makes no sense,
 // it gets the last revision and nothing else. If damaged is nil, the first such record ends Scan with an error.
 func (r *Reader) Scan(after, last uint64, f, damaged func(Entry) bool) error {
-	if last > r.seen {
-		r.close()
-		r.open()
-	}
 	s := scan{after: after, last: last, record: f, damaged: damaged}
 	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {
 		v, err := r.segment(i)

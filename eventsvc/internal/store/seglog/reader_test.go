@@ -3,10 +3,11 @@ package seglog
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -47,7 +48,7 @@ func TestReadersSeeCheckpoints(t *testing.T) {
 	}
 }
 
-// TestPositions: a position leads to its record, also if the reader was opened again since, which a position never does.
+// TestPositions: a position leads to its record, also if the transaction of the head has ended since.
 func TestPositions(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)
@@ -69,20 +70,20 @@ func TestPositions(t *testing.T) {
 				t.Errorf("revision %d: %d %q, %v", p.revision, e.Revision, e.Value, err)
 			}
 		}
-		before := r.generation
 		old := []Position{r.Position(2), r.Position(3)}
 		put(4) // after the reader was opened
 		newer := r.Position(4)
+		before := r.headTx()
 		read(old[1])
 		read(old[0])
-		if r.generation != before {
-			t.Error("a position has opened the files again, and ended those before")
+		if r.headTx() != before {
+			t.Error("a position has begun another transaction")
 		}
 		read(newer)
-		if r.generation == before {
-			t.Error("a record that was written later is read from the old state")
-		}
 		read(old[0])
+		r.Rest()
+		read(old[1])
+		read(newer)
 		gone := r.Position(7)
 		if _, err := r.Read(&gone); !errors.Is(err, ErrGone) {
 			t.Errorf("a record that does not exist: %v", err)
@@ -155,21 +156,103 @@ func TestTransactionsEnd(t *testing.T) {
 	}
 }
 
-// TestOldestRead: a read transaction that stays open is seen, with its age.
-func TestOldestRead(t *testing.T) {
+// openFiles returns how many descriptors of the process lead to files of a directory, also to unlinked ones.
+func openFiles(t *testing.T, dir string) (n int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("the descriptors of a process are known under Linux alone")
+	}
+	for _, fd := range all {
+		if path, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(path, dir) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestReadersHoldFiles: a file that is replaced or removed is read to the end by who has begun to, and closed by the last reader. Its bytes
+// are counted until then. Close waits for readers.
+func TestReadersHoldFiles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t)
-		err := l.View(func(*Reader) error {
-			time.Sleep(90 * time.Second) // of the bubble's time
-			_ = l.View(func(*Reader) error { return nil })
-			if age := l.OldestRead(); age < 89*time.Second || age > 91*time.Second {
-				t.Errorf("after 90 s: %s", age)
+		put := func(revision uint64) {
+			t.Helper()
+			e := Entry{Revision: revision, Kind: Created, Key: []byte("default/e"), NamespaceLen: 7, Value: fmt.Append(nil, revision)}
+			err := l.Checkpoint(l.Head(), []wal.Record{{Revision: revision, Data: AppendEntry(nil, &e)}})
+			if err == nil {
+				err = l.Head().Seal(revision)
 			}
+			next, err2 := l.NewHead(revision+1, "id", 1, false)
+			if err := errors.Join(err, err2); err != nil {
+				t.Fatal(err)
+			}
+			l.Add(next)
+		}
+		put(2)
+		put(3)
+		if n := openFiles(t, l.dir); n != 3 {
+			t.Fatalf("%d files are open, want 3", n)
+		}
+		remove := func() { // as maintenance does
+			first := l.Segments()[0]
+			if err := os.Remove(first.Path); err != nil {
+				t.Fatal(err)
+			}
+			l.RemoveFirst()
+			l.LetGo(first)
+		}
+		want := func(r *Reader, revision uint64, there bool) {
+			t.Helper()
+			if e, err := r.Get(revision); there != (err == nil) || there && string(e.Value) != fmt.Sprint(revision) {
+				t.Errorf("revision %d: %q, %v", revision, e.Value, err)
+			}
+		}
+		calls := 0
+		err := l.View(func(r *Reader) error {
+			calls++
+			remove()
+			err := l.View(func(later *Reader) error {
+				calls++
+				l.rewriteKeeping(t, l.Segments()[0])
+				for range 2 {
+					want(r, 2, true)
+					want(r, 3, true)
+					want(later, 2, false)
+					want(later, 3, true)
+				}
+				remove()
+				want(later, 3, true)
+				return nil
+			})
+			if n, bytes := openFiles(t, l.dir), l.UnlinkedBytes(); n != 3 || bytes < 2*segmentPage {
+				t.Errorf("%d files of which two are unlinked are open, want 3; %d bytes are unlinked", n, bytes)
+			}
+			want(r, 2, true)
+			want(r, 3, true)
+			return err
+		})
+		if n, bytes := openFiles(t, l.dir), l.UnlinkedBytes(); n != 1 || bytes != 0 || calls != 2 || err != nil {
+			t.Errorf("behind the readers %d files are open, and %d bytes unlinked; %d calls, %v", n, bytes, calls, err)
+		}
+		closed := make(chan error, 1)
+		err = l.View(func(r *Reader) error {
+			go func() { closed <- l.Close() }()
+			synctest.Wait()
+			select {
+			case err := <-closed:
+				t.Errorf("the log was closed while it is read, %v", err)
+			default:
+			}
+			if err := l.View(func(*Reader) error { return nil }); !errors.Is(err, store.ErrClosed) {
+				t.Errorf("a reader begins to read what is being closed: %v", err)
+			}
+			want(r, 3, false)
 			return nil
 		})
-		if age := l.OldestRead(); age != 0 || err != nil {
-			t.Errorf("when it is closed: %s, %v", age, err)
+		if err := errors.Join(err, <-closed); err != nil || openFiles(t, l.dir) != 0 {
+			t.Errorf("%d files stay open, %v", openFiles(t, l.dir), err)
 		}
 	})
 }

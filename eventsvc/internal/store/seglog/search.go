@@ -18,6 +18,8 @@ const (
 	// openFrames is how many frames of notes a reader keeps, for records that were not written in the order of their
 	// observation.
 	openFrames = 4
+	// searchPiece is how many records of a segment without words are looked at between two pauses.
+	searchPiece = 64
 	// searchUnsealed is the most segments without words that a search reads, 50 ms each. With more, the search goes in
 	// order of time, which ends with what it has found when its time is over.
 	searchUnsealed = 16
@@ -31,22 +33,14 @@ type Search struct {
 	Pieces   [][]byte
 	Nodes    bool                       // dimensions have their node
 	Group    func(event.Dimensions) int // as in [Moments]: records that are left out by it may be left out
-	Late     func() bool                // reports that [Reader.Search] has taken long enough; called after each piece of work
+	Pause    func() error               // called between pieces of work of less than a millisecond; may call [Reader.Rest]
 
-	begun    bool
-	parts    [][]byte // parts of Pieces that are looked up in the words
-	segments Segments // the segments of the reader when the search began
-	sealed   []int    // segments whose words are still to be looked up
-	covered  uint64   // last revision of sealed[0] whose words were looked up
-	words    wordEntry
-	groups   []groupPlace
-	frame    notesFrame
-	unsealed []int    // segments that have no words
-	next     uint64   // revision at which unsealed[0] goes on, 0 if it was not begun
-	wanted   []uint64 // revisions that are left of unsealed[0], if few of its records are wanted
-	found    []uint64
-	text     []byte // of a record
-	room     []byte // for a folded text
+	parts  [][]byte // parts of Pieces that are looked up in the words
+	groups []groupPlace
+	frame  notesFrame
+	found  []uint64
+	text   []byte // of a record
+	room   []byte // for a folded text
 }
 
 // groupPlace is where a group of blocks with common words is.
@@ -55,93 +49,99 @@ type groupPlace struct {
 	first, last uint64
 }
 
-// Search continues a search until it is late or done; more reports that it is not done. A finished search returns the revisions
-// of all matching records and perhaps of others, in no order and perhaps twice. ok is false if they are too many to be looked up
-// one by one, if words or notes are damaged, or if a segment was replaced meanwhile.
-func (r *Reader) Search(s *Search) (revisions []uint64, ok, more bool, err error) {
-	if !s.begun {
-		ok, err = r.beginSearch(s)
-	} else {
-		n := len(s.segments) // the log may have more by now
-		ok = n <= len(r.segments) && slices.Equal(s.segments, r.segments[:n])
+// errMany ends a search that has found too much, or damage.
+var errMany = errors.New("too many records match, or some are damaged")
+
+// Search returns the revisions of all matching records and perhaps of others, in no order and perhaps twice. ok is false if they are
+// too many to be looked up one by one, or if words or notes are damaged.
+func (r *Reader) Search(s *Search) (revisions []uint64, ok bool, err error) {
+	if err = r.search(s); errors.Is(err, errMany) {
+		return nil, false, nil
 	}
-	for late := false; ok && err == nil && len(s.sealed)+len(s.groups)+len(s.unsealed) > 0; late = s.Late() {
-		if late {
-			return nil, true, true, nil
-		}
-		switch {
-		case len(s.sealed) > 0:
-			ok, err = r.searchWords(s)
-		case len(s.groups) > 0:
-			ok, err = r.searchGroup(s)
-		default:
-			ok, err = r.searchRecords(s)
-		}
-	}
-	return s.found, ok && len(s.found) <= searchMost, false, err
+	return s.found, true, err
 }
 
-// beginSearch finds the segments to search, and searches the pending records. It reports false if too many pending records
-// match, if one is damaged, or if too many segments have no words.
-func (r *Reader) beginSearch(s *Search) (ok bool, err error) {
-	s.begun, s.segments = true, r.segments
+func (r *Reader) search(s *Search) error {
 	s.parts = partsOf(s.Pieces)
 	parts, err := r.parts(s.Last, s.From, s.To)
 	if err != nil {
-		return false, err
-	}
-	for _, p := range parts {
-		stored, ok := p.(*stored)
-		switch {
-		case !ok: // the pending records, see below
-		case r.segments[stored.segment].Compressed:
-			s.sealed = append(s.sealed, stored.segment)
-		default:
-			s.unsealed = append(s.unsealed, stored.segment)
-		}
+		return err
 	}
 	for _, p := range r.pending {
 		if !s.look(p.Revision, p.Data) {
-			return false, nil
+			return errMany
 		}
 	}
-	return len(s.unsealed) <= searchUnsealed, nil
+	var sealed, unsealed []int
+	for _, p := range parts {
+		stored, ok := p.(*stored)
+		switch {
+		case !ok: // the pending records, see above
+		case r.segments[stored.segment].Compressed:
+			sealed = append(sealed, stored.segment)
+		default:
+			unsealed = append(unsealed, stored.segment)
+		}
+	}
+	if len(unsealed) > searchUnsealed {
+		return errMany
+	}
+	for _, i := range sealed {
+		if err := r.searchWords(s, i); err != nil {
+			return err
+		}
+	}
+	for _, at := range s.groups {
+		if err := r.searchGroup(s, at); err != nil {
+			return err
+		}
+		if err := s.Pause(); err != nil {
+			return err
+		}
+	}
+	for _, i := range unsealed {
+		if err := r.searchRecords(s, i); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// searchWords adds the groups of blocks that an entry of words leads to. It reports false if the groups are too many, or if words
-// are damaged.
-func (r *Reader) searchWords(s *Search) (ok bool, err error) {
-	i := s.sealed[0]
+// searchWords adds the groups of blocks that the words of a segment lead to.
+func (r *Reader) searchWords(s *Search, i int) error {
 	v, err := r.segment(i)
 	if err != nil {
-		return false, err
+		return err
 	}
 	words := v.tx.Bucket([]byte(bucketWords))
 	if words == nil {
-		return false, nil
+		return errMany
 	}
-	s.covered = max(s.covered, r.segments[i].Base-1)
-	key, value := words.Cursor().Seek(recordKey(s.covered + 1))
-	if key == nil {
-		ok = recordsIn(r.segments[i], v.tx).Last(0) <= s.covered
-		s.sealed, s.covered = s.sealed[1:], 0
-		return ok, nil
-	}
-	w := &s.words
-	if w.parse(key, value) != nil || w.from != s.covered {
-		return false, nil
-	}
-	in, err := w.having(s.parts)
-	if err != nil || len(s.groups)+count(in.groups) > searchGroups {
-		return false, nil //nolint:nilerr // a check of the store reports the damage
-	}
-	for at, end := range w.ends {
-		if in.groups&(1<<at) != 0 {
-			s.groups = append(s.groups, groupPlace{i, s.covered + 1, end})
+	var w wordEntry
+	covered := r.segments[i].Base - 1
+	c := words.Cursor()
+	for key, value := c.First(); key != nil; key, value = c.Next() {
+		if w.parse(key, value) != nil || w.from != covered {
+			return errMany
 		}
-		s.covered = end
+		in, err := w.having(s.parts)
+		if err != nil || len(s.groups)+count(in.groups) > searchGroups {
+			return errMany // a check of the store reports damage
+		}
+		for at, end := range w.ends {
+			if in.groups&(1<<at) != 0 {
+				s.groups = append(s.groups, groupPlace{i, covered + 1, end})
+			}
+			covered = end
+		}
+		if err := s.Pause(); err != nil {
+			return err
+		}
 	}
-	return true, nil
+	if recordsIn(r.segments[i], v.tx).Last(0) > covered {
+		return errMany
+	}
+	return nil
 }
 
 // reasonsWith returns the classes of the reasons with which texts that have all parts occur in a segment, and perhaps others.
@@ -176,16 +176,11 @@ func (r *Reader) reasonsWith(i int, parts [][]byte) (classes uint64, err error) 
 	return classes, nil
 }
 
-// searchGroup adds the records of a group of blocks. It reports false if they are too many, or if a block is damaged.
-func (r *Reader) searchGroup(s *Search) (ok bool, err error) {
-	at := s.groups[0]
-	s.groups = s.groups[1:]
+// searchGroup adds the records of a group of blocks.
+func (r *Reader) searchGroup(s *Search, at groupPlace) error {
 	v, err := r.segment(at.segment)
-	if err != nil {
-		return false, err
-	}
-	if at.first > s.Last {
-		return true, nil
+	if err != nil || at.first > s.Last {
+		return err
 	}
 	damage := recordsIn(r.segments[at.segment], v.tx).eachNotes(at.first, at.last, &s.frame, func(f *notesFrame) bool {
 		for i, revision := range f.revisions {
@@ -195,46 +190,58 @@ func (r *Reader) searchGroup(s *Search) (ok bool, err error) {
 		}
 		return len(s.found) <= searchMost
 	})
-	return damage == nil && len(s.found) <= searchMost, nil
+	if damage != nil || len(s.found) > searchMost {
+		return errMany
+	}
+	return nil
 }
 
-// searchRecords adds records of a segment without words, until it is late. It reports false if they are too many.
-func (r *Reader) searchRecords(s *Search) (ok bool, err error) {
-	i := s.unsealed[0]
+// searchRecords adds records of a segment without words.
+func (r *Reader) searchRecords(s *Search, i int) error {
 	v, err := r.segment(i)
 	if err != nil {
-		return false, err
+		return err
 	}
-	if s.next == 0 {
-		last := recordsIn(r.segments[i], v.tx).Last(0)
-		few := false
-		if s.wanted, few, err = r.wantedIn(i, s, last); err != nil {
-			return false, err
-		}
-		if s.next = r.segments[i].Base; few {
-			s.next = last + 1
-		}
+	wanted, few, err := r.wantedIn(i, s, recordsIn(r.segments[i], v.tx).Last(0))
+	if err != nil {
+		return err
 	}
-	ok = true
-	for late := false; ok && !late && len(s.wanted) > 0; late = s.Late() {
-		e, err := r.Get(s.wanted[0])
-		if s.wanted = s.wanted[1:]; errors.Is(err, ErrGone) {
+	for _, revision := range wanted {
+		e, err := r.Get(revision)
+		if errors.Is(err, ErrGone) {
 			continue
 		}
-		ok = err == nil && s.lookAt(&e)
+		if err != nil || !s.lookAt(&e) {
+			return errMany // the lookup of the record reports damage
+		}
+		if err := s.Pause(); err != nil {
+			return err
+		}
 	}
-	if len(s.wanted) > 0 {
-		return ok, nil
+	next := r.segments[i].Base
+	for all := few; !all; {
+		v, err := r.segment(i) // of the head another transaction than before the pause
+		if err != nil {
+			return err
+		}
+		ok, looked := true, 0
+		all, err = recordsIn(r.segments[i], v.tx).Each(next, func(revision uint64, record []byte) (bool, error) {
+			next = revision + 1
+			looked++
+			ok = s.look(revision, record)
+			return ok && looked < searchPiece, nil
+		}, passLost)
+		switch {
+		case err != nil:
+			return err
+		case !ok:
+			return errMany
+		}
+		if err := s.Pause(); err != nil {
+			return err
+		}
 	}
-	all, err := recordsIn(r.segments[i], v.tx).Each(s.next, func(revision uint64, record []byte) (bool, error) {
-		s.next = revision + 1
-		ok = s.look(revision, record)
-		return ok && !s.Late(), nil
-	}, passLost)
-	if all {
-		s.unsealed, s.next = s.unsealed[1:], 0
-	}
-	return ok, err
+	return nil
 }
 
 // searchShare: if a search wants at most one record of so many in a segment, it reads them one by one.

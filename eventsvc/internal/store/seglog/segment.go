@@ -32,6 +32,7 @@ type Segment struct {
 	StoreID    string // equal in all files of a store; never changes
 	NeedsWAL   bool   // when it was opened: the write-ahead log may have records that it lacks
 	db         *bbolt.DB
+	readers    *boltfile.Readers          // the first one is the log, or who has opened it
 	bytes      atomic.Int64               // length of all records; of a head, with the pending ones
 	rewritten  bool                       // Rewrite has left records out
 	Compressed bool                       // its records are in blocks; never changes
@@ -99,6 +100,7 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 		return nil, err
 	}
 	s := &Segment{Path: path, db: db, file: lastFile.Add(1)}
+	s.readers = boltfile.NewReaders(s.close)
 	if err := s.view(func(tx *bbolt.Tx) error { return s.load(tx, head) }); err != nil {
 		_ = db.Close()
 		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: boltfile.FixRestore}
@@ -228,8 +230,13 @@ func (s *Segment) update(f func(*bbolt.Tx) error) error {
 	return boltfile.Guard(func() error { return s.db.Update(f) })
 }
 
-// Close closes the file. It waits for readers.
+// Close releases a segment, and waits until its last reader has closed the file.
 func (s *Segment) Close() error {
+	s.readers.Release()
+	return s.readers.Wait()
+}
+
+func (s *Segment) close() error {
 	err := s.db.Close()
 	s.unlearn()
 	return err

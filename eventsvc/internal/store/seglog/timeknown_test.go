@@ -68,10 +68,10 @@ func TestKnownSeries(t *testing.T) {
 		if _, ok := s.series(1); ok || !s.unknown.Load() {
 			t.Errorf("%s: its series are known, or will be read again", what)
 		}
-		_ = s.Close()
+		_ = s.close()
 	}
 	l.known.Store(3)
-	if err := sound.Close(); err != nil || l.known.Load() != 0 {
+	if err := sound.close(); err != nil || l.known.Load() != 0 {
 		t.Errorf("%d known at the end, %v", l.known.Load(), err)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unique"
 
+	"go.etcd.io/bbolt"
+
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -30,17 +32,17 @@ type Moments struct {
 	Group       func(event.Dimensions) int // of records with these dimensions; less than 0: they are left out; nil: 0
 	Pieces      [][]byte                   // records whose texts do not have all of these may be left out ([Search])
 
-	reader     *Reader
-	generation int
-	parts      []part
-	known      map[uint64]*grouping                    // by file
-	groups     map[unique.Handle[event.Dimensions]]int // of series, whatever file they are in
-	minute     int64
-	runs       []partRun // of the minute
-	size       int       // of them
-	entries    []runEntry
-	found      []Moment
-	sums       []store.Occurred // of the hour
+	reader  *Reader
+	head    *bbolt.Tx // of the head: parts are read anew with another
+	parts   []part
+	known   map[uint64]*grouping                    // by file
+	groups  map[unique.Handle[event.Dimensions]]int // of series, whatever file they are in
+	minute  int64
+	runs    []partRun // of the minute
+	size    int       // of them
+	entries []runEntry
+	found   []Moment
+	sums    []store.Occurred // of the hour
 }
 
 // partRun is a run with the part that it belongs to.
@@ -229,10 +231,9 @@ func (m *Moments) compare(a, b Moment) int {
 	return n
 }
 
-// open moves to the beginning of the range, at the first call and when the reader was
-// opened again.
+// open moves to the beginning of what is left of the range, at the first call and after a [Reader.Rest].
 func (m *Moments) open(r *Reader) error {
-	if m.reader == r && m.generation == r.generation {
+	if m.reader == r && m.head == r.headTx() {
 		return nil
 	}
 	parts, err := r.parts(m.Last, m.From, m.To)
@@ -257,7 +258,7 @@ func (m *Moments) begin(r *Reader, parts []part) {
 		m.known, m.groups = map[uint64]*grouping{}, map[unique.Handle[event.Dimensions]]int{}
 	}
 	delete(m.known, 0) // the pending records have other series now
-	m.reader, m.generation, m.runs, m.sums, m.parts = r, r.generation, m.runs[:0], m.sums[:0], parts
+	m.reader, m.head, m.runs, m.sums, m.parts = r, r.headTx(), m.runs[:0], m.sums[:0], parts
 	at := m.From
 	if !m.OldestFirst {
 		at = m.To - 1

@@ -242,14 +242,12 @@ const (
 )
 
 // Occurrences calls visit with what was observed in the next minutes of the range, newest first, by its groups. It reports whether
-// there may be more. It needs no file any more once it visits a minute: a call that repeats one which found a file closed visits
-// nothing twice.
+// there may be more.
 func (m *Moments) Occurrences(r *Reader, visit func(store.Occurred)) (more bool, err error) {
 	if err := m.open(r); err != nil {
 		return false, err
 	}
 	for size := 0; size < roundBytes; {
-		// The runs of all parts first, so that no file has to be opened after a visit.
 		start, more, err := m.gatherHour()
 		if err == nil && start == noHour {
 			more, err = m.gather()

@@ -130,9 +130,10 @@ func (u *Usage) left(used, file int64) int64 {
 	return u.limits.MaxBytes - used - 2*u.wal.Load() - u.records.Index.MergeBytes() - rewriting
 }
 
-// used returns the size of the files, without the new files of rewrites.
+// used returns the size of the files, with those that are unlinked and still read, and without the new files of rewrites.
 func (u *Usage) used() int64 {
-	return u.sealed.Load() + u.wal.Load() + disk.Usage(u.records.Log.Head().Path) + disk.Usage(u.records.Index.Path())
+	unlinked := u.records.Log.UnlinkedBytes() + u.records.Index.UnlinkedBytes()
+	return u.sealed.Load() + u.wal.Load() + disk.Usage(u.records.Log.Head().Path) + disk.Usage(u.records.Index.Path()) + unlinked
 }
 
 // DeletionRoom returns how many bytes deletions may take.
