@@ -24,8 +24,9 @@ const document = "deploy/docs/reference/dependencies.md"
 const programs = `
 ## Programs that are only run
 
-The modules deploy/tools and deploy/test/logcli pin programs that are built as they are: the linters, and logcli of
-github.com/grafana/loki/v3 (AGPL-3.0), which a test runs against eventsvc. Nothing of them is linked into a service, a client
+The modules deploy/tools, deploy/test/logcli and deploy/test/alertmanager pin programs that are built as they are: the linters, logcli of
+github.com/grafana/loki/v3 (AGPL-3.0), which a test runs against eventsvc, and github.com/prometheus/alertmanager (Apache-2.0), with
+which ` + "`eventsvc alerts`" + ` is tested. Nothing of them is linked into a service, a client
 or a test. deploy/test/apiserver pins kube-apiserver and kubectl of k8s.io/kubernetes, which the mirror and ` + "`eventsvc aggregate`" + ` are tested
 with. It links etcd of go.etcd.io/etcd, and controllers of k8s.io/kubernetes, into that test (all Apache-2.0).
 `
@@ -58,8 +59,8 @@ completed.
 `
 
 // modules are those of the repository. The first three make the services, the
-// others test and show them. deploy/tools, deploy/test/logcli and
-// deploy/test/apiserver are not among them: they pin programs.
+// others test and show them. deploy/tools, deploy/test/logcli, deploy/test/alertmanager
+// and deploy/test/apiserver are not among them: they pin programs.
 var modules = []string{
 	"shared", "tokensvc", "eventsvc", "deploy", "deploy/test", "deploy/test/chart",
 }

@@ -1,4 +1,4 @@
-// Package ctl has the commands that use an event server: get, query, tail, record, mirror and mcp. Each command reads its settings from
+// Package ctl has the commands that use an event server: get, query, tail, record, mirror, alerts and mcp. Each command reads its settings from
 // flags and variables, opens a client, and prints what it finds. The requests are in package client, the copying of a
 // cluster's events in package mirror.
 package ctl
@@ -16,6 +16,7 @@ type Commands struct {
 	Tail   tail      `cmd:"" help:"Follow the events of a server as they happen, or wait for one."`
 	Record record    `cmd:"" help:"Record an event on a server, or many."`
 	Mirror mirrorCmd `cmd:"" help:"Copy the events of a Kubernetes cluster into a server, continuously."`
+	Alerts alertsCmd `cmd:"" help:"Tell somebody: send alerts of events to Alertmanager."`
 	MCP    mcpCmd    `cmd:"" name:"mcp" help:"Let a program that starts its tools as commands ask a server, by the Model Context Protocol."`
 }
 

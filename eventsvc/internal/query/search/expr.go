@@ -1,8 +1,11 @@
 package search
 
 import (
+	"bytes"
 	"slices"
 	"strings"
+
+	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -127,4 +130,17 @@ func (e *Expr) terms(wanted bool, visit func(*Expr, bool)) {
 func (e *Expr) ExactField() (f event.Field, ok bool) {
 	f, ok = exact[e.Name]
 	return f, ok && e.Kind == Field
+}
+
+// About returns what expressions are evaluated about for an event that is in no store.
+func About(ev *eventsv1.Event) *Subject {
+	s := &Subject{Namespace: ev.Namespace, Name: ev.Name, Attributes: event.AttributesOf(ev)}
+	d := event.DimensionsOf(ev.Namespace, s.Attributes)
+	s.Dimensions = &d
+	text := event.Fold(nil, event.AppendText(nil, []byte(ev.Note), s.Attributes))
+	note, _ := event.CutNote(text)
+	s.Has = func(word *Expr) bool {
+		return bytes.Contains(note, word.Word) || !word.Note && bytes.Contains(text, word.Word)
+	}
+	return s
 }
