@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/mirror"
+	"tidings.example/eventsvc/internal/mirror/objectchange"
 	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
@@ -29,6 +30,8 @@ type mirrorCmd struct {
 	Enrich          []string      `default:"owner,labels,namespace" placeholder:"WHAT" help:"What copies tell of the objects that their events are about: owner (the Deployment, CronJob …, and the node), labels (the usual ones, such as app.kubernetes.io/name, and --copy-labels) and namespace (--namespace-labels); empty: nothing."`
 	CopyLabels      []string      `placeholder:"KEY" help:"More labels of objects that copies get; with --namespace-labels 6 at most."`
 	NamespaceLabels []string      `placeholder:"KEY" help:"Labels of namespaces that copies get, as namespace.tidings.example/KEY."`
+	Changes         []string      `placeholder:"KIND" help:"Make events of what is changed in objects: workloads (Deployments, StatefulSets, DaemonSets, CronJobs, HorizontalPodAutoscalers, PodDisruptionBudgets, Services, Ingresses, NetworkPolicies, ConfigMaps, Secrets, Nodes, PersistentVolumeClaims), one of them, or another resource as kubectl api-resources has it, such as rollouts.argoproj.io."`
+	ChangesState    string        `placeholder:"FILE" help:"File that keeps what was seen of the objects of --changes, so that a mirror that was away says what has changed meanwhile."`
 	RulesFile       string        `placeholder:"FILE" help:"What is not copied: rules with drop; followed while running. A YAML list of name, where, namespaces, and drop or keep; the first rule that fits an event counts."`
 	DryRunRules     bool          `env:"-" help:"Print what --rules-file would drop of the events of the last hour that the cluster still has, and end. No server is needed."`
 	Parallel        int           `default:"8" help:"Changes of events that are written at the same time where they are not written in batches."`
@@ -69,6 +72,14 @@ func (m *mirrorCmd) check() error {
 		return cli.Usagef("--cursor-namespace is empty: name a namespace of the server")
 	case m.DryRunRules && m.RulesFile == "":
 		return cli.Usagef("--dry-run-rules needs --rules-file: name the file to try")
+	}
+	if (len(m.Changes) == 0) != (m.ChangesState == "") {
+		return cli.Usagef("--changes and --changes-state need each other: name the kinds of objects, and the file that keeps what was seen of them")
+	}
+	for _, name := range m.Changes {
+		if err := mirror.CheckResource(name); err != nil {
+			return cli.Usagef("--changes: %w", err)
+		}
 	}
 	if _, err := m.enrichment(); err != nil {
 		return err
@@ -164,9 +175,21 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return cli.Usagef("--rules-file: %w", err)
 	}
+	var objects []mirror.Resource
+	var state *objectchange.State
+	if len(m.Changes) > 0 {
+		if state, err = objectchange.Open(m.ChangesState); err != nil {
+			return fmt.Errorf("--changes-state: %w", err)
+		}
+		defer func() { _ = state.Close() }()
+		if objects, err = mirror.Resources(ctx, source, m.Changes, log); err != nil {
+			return fmt.Errorf("--changes: %w", err)
+		}
+	}
 	copying := mirror.New(mirror.Config{
 		Source: source, Target: target, Cluster: m.Cluster, Label: m.ClusterLabel, Namespaces: m.Namespace,
 		CursorNamespace: m.CursorNamespace, Version: service.Version(), Parallel: m.Parallel, Enrich: enrich,
+		Changes: objects, State: state,
 		Rules: live.Current, RulesChanged: changed, Log: log, Registry: registry,
 	})
 	health := &service.Health{}

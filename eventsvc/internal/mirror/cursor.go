@@ -67,7 +67,7 @@ var errLost = errors.New("the target has lost writes")
 
 // save writes the cursor, unless another mirror of the same events has written a later one. If that fails, a restart copies the
 // same events again, which changes nothing. The error is nil or errLost: then nothing was written.
-func (c *copier) save(ctx context.Context) error {
+func (c events) save(ctx context.Context) error {
 	c.savedAt = time.Now()
 	stored, _, revision, err := c.loadCursor(ctx)
 	comparable := err == nil && !c.renew

@@ -186,6 +186,8 @@ func await[V any](ctx context.Context, it *item, find func(*item) found[V]) foun
 func (e *enricher) object(it *item) found[facts] {
 	about := &it.copy.InvolvedObject
 	switch {
+	case it.about != nil:
+		return found[facts]{value: *it.about, result: enrichedAdded}
 	case e.objects == nil:
 		return found[facts]{result: enrichedAdded}
 	case about.Kind == "Pod":

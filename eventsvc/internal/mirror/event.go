@@ -23,6 +23,7 @@ type item struct {
 	relisted bool      // from a list after a gap: the target may have an earlier version
 	created  time.Time // when the source has stored its first version
 	labels   uint64    // hash of the event's labels; 0: it has none
+	about    *facts    // of the object, if they are known with the event; nil: they are found
 	added    addition
 }
 

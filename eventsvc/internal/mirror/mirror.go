@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/mirror/objectchange"
 	"tidings.example/eventsvc/internal/rules"
 )
 
@@ -30,8 +31,10 @@ type Config struct {
 	Version         string   // of the mirror, which the cursor tells
 	Parallel        int      // writes at the same time
 	Enrich          Enrichment
-	Rules           func() *rules.Set // what is not copied, as it is now; nil: everything is
-	RulesChanged    <-chan struct{}   // receives after they have changed
+	Changes         []Resource          // kinds of objects whose changes become events; none: no event is made
+	State           *objectchange.State // what was seen of these objects
+	Rules           func() *rules.Set   // what is not copied, as it is now; nil: everything is
+	RulesChanged    <-chan struct{}     // receives after they have changed
 	Log             *slog.Logger
 	Registry        prometheus.Registerer
 }
@@ -53,6 +56,7 @@ func New(c Config) *Mirror {
 	for _, namespace := range c.Namespaces {
 		m.copiers = append(m.copiers, newCopier(m, namespace))
 	}
+	m.copiers = append(m.copiers, newTrackers(m, c.Namespaces)...)
 	if c.Enrich.On() {
 		m.enricher = newEnricher(c, m.metrics)
 	}
@@ -101,6 +105,8 @@ const (
 // copier copies one namespace, or all of them.
 type copier struct {
 	ownEvents
+	copied
+	name  string // of what is copied, as metrics and logs show it
 	path  string
 	known known
 	drops drops
@@ -115,15 +121,32 @@ type copier struct {
 	mark    *cursor   // what the source had at a time, and the cursor has not reached; nil: none
 }
 
+// copied is what a copier copies: events, or changes of objects.
+type copied interface {
+	begin(context.Context) error                   // to continue from the cursor
+	list(ctx context.Context, reason string) error // to begin again
+	apply(context.Context, []client.Change) error  // to write changes and move the cursor
+	save(context.Context) error                    // to save the cursor
+}
+
 func newCopier(m *Mirror, namespace string) *copier {
-	c := &copier{ownEvents: ownEvents{m, namespace}, path: client.EventsPath("", namespace)}
+	c := baseCopier(m, namespace, cmp.Or(namespace, "*"), client.EventsPath("", namespace))
+	c.copied = events{c}
+	return c
+}
+
+func baseCopier(m *Mirror, namespace, name, path string) *copier {
+	c := &copier{ownEvents: ownEvents{m, namespace}, name: name, path: path}
 	c.known.versions.most = knownMax
-	c.state = m.metrics.newState(c.label())
+	c.state = m.metrics.newState(name)
 	return c
 }
 
 // label returns the namespace as metrics and logs show it.
-func (c *copier) label() string { return cmp.Or(c.namespace, "*") }
+func (c *copier) label() string { return c.name }
+
+// events are the events of the source, or of one of its namespaces.
+type events struct{ *copier }
 
 func (c *copier) count(result string) { c.metrics.events.WithLabelValues(c.label(), result).Inc() }
 
@@ -174,7 +197,7 @@ func (c *copier) resume(ctx context.Context, err error) error {
 }
 
 // begin continues from the cursor, or lists the source if there is none.
-func (c *copier) begin(ctx context.Context) error {
+func (c events) begin(ctx context.Context) error {
 	stored, counts, _, err := c.loadCursor(ctx)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errTarget, err)
@@ -192,7 +215,7 @@ func (c *copier) begin(ctx context.Context) error {
 
 // list copies every event of the source. The version of the list becomes the cursor. If there was a cursor before, the time
 // since then is a gap.
-func (c *copier) list(ctx context.Context, reason string) error {
+func (c events) list(ctx context.Context, reason string) error {
 	if c.cursor != c.saved { // so that the gap begins at the same time, and has the same name, if this process is killed
 		if err := c.save(ctx); err != nil {
 			return err
@@ -324,7 +347,7 @@ func (c *copier) next(changes <-chan client.Change, marks <-chan cursor) (batch 
 }
 
 // apply writes a batch, and then moves the cursor.
-func (c *copier) apply(ctx context.Context, batch []client.Change) error {
+func (c events) apply(ctx context.Context, batch []client.Change) error {
 	if len(batch) == 0 {
 		return nil
 	}

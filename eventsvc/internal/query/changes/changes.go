@@ -65,6 +65,7 @@ const (
 	More    Kind = "more"    // more often than expected
 	Less    Kind = "less"    // less often than expected
 	Failing Kind = "failing" // objects with warnings that had none before
+	Changed Kind = "changed" // an object that was changed, made or deleted just before another row began
 )
 
 // Change is a row of the answer.
@@ -191,7 +192,10 @@ func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
 	for _, r := range rows {
 		change := r.change(c)
 		var err error
-		if change.Sample, err = c.sample(ctx, r); err != nil {
+		if change.Sample = r.record; change.Sample == nil {
+			change.Sample, err = c.sample(ctx, r)
+		}
+		if err != nil {
 			return err
 		}
 		if change.Sample != nil {
@@ -267,8 +271,12 @@ func (c *comparison) observed(ctx context.Context, q store.TimeQuery, limit int,
 
 // link returns the parameters that show the events of a row.
 func (r *candidate) link(a *Answer) url.Values {
+	from := a.Range.From
+	if first := time.Unix(r.first, 0).UTC(); r.way == Changed && first.Before(from) {
+		from = first
+	}
 	v := url.Values{
-		"from": {a.Range.From.Format(time.RFC3339)}, "to": {a.Range.To.Format(time.RFC3339)},
+		"from": {from.Format(time.RFC3339)}, "to": {a.Range.To.Format(time.RFC3339)},
 		"revision": {strconv.FormatUint(a.Range.Revision, 10)},
 	}
 	if r.namespace != "" {

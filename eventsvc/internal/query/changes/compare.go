@@ -2,6 +2,8 @@ package changes
 
 import (
 	"math"
+
+	"tidings.example/eventsvc/internal/store"
 )
 
 // candidate is a row before the answer is cut to its limit.
@@ -31,6 +33,8 @@ type candidate struct {
 	precedes     int
 	also         []string // reasons of rows that are the same change
 	follows      *candidate
+	explained    *candidate    // that a changed object may be the cause of
+	record       *store.Record // of a changed object
 	score        float64
 }
 

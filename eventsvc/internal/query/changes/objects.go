@@ -29,6 +29,7 @@ type warned struct {
 	concerned map[tallyKey]int   // objects with a warning in the window
 	reached   int64              // second from which on earlier warnings were looked at
 	others    map[tallyKey]int64 // workloads with that warning before the window
+	subjects  map[subject]bool   // objects, owners, workloads and nodes of the warnings in the window
 }
 
 // object is what is known of the object that a question is about.
@@ -113,6 +114,7 @@ func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failu
 			objects[k] = map[string]struct{}{}
 		}
 		objects[k][name] = struct{}{}
+		c.warned.concern(k, name, &d)
 		first, n := at.Time, int64(1)
 		if o, ok := v.Attributes.Occurrence(); ok && o.Count > 1 {
 			first, n = o.First, o.Count
@@ -220,6 +222,8 @@ func (c *comparison) oneObject(ctx context.Context) error {
 	err = c.timeline.Versions(ctx, s, func(v *store.View, gone bool) bool {
 		if !gone && v.Revision <= c.answer.Range.Revision && c.q.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) {
 			c.warned.object.version(v, c.answer.Range)
+			d := event.DimensionsOf(v.Namespace, v.Attributes)
+			c.warned.concern(keyOf(&d), string(v.Attributes.Field(event.RegardingName)), &d)
 		}
 		reads++
 		return reads < maxVersions

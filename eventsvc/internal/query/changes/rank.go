@@ -99,7 +99,7 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 		r.score = round(r.score * (1 + precedesWeight*float64(min(r.precedes, maxPrecedes))))
 	}
 	slices.SortFunc(rows, byScore)
-	return together(slices.DeleteFunc(rows, func(r *candidate) bool { return !c.wanted(r) })), nil
+	return c.causes(ctx, together(slices.DeleteFunc(rows, func(r *candidate) bool { return !c.wanted(r) })))
 }
 
 // wanted reports whether the question is about a row.

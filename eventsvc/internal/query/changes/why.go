@@ -20,6 +20,8 @@ func (r *candidate) why(c *comparison) string {
 		fmt.Fprintf(&b, ", never before in %s", roughly(c.answer.Range.From.Sub(c.answer.HistoryFrom)))
 	case Failing:
 		fmt.Fprintf(&b, ", to an object without a warning before")
+	case Changed:
+		fmt.Fprintf(&b, ", %s before %s of %s", roughly(time.Duration(max(0, r.explained.onset-r.onset))*time.Second), r.explained.reason, r.explained.subject())
 	default:
 		fmt.Fprintf(&b, " instead of %s %s", number(r.expected), r.against)
 	}
@@ -30,7 +32,7 @@ func (r *candidate) why(c *comparison) string {
 	if len(r.also) > 0 {
 		fmt.Fprintf(&b, "; with %s", strings.Join(r.also, ", "))
 	}
-	if r.object != "" && r.way != Failing {
+	if r.object != "" && r.way != Failing && r.way != Changed {
 		fmt.Fprintf(&b, "; began to fail")
 	}
 	if c.warned.object != nil && r.own > 0 {
@@ -53,6 +55,9 @@ func (r *candidate) why(c *comparison) string {
 
 // statistics says what the score of a row is made of.
 func (r *candidate) statistics(c *comparison) string {
+	if r.way == Changed {
+		return fmt.Sprintf("score of %s of %s, raised because the object changed before", r.explained.reason, r.explained.subject())
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "G² %.1f over a dispersion of %.1f", r.evidence*r.dispersion, r.dispersion)
 	if r.way == New && r.had > 0 {

@@ -1,0 +1,199 @@
+package changes
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+const (
+	// causeTime is how long before a failure a change of an object counts as its cause.
+	causeTime = 10 * time.Minute
+	maxCauses = 5   // rows about changed objects
+	maxEdits  = 500 // events about changed objects that are read
+	// tiedWeight is for a change of the object that fails, of its owner or node, or of an object that is named in the note.
+	tiedWeight = 1.0
+	// nearWeight is for a change of another object of the namespace, if few have changed there.
+	nearWeight = 0.3
+	// fewEdits is how many objects of a namespace may have changed until a change that nothing ties to the failure counts less.
+	fewEdits = 3
+	// manyWeight is the part of the failure's score that such a change has.
+	manyWeight = 0.8
+	// recentWeight is for a change at the moment of the failure; the weight falls to 0 within causeTime.
+	recentWeight = 0.5
+)
+
+// edit is an object that was changed, made or deleted, as a mirror has recorded.
+type edit struct {
+	tallyKey
+	name, owner string
+	at          int64 // second of the newest change that is looked at
+	count       int64
+	record      store.Record
+}
+
+// isEdit reports whether occurrences are changes of objects that a mirror has recorded. They are causes and not failures, so
+// that they are not compared with their own past.
+func isEdit(d *event.Dimensions) bool {
+	return d.Reporter == event.GapReporter && (d.Reason == event.ObjectChanged || d.Reason == event.ObjectCreated || d.Reason == event.ObjectDeleted)
+}
+
+// causes adds rows for objects that were changed just before a row began.
+func (c *comparison) causes(ctx context.Context, rows []*candidate) ([]*candidate, error) {
+	if len(rows) == 0 {
+		return rows, nil
+	}
+	edits, err := c.edits(ctx)
+	if err != nil || len(edits) == 0 {
+		return rows, err
+	}
+	named, err := c.named(ctx, edits, rows)
+	if err != nil {
+		return nil, err
+	}
+	in := map[[2]string]int{}
+	for _, e := range edits {
+		in[[2]string{e.cluster, e.namespace}]++
+	}
+	var found []*candidate
+	for _, e := range edits {
+		var best *candidate
+		for _, r := range rows {
+			if score := c.explained(e, r, named, in[[2]string{e.cluster, e.namespace}]); score > 0 && (best == nil || score > best.score) {
+				best = e.row(r, score)
+			}
+		}
+		if best != nil {
+			found = append(found, best)
+		}
+	}
+	slices.SortFunc(found, byScore)
+	rows = append(rows, found[:min(len(found), maxCauses)]...)
+	slices.SortStableFunc(rows, byScore)
+	return rows, nil
+}
+
+// edits reads the changes of objects in the window and just before it, one for each object, the newest first.
+func (c *comparison) edits(ctx context.Context) (edits []*edit, err error) {
+	r := c.answer.Range
+	r.From = r.From.Add(-causeTime)
+	byObject := map[[2]string]*edit{}
+	wanted := func(d event.Dimensions) bool {
+		return isEdit(&d) && c.q.Allows(d.Namespace, d.Cluster) && (c.q.Cluster == "" || c.q.Cluster == d.Cluster)
+	}
+	err = c.observed(ctx, store.TimeQuery{Range: r, Wanted: wanted}, maxEdits, func(v *store.View, at store.Moment) bool {
+		d := event.DimensionsOf(v.Namespace, v.Attributes)
+		name := string(v.Attributes.Field(event.RegardingName))
+		key := [2]string{d.Cluster + "/" + d.Namespace, d.Kind + "/" + name}
+		if e := byObject[key]; e != nil {
+			e.count++
+			return true
+		}
+		e := &edit{tallyKey: keyOf(&d), name: name, owner: d.Owner, at: at.Time.Unix(), count: 1, record: v.Clone()}
+		byObject[key] = e
+		edits = append(edits, e)
+		return true
+	})
+	return edits, err
+}
+
+// subject is an object in a series: the series and kind/name.
+type subject struct {
+	tallyKey
+	object string
+}
+
+// concern notes the object of an event, its owner, its workload and its node.
+func (w *warned) concern(k tallyKey, name string, d *event.Dimensions) {
+	if w.subjects == nil {
+		w.subjects = map[subject]bool{}
+	}
+	for _, object := range []string{k.kind + "/" + name, d.Owner, "/" + workload(name), "Node/" + d.Node} {
+		w.subjects[subject{k, object}] = true
+	}
+}
+
+// named finds the changed objects that notes of rows name.
+func (c *comparison) named(ctx context.Context, edits []*edit, rows []*candidate) (map[subject]bool, error) {
+	named, keys := map[subject]bool{}, map[tallyKey]bool{}
+	for _, r := range rows[:min(len(rows), maxCauses*2)] {
+		for _, s := range r.tallies {
+			keys[s.tallyKey] = true
+		}
+	}
+	err := c.notes(ctx, func(k tallyKey) bool { return keys[k] }, func(v *store.View, note []byte) {
+		d := event.DimensionsOf(v.Namespace, v.Attributes)
+		for _, e := range edits {
+			if e.cluster != d.Cluster || !hasName(note, e.name) {
+				continue
+			}
+			if whole := e.namespace + "/" + e.name; e.namespace == d.Namespace || e.kind == "Node" || hasName(note, whole) {
+				named[subject{keyOf(&d), e.kind + "/" + whole}] = true
+			}
+		}
+	})
+	return named, err
+}
+
+// hasName reports whether a note has a name that is no part of a longer one.
+func hasName(note []byte, name string) bool {
+	for at := 0; name != ""; {
+		i := bytes.Index(note[at:], []byte(name))
+		if i < 0 {
+			break
+		}
+		if at += i; !isNamePart(note, at-1) && !isNamePart(note, at+len(name)) {
+			return true
+		}
+		at += len(name)
+	}
+	return false
+}
+
+// explained returns the score of a change as the cause of a row, 0 if the change cannot be the cause. In a namespace, several
+// objects were changed.
+func (c *comparison) explained(e *edit, r *candidate, named map[subject]bool, several int) float64 {
+	onset, longest := r.onset, int64(causeTime/time.Second)
+	if r.way == Less { // what became less has no onset
+		onset = c.answer.Range.To.Unix()
+		longest += int64(c.q.Window / time.Second)
+	}
+	before := onset - e.at
+	if e.cluster != r.cluster || before < -onsetTolerance || before > longest {
+		return 0
+	}
+	tied, near := false, false
+	for _, s := range r.tallies {
+		for _, object := range []string{e.kind + "/" + e.name, cmp.Or(e.owner, "-")} {
+			tied = tied || s.namespace == e.namespace && c.warned.subjects[subject{s.tallyKey, object}]
+		}
+		tied = tied || named[subject{s.tallyKey, e.kind + "/" + e.namespace + "/" + e.name}] ||
+			e.kind == "Node" && c.warned.subjects[subject{s.tallyKey, "Node/" + e.name}] ||
+			s.namespace == e.namespace && c.warned.subjects[subject{s.tallyKey, "/" + e.name}]
+		near = near || s.namespace == e.namespace
+	}
+	recent := recentWeight * max(0, 1-float64(max(before, 0))/causeTime.Seconds())
+	switch {
+	case tied:
+		return r.score + tiedWeight + recent
+	case near && several <= fewEdits:
+		return r.score + nearWeight + recent*nearWeight
+	case near:
+		return r.score*manyWeight + recent
+	}
+	return 0
+}
+
+// row returns the row of a change that explains another row.
+func (e *edit) row(of *candidate, score float64) *candidate {
+	return &candidate{
+		tallyKey: e.tallyKey, tallies: []*tally{{tallyKey: e.tallyKey, now: e.count, first: e.at, last: e.at, reporter: event.GapReporter}},
+		way: Changed, now: e.count, object: e.name, exact: e.name, first: e.at, onset: e.at, objects: 1, dispersion: 1,
+		score: round(score), explained: of, record: &e.record,
+	}
+}
