@@ -293,6 +293,7 @@ func (c *cluster) grant(change func(*rbacv1.ClusterRole)) {
 type history struct {
 	t          *testing.T
 	url, token string
+	data       string // its directory
 	server     *process
 }
 
@@ -302,8 +303,8 @@ func startHistory(t *testing.T, c *cluster, args ...string) *history {
 	t.Helper()
 	issuers := c.file("issuers.yaml", fmt.Sprintf("- {issuer: \"https://kubernetes.default.svc\", audiences: [%s], jwksURL: %q, caFile: %q, bearerTokenFile: %q}\n",
 		audience, c.url+"/openid/v1/jwks", filepath.Join(c.dir, "apiserver.crt"), c.file("jwks-token", "admin-token")))
-	h := &history{t: t, url: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), token: c.token(audience)}
-	h.server = start(t, exec.Command(filepath.Join(bin, "eventsvc"), append([]string{"serve", "--issuers-file=" + issuers, "--data-dir=" + t.TempDir(),
+	h := &history{t: t, url: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), token: c.token(audience), data: t.TempDir()}
+	h.server = start(t, exec.Command(filepath.Join(bin, "eventsvc"), append([]string{"serve", "--issuers-file=" + issuers, "--data-dir=" + h.data,
 		"--listen-http=" + strings.TrimPrefix(h.url, "http://"), "--listen-admin=", "--log-level=warn"}, args...)...))
 	h.ready()
 	return h

@@ -77,7 +77,12 @@ func (m *Mirror) rules() *rules.Set {
 // drop reports whether a rule drops an item, and counts it then. What an earlier version of the cursor stood for has been
 // counted.
 func (c *copier) drop(it *item) bool {
-	rule := c.dropping(it)
+	set := c.rules()
+	if !set.Drops() {
+		return false
+	}
+	facts := factsOf(it.copy, c.Cluster)
+	rule := set.Dropped(&facts)
 	if rule == nil {
 		return false
 	}
@@ -95,16 +100,6 @@ func (c *copier) drop(it *item) bool {
 		c.drops.pending[drop{at.Truncate(time.Hour).Unix(), rule.Name}]++
 	}
 	return true
-}
-
-// dropping returns the rule that drops an item, or nil.
-func (m *Mirror) dropping(it *item) *rules.Rule {
-	set := m.rules()
-	if !set.Drops() {
-		return nil
-	}
-	facts := factsOf(it.copy, m.Cluster)
-	return set.Dropped(&facts)
 }
 
 // dropped counts what was dropped among the changes that are written now.

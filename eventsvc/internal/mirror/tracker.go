@@ -380,10 +380,6 @@ func (t *tracker) add(b *batch, about *objectchange.Seen, reason, which, version
 		ev.Namespace = metav1.NamespaceDefault // as for other events about objects of no namespace
 	}
 	it := t.newItem(ev, count > 1)
-	if rule := t.dropping(&it); rule != nil {
-		t.metrics.dropped.WithLabelValues(rule.Name).Inc()
-		return
-	}
 	if t.enricher != nil && t.enricher.objects != nil {
 		m := new(metadata)
 		m.Metadata.Name, m.Metadata.Namespace, m.Metadata.UID = about.Name, about.Namespace, about.UID

@@ -131,3 +131,19 @@ volumeMounts:
   - {name: token, mountPath: /var/run/secrets/tokens, readOnly: true}
   - {name: ca, mountPath: /etc/eventsvc-test/ca, readOnly: true}
 {{- end }}
+
+{{/* The resources of mirror.changes, as a JSON list of {group, name}. */}}
+{{- define "tidings.changes" -}}
+{{- $workloads := list "deployments.apps" "statefulsets.apps" "daemonsets.apps" "cronjobs.batch" "horizontalpodautoscalers.autoscaling" "poddisruptionbudgets.policy" "services" "ingresses.networking.k8s.io" "networkpolicies.networking.k8s.io" "configmaps" "secrets" "nodes" "persistentvolumeclaims" -}}
+{{- $found := list -}}
+{{- range .Values.mirror.changes -}}
+  {{- $names := list . -}}
+  {{- if eq . "workloads" -}}{{- $names = $workloads -}}{{- end -}}
+  {{- range $names -}}
+    {{- $name := . -}}
+    {{- range $workloads -}}{{- if eq (splitList "." . | first) $name -}}{{- $name = . -}}{{- end -}}{{- end -}}
+    {{- $found = append $found (dict "name" (splitList "." $name | first) "group" (splitList "." $name | rest | join ".")) -}}
+  {{- end -}}
+{{- end -}}
+{{- $found | uniq | toJson -}}
+{{- end -}}

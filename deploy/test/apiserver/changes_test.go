@@ -1,0 +1,245 @@
+package apiserver_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// kubectl runs the newest kubectl as the administrator.
+func (c *cluster) kubectl(stdin string, args ...string) {
+	c.t.Helper()
+	config := c.file("kubeconfig-admin", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"+
+		"clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]\nusers: [{name: u, user: {token: admin-token}}]\n", c.url, filepath.Join(c.dir, "apiserver.crt")))
+	cmd := exec.CommandContext(c.t.Context(), filepath.Join(bin, "kubectl"), append([]string{"--kubeconfig=" + config, "--cache-dir=" + filepath.Join(c.dir, "cache")}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		c.t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// object says what the events about an object tell, as "reason: note", the oldest first.
+func (h *history) object(kind, name string) (told []string) {
+	h.t.Helper()
+	events := h.events(url.Values{"fieldSelector": {"involvedObject.kind=" + kind + ",involvedObject.name=" + name}})
+	slices.SortFunc(events, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	for _, ev := range events {
+		if strings.HasPrefix(ev.Reason, "Object") {
+			told = append(told, ev.Reason+": "+ev.Message)
+		}
+	}
+	return told
+}
+
+const changeable = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop, labels: {app: web}}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "registry.example/shop/web:1.4.2", env: [{name: DB_PASSWORD, value: pl4nted-env}]}]}
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: web, namespace: shop}
+spec:
+  serviceName: web
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db}}, spec: {containers: [{name: db, image: "db:1"}]}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: ds}}
+  template: {metadata: {labels: {app: ds}}, spec: {containers: [{name: c, image: "agent:1"}]}}
+---
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: web, namespace: shop}
+spec:
+  schedule: "0 3 * * *"
+  jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "job:1"}]}}}}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, namespace: shop}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 1, maxReplicas: 3}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: shop}
+spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: shop}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}
+---
+apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: web, namespace: shop}
+spec: {podSelector: {}, policyTypes: [Ingress]}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: web, namespace: shop}
+data: {app.yaml: "password: pl4nted-config"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: web, namespace: shop}
+stringData: {password: pl4nted-secret}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: web, namespace: shop}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: web}
+`
+
+// changeableKinds are the kinds of these objects.
+var changeableKinds = []string{
+	"Deployment", "StatefulSet", "DaemonSet", "CronJob", "HorizontalPodAutoscaler", "PodDisruptionBudget", "Service", "Ingress", "NetworkPolicy",
+	"ConfigMap", "Secret", "PersistentVolumeClaim", "Node",
+}
+
+const rollouts = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: rollouts.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {plural: rollouts, singular: rollout, kind: Rollout}
+  versions:
+    - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+`
+
+// TestWhatWasChanged: with the rights that the page names, a mirror makes an event of each effective change: by kubectl, by
+// server-side apply, by a controller, and of a custom resource; also of what happened while the mirror, the server or the API
+// server were killed. No byte that is stored has a planted secret.
+func TestWhatWasChanged(t *testing.T) {
+	c := startCluster(t)
+	c.grant(func(r *rbacv1.ClusterRole) {
+		for group, names := range map[string][]string{
+			"apps": {"deployments", "statefulsets", "daemonsets"}, "batch": {"cronjobs"}, "autoscaling": {"horizontalpodautoscalers"}, "policy": {"poddisruptionbudgets"},
+			"networking.k8s.io": {"ingresses", "networkpolicies"}, "": {"services", "configmaps", "secrets", "nodes", "persistentvolumeclaims"}, "example.com": {"rollouts"},
+		} {
+			r.Rules = append(r.Rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: names, Verbs: []string{"list", "watch"}})
+		}
+	})
+	h := startHistory(t, c)
+	c.namespace("shop", nil)
+	c.kubectl(rollouts, "apply", "-f", "-")
+	c.kubectl("", "wait", "--for=condition=Established", "crd/rollouts.example.com")
+	state := t.TempDir()
+	m := startMirror(t, c, c.url, h, "--changes=workloads,rollouts.example.com", "--changes-state="+filepath.Join(state, "changes.db"))
+	followed := func() {
+		t.Helper()
+		for _, name := range []string{"deployments.apps", "secrets", "rollouts.example.com", "nodes"} {
+			eventually(t, name+" are followed", func() bool {
+				version := m.metric(fmt.Sprintf(`eventsvc_mirror_version{namespace="objects/%s"}`, name))
+				return version != "" && version != "0"
+			})
+		}
+	}
+	followed()
+	tells := func(kind, want string) {
+		t.Helper()
+		eventually(t, kind+": "+want, func() bool {
+			return slices.ContainsFunc(h.object(kind, "web"), func(s string) bool { return strings.HasPrefix(s, want) })
+		})
+	}
+
+	c.kubectl(changeable, "apply", "-f", "-")
+	for _, kind := range changeableKinds {
+		tells(kind, "ObjectCreated: created")
+	}
+	c.kubectl("", "-n", "shop", "set", "image", "deployment/web", "web=registry.example/shop/web:1.5.0")
+	tells("Deployment", "ObjectChanged: spec.template.spec.containers[web].image: 1.4.2 → 1.5.0; by kubectl-set")
+	c.kubectl("", "-n", "shop", "scale", "deployment/web", "--replicas=5")
+	tells("Deployment", "ObjectChanged: replicas: 3 → 5; by kubectl")
+	c.kubectl(strings.Replace(changeable, `image: "db:1"`, `image: "db:2"`, 1), "apply", "--server-side", "--force-conflicts", "--field-manager=flux", "-f", "-")
+	tells("StatefulSet", "ObjectChanged: spec.template.spec.containers[db].image: 1 → 2; by flux")
+	c.kubectl("", "cordon", "web")
+	tells("Node", "ObjectChanged: unschedulable: set to true")
+	c.kubectl("", "-n", "shop", "patch", "secret", "web", "-p", `{"stringData":{"password":"pl4nted-later"}}`)
+	tells("Secret", "ObjectChanged: data[password]: changed; by kubectl-patch")
+	c.kubectl("apiVersion: example.com/v1\nkind: Rollout\nmetadata: {name: web, namespace: shop}\nspec: {steps: [{name: a, weight: 10}], apiKey: pl4nted-custom}\n", "apply", "-f", "-")
+	tells("Rollout", "ObjectCreated: created")
+	c.kubectl("", "-n", "shop", "patch", "rollout", "web", "--type=merge", "-p", `{"spec":{"steps":[{"name":"a","weight":50}]}}`)
+	tells("Rollout", "ObjectChanged: spec.steps[a].weight: 10 → 50; by kubectl-patch")
+
+	// Whoever is killed, each change is told once.
+	m.process.kill()
+	c.kubectl("", "-n", "shop", "patch", "service", "web", "-p", `{"spec":{"selector":{"app":"wep"}}}`)
+	m.start()
+	tells("Service", "ObjectChanged: spec.selector.app: web → wep; by kubectl-patch")
+	h.server.kill()
+	c.kubectl("", "-n", "shop", "patch", "configmap", "web", "-p", `{"data":{"app.yaml":"password: pl4nted-again"}}`)
+	h.server = h.server.again(t)
+	tells("ConfigMap", "ObjectChanged: data[app.yaml]: changed; by kubectl-patch")
+	m.process.kill()
+	c.server = c.server.again(t)
+	c.ready()
+	c.kubectl("", "-n", "shop", "patch", "cronjob", "web", "-p", `{"spec":{"schedule":"*/5 * * * *"}}`)
+	m.start()
+	followed()
+	tells("CronJob", "ObjectChanged: schedule: 0 3 * * * → */5 * * * *; by kubectl-patch")
+	c.kubectl(changeable, "delete", "--wait=false", "-f", "-")
+	for _, kind := range changeableKinds {
+		if kind != "PersistentVolumeClaim" { // stays until its controller removes the finalizer
+			tells(kind, "ObjectDeleted: deleted")
+		}
+	}
+	for _, kind := range changeableKinds {
+		told := h.object(kind, "web")
+		once := slices.Compact(slices.Sorted(slices.Values(told)))
+		if len(once) != len(told) {
+			t.Errorf("%s: an event twice: %s", kind, strings.Join(told, "\n  "))
+		}
+	}
+
+	m.process.kill()
+	h.server.kill()
+	for _, dir := range []string{state, h.data} {
+		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, secret := range []string{"pl4nted", base64.StdEncoding.EncodeToString([]byte("pl4nted-secret")), base64.StdEncoding.EncodeToString([]byte("pl4nted-later"))} {
+				if bytes.Contains(text, []byte(secret)) {
+					t.Errorf("%s has %q", path, secret)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
