@@ -6,7 +6,7 @@ import { writeAll } from "../lib/grammar.js";
 import { relative, short } from "../lib/time.js";
 
 /** @type {Record<string, string>} */
-const marks = { new: "New", more: "More", less: "Less", failing: "Failing" };
+const marks = { new: "New", more: "More", less: "Less", failing: "Failing", changed: "Changed" };
 
 /**
  * @param {import("../app.js").App} app

@@ -2,11 +2,15 @@
 
 import { roundUp, stepFor, timeTicks } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
-import { counted, human } from "../lib/event.js";
+import * as grammar from "../lib/grammar.js";
+import { clear, counted, human, observed } from "../lib/event.js";
 import { Resource } from "../lib/load.js";
 import { absolute, duration, parseDuration, parseInstant, short } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { answered } from "./message.js";
+
+/** The search for changes of objects. */
+const editTerms = " reporter:tidings.example/mirror reason:ObjectCreated,ObjectChanged,ObjectDeleted";
 
 /** @typedef {{start: number, warning: number, rest: number}} Bar */
 /** @typedef {{range: {from: string, to: string}, step: string, buckets: any[], total: number, gaps?: any[], dropped?: any[], historyFrom?: string}} Answer */
@@ -42,6 +46,11 @@ export class Histogram {
     this.height = height;
     /** @type {Resource<Answer>} */
     this.answer = new Resource(app.redraw);
+    /**
+     * The newest changes of objects in the range, of the same namespaces and clusters, whatever else is searched for.
+     * @type {Resource<{items: any[]}>}
+     */
+    this.edits = new Resource(app.redraw);
   }
 
   draw() {
@@ -49,6 +58,8 @@ export class Histogram {
     const [from, to] = app.range();
     const step = stepFor(to - from, Math.max(30, Math.min(160, Math.floor(this.#width / 7))));
     this.answer.want(app.key("histogram", step), (signal) => app.query("histogram", { ...app.question(), by: "type", step }, signal));
+    const search = grammar.writeAll(grammar.parse(app.state.q).filter((t) => t.field === "namespace" || t.field === "cluster")) + editTerms;
+    this.edits.want(app.key("edits", search), (signal) => app.api.query("events", { ...app.question(), search, limit: "100" }, signal));
     return h("section", { class: "histogram", "aria-label": "Events over time", css: { "--plot": `${this.height}px` } }, answered(app, this.answer, "the histogram", (data) => this.#plot(data)));
   }
 
@@ -88,6 +99,7 @@ export class Histogram {
               b.rest > 0 && h("rect", { class: "normal", x: left, width: wide, y: this.height - y(b.warning + b.rest), height: Math.max(1, y(b.rest)) }),
               b.warning > 0 && h("rect", { class: "warning", x: left, width: wide, y: this.height - Math.max(1.5, y(b.warning)), height: Math.max(1.5, y(b.warning)) }));
           })),
+          this.#edits(x, from, to),
           h("line", { class: "base", x1: 0, x2: width, y1: this.height + 0.5, y2: this.height + 0.5 }),
           this.#brush && h("rect", { class: "brush", x: x(Math.min(...this.#brush)), width: Math.max(1, x(Math.max(...this.#brush)) - x(Math.min(...this.#brush))), y: 0, height: this.height }),
           h("g", { class: "ticks" }, timeTicks(from, to, Math.max(4, Math.floor(width / 90))).map((t) =>
@@ -112,6 +124,21 @@ export class Histogram {
         return h("g", { class: "gap", key: "gap " + i }, h("rect", { x: begin, width: wide, y: 0, height: this.height }), wide > 40 && h("text", { x: begin + wide / 2, y: 14, "text-anchor": "middle" }, "gap"));
       }),
     ];
+  }
+
+  /**
+   * A mark above the bars for each change of an object, which leads to its event. Without them the plot is the same.
+   * @param {(at: number) => number} x @param {number} from @param {number} to
+   */
+  #edits(x, from, to) {
+    const { app } = this;
+    return (this.edits.data?.items ?? []).map((/** @type {any} */ e) => {
+      const at = observed(e);
+      if (!(at >= from && at < to)) return null;
+      const id = `${e.metadata.namespace}/${e.metadata.name}`;
+      return h("path", { key: "edit " + id, class: "edit", d: `M${x(at) - 4} 0h8l-4 7z`, onclick: () => app.go({ event: id }) },
+        h("title", null, clear(`${e.regarding?.kind ?? ""} ${e.regarding?.name ?? ""}, ${absolute(at)}: ${e.note ?? ""}`)));
+    });
   }
 
   /** @param {Answer} data @param {Bar|null} looked @param {Bar[]} bars @param {number} step */
@@ -215,6 +242,7 @@ export class Histogram {
   stop() {
     this.#observer?.disconnect();
     this.answer.stop();
+    this.edits.stop();
   }
 }
 

@@ -55,7 +55,7 @@ function mark(app, c, place, zoom) {
   const same = new Set(c.map((x) => x.id)).size === 1;
   return h("button", {
     type: "button", key: `${m.id} ${m.time} ${c.length}`, title: text, "aria-label": text, css: { left: place(m.time) },
-    class: `mark ${warnings ? "warning" : typeClass(m.type)}${c.some((x) => x.id === app.state.event) ? " open" : ""}${m.deleted && c.length === 1 ? " deleted" : ""}${c.length > 99 ? " many" : ""}`,
+    class: `mark ${warnings ? "warning" : typeClass(m.type)}${c.some((x) => x.id === app.state.event) ? " open" : ""}${m.deleted && c.length === 1 ? " deleted" : ""}${c.some((x) => x.reason.startsWith("Object")) ? " edit" : ""}${c.length > 99 ? " many" : ""}`,
     onclick: () => (same ? app.go({ event: m.id }) : zoom(m.time, c[c.length - 1].time)),
   }, c.length > 1 && h("span", null, c.length > 99 ? "99+" : c.length));
 }
