@@ -183,11 +183,12 @@ func (s *serve) checkAssertions() error {
 }
 
 func (s *serve) checkTimes() error {
-	for setting, d := range map[string]time.Duration{
-		"--failure-refill": s.FailureRefill, "--stop-delay": s.StopDelay,
-	} {
-		if d < 0 {
-			return cli.Usagef("%s is %v; give 0 or more", setting, d)
+	for _, of := range []struct {
+		setting string
+		time.Duration
+	}{{"--failure-refill", s.FailureRefill}, {"--stop-delay", s.StopDelay}} {
+		if of.Duration < 0 {
+			return cli.Usagef("%s is %v; give 0 or more", of.setting, of.Duration)
 		}
 	}
 	return nil

@@ -188,12 +188,12 @@ func instant(text string) (string, error) {
 // parameters returns the parameters of the request.
 func (q *queryCmd) parameters(m mode) (url.Values, error) {
 	p := url.Values{"namespace": q.Namespace}
-	for name, text := range map[string]string{"from": q.From, "to": q.To, "at": q.At} {
-		at, err := instant(text)
+	for _, of := range []struct{ name, text string }{{"from", q.From}, {"to", q.To}, {"at", q.At}} {
+		at, err := instant(of.text)
 		if err != nil {
-			return nil, cli.Usagef("--%s %q is no time: %w", name, text, err)
+			return nil, cli.Usagef("--%s %q is no time: %w", of.name, of.text, err)
 		}
-		p.Set(name, at)
+		p.Set(of.name, at)
 	}
 	if q.Since > 0 {
 		p.Set("from", "-"+seconds(q.Since))

@@ -48,8 +48,8 @@ const AllNamespaces = ""
 // Decision says whether a request is allowed.
 type Decision struct {
 	Allowed bool
-	// Clusters are those whose events it is allowed for; the name of those without one is empty. They are sorted, and
-	// none if the request is refused.
+	// Clusters are those whose events it is allowed for, as [pattern.Join] writes them; the name of those without one is
+	// empty. A refused request has none.
 	Clusters pattern.List
 	// Rule has the rules that allow the request, or the reason of a refusal.
 	Rule string
@@ -78,8 +78,14 @@ func (p *Policy) Unreachable() []string { return p.unreachable }
 // table has the grants of the callers of one issuer, by kind of subject.
 type table struct {
 	clients, scopes map[string][]*grant
-	claims          map[string]map[string][]*grant // by name and value
+	claims          []claim // in the order of the file
 	everyone        []*grant
+}
+
+// claim has the grants of one claim.
+type claim struct {
+	name   string
+	values map[string][]*grant
 }
 
 // grant is one rule of a role as one binding gives it.
@@ -168,9 +174,9 @@ func (p *Policy) grants(c *bearer.Caller) func(yield func(*grant) bool) {
 				return
 			}
 		}
-		for name, byValue := range t.claims {
-			for _, value := range c.Claims[name] {
-				if !each(byValue[value]) {
+		for _, of := range t.claims {
+			for _, value := range c.Claims[of.name] {
+				if !each(of.values[value]) {
 					return
 				}
 			}

@@ -313,6 +313,43 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
+// TestDecideIsTheSameEveryTime: a caller with several claims gets one decision, whatever order its token, the file or chance
+// has them in, so that no watch ends because its decision is made again.
+func TestDecideIsTheSameEveryTime(t *testing.T) {
+	t.Parallel()
+	o := policy.Options{Issuers: []string{first}, Default: first, Claims: map[string][]string{first: {"groups", "team", "site", "dept"}}}
+	bindings := []string{
+		"- {role: 'events:read', clusters: [eu-*], subjects: [{claim: groups, value: a}]}",
+		"- {role: 'events:read', clusters: [eu-1, us-1], subjects: [{claim: team, value: b}]}",
+		"- {role: 'events:read', clusters: [us-1, eu-*], subjects: [{claim: site, value: c}]}",
+		"- {role: 'events:read', clusters: [eu-1], subjects: [{claim: dept, value: d}, {claim: groups, value: e}]}",
+	}
+	for range 20 {
+		p, err := policy.Parse([]byte("bindings:\n"+strings.Join(bindings, "\n")), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := &bearer.Caller{Issuer: first, Claims: map[string][]string{"groups": {"a", "e"}, "team": {"b"}, "site": {"c"}, "dept": {"d"}}}
+		other := &bearer.Caller{Issuer: first, Claims: map[string][]string{"groups": {"e", "a"}, "team": {"b"}, "site": {"c"}, "dept": {"d"}}}
+		want, rules := p.Decide(one, policy.List, "shop"), p.Rules(one)
+		if diff := cmp.Diff([]string{"eu-*", "us-1"}, []string(want.Clusters)); diff != "" {
+			t.Fatalf("%q (-want +got)\n%s", bindings, diff)
+		}
+		for range 50 {
+			if diff := cmp.Diff(want, p.Decide(one, policy.List, "shop")); diff != "" {
+				t.Fatalf("another time: %s", diff)
+			}
+			if diff := cmp.Diff(rules, p.Rules(one)); diff != "" {
+				t.Fatalf("another time: %s", diff)
+			}
+			if diff := cmp.Diff(want.Clusters, p.Decide(other, policy.List, "shop").Clusters); diff != "" {
+				t.Fatalf("a token with its values in another order: %s", diff)
+			}
+		}
+		bindings = append(bindings[1:], bindings[0])
+	}
+}
+
 func TestDecideAllocatesNothing(t *testing.T) {
 	p, limited := parse(t, example), parse(t, clustered)
 	callers := []*bearer.Caller{

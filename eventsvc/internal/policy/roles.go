@@ -93,7 +93,7 @@ func (f *file) compile(o Options) (*Policy, error) {
 	p := &Policy{scopes: f.builtinScopes, issuers: map[string]*table{}}
 	for _, issuer := range o.Issuers {
 		p.issuers[issuer] = &table{
-			clients: map[string][]*grant{}, scopes: map[string][]*grant{}, claims: map[string]map[string][]*grant{},
+			clients: map[string][]*grant{}, scopes: map[string][]*grant{},
 		}
 	}
 	var errs []error
@@ -227,10 +227,11 @@ func (p *Policy) bind(s subject, given []*grant, o Options) error {
 		case s.scope != "":
 			t.scopes[s.scope] = append(t.scopes[s.scope], given...)
 		default:
-			if t.claims[s.claim] == nil {
-				t.claims[s.claim] = map[string][]*grant{}
+			i := slices.IndexFunc(t.claims, func(of claim) bool { return of.name == s.claim })
+			if i < 0 {
+				i, t.claims = len(t.claims), append(t.claims, claim{s.claim, map[string][]*grant{}})
 			}
-			t.claims[s.claim][s.value] = append(t.claims[s.claim][s.value], given...)
+			t.claims[i].values[s.value] = append(t.claims[i].values[s.value], given...)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"slices"
@@ -48,7 +49,7 @@ func (s *SignIn) complete(issuer string) error {
 	if !slices.Contains(s.Scopes, "openid") {
 		return fmt.Errorf("console: scopes has no openid, without which there is no sign-in by OpenID Connect: add it to %s", strings.Join(s.Scopes, ", "))
 	}
-	for name := range s.Parameters {
+	for _, name := range slices.Sorted(maps.Keys(s.Parameters)) {
 		if slices.Contains(ownParameters, name) {
 			return fmt.Errorf("console: parameters has %s, which the page sets itself: take it out", name)
 		}

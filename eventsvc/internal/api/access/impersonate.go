@@ -3,8 +3,10 @@ package access
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -74,7 +76,7 @@ func impersonated(user string) (of schema.GroupResource, namespace, name string)
 // wanted describes the requested user in kube-apiserver's words, which are Go syntax.
 func wanted(h http.Header) string {
 	var extra map[string][]string
-	for header, values := range h {
+	for _, header := range slices.Sorted(maps.Keys(h)) { // two names may be one key
 		if key, ok := strings.CutPrefix(header, authenticationv1.ImpersonateUserExtraHeaderPrefix); ok {
 			key = strings.ToLower(key)
 			if unescaped, err := url.PathUnescape(key); err == nil {
@@ -83,7 +85,7 @@ func wanted(h http.Header) string {
 			if extra == nil {
 				extra = map[string][]string{}
 			}
-			extra[key] = append(extra[key], values...)
+			extra[key] = append(extra[key], h[header]...)
 		}
 	}
 	return fmt.Sprintf(`&user.DefaultInfo{Name:"", UID:%q, Groups:%#v, Extra:%#v}`,

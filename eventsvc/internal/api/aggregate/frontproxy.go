@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -54,15 +55,18 @@ func parseConfig(data map[string]string) (*proxyConfig, error) {
 	for _, authority := range authorities {
 		c.roots.AddCert(authority)
 	}
-	for key, into := range map[string]*[]string{
-		"requestheader-allowed-names": &c.names, "requestheader-username-headers": &c.users, "requestheader-group-headers": &c.groups,
-		"requestheader-uid-headers": &c.uids, "requestheader-extra-headers-prefix": &c.prefixes,
+	for _, of := range []struct {
+		key  string
+		into *[]string
+	}{
+		{"requestheader-allowed-names", &c.names}, {"requestheader-username-headers", &c.users}, {"requestheader-group-headers", &c.groups},
+		{"requestheader-uid-headers", &c.uids}, {"requestheader-extra-headers-prefix", &c.prefixes},
 	} {
-		if data[key] == "" { // a kube-apiserver before 1.33 has no uid
+		if data[of.key] == "" { // a kube-apiserver before 1.33 has no uid
 			continue
 		}
-		if err := json.Unmarshal([]byte(data[key]), into); err != nil {
-			return nil, fmt.Errorf("%s is no JSON list of strings: %w", key, err)
+		if err := json.Unmarshal([]byte(data[of.key]), of.into); err != nil {
+			return nil, fmt.Errorf("%s is no JSON list of strings: %w", of.key, err)
 		}
 	}
 	if len(c.users) == 0 {
@@ -178,7 +182,7 @@ func (c *proxyConfig) user(h http.Header) (*authenticationv1.UserInfo, *identity
 			}
 		}
 	}
-	for name, values := range h {
+	for _, name := range slices.Sorted(maps.Keys(h)) { // two names may be one key
 		lower := strings.ToLower(name)
 		for _, prefix := range c.prefixes {
 			key, ok := strings.CutPrefix(lower, prefix)
@@ -191,7 +195,7 @@ func (c *proxyConfig) user(h http.Header) (*authenticationv1.UserInfo, *identity
 			if u.Extra == nil {
 				u.Extra = map[string]authenticationv1.ExtraValue{}
 			}
-			u.Extra[key] = append(u.Extra[key], values...)
+			u.Extra[key] = append(u.Extra[key], h[name]...)
 		}
 	}
 	return u, nil

@@ -81,9 +81,7 @@ func (t *tailing) serve() error {
 	if t.send(first) != nil {
 		return nil // the client has gone
 	}
-	if err := t.follow(ctx); err != nil && ctx.Err() == nil {
-		reason = "an event cannot be read"
-	}
+	reason = t.follow(ctx)
 	return nil
 }
 
@@ -155,49 +153,54 @@ func (t *tailing) readable() bool {
 	return slices.ContainsFunc(t.api.Guard.Policy().Rules(t.caller), func(rule policy.Rule) bool { return rule.Verbs&policy.Watch != 0 })
 }
 
-// watch opens the watch behind what was sent.
-func (t *tailing) watch(ctx context.Context) (err error) {
+// watch opens the watch behind what was sent, in place of the one that is open.
+func (t *tailing) watch(ctx context.Context) error {
 	t.query.After = t.sent
-	t.watcher, err = t.api.Store.Watch(ctx, t.query)
-	return err
+	w, err := t.api.Store.Watch(ctx, t.query)
+	if err != nil {
+		return err // t.watcher is not a nil interface, which Close would panic on
+	}
+	if t.watcher != nil {
+		t.watcher.Close()
+	}
+	t.watcher = w
+	return nil
 }
 
-// follow sends lines until the socket has to end. An error is about an event.
-func (t *tailing) follow(ctx context.Context) error {
+// follow sends lines until the socket has to end. It returns a reason for the client if something failed here.
+func (t *tailing) follow(ctx context.Context) (reason string) {
 	for {
 		t.seat.Yield()
 		if err := stream.CatchUp(ctx, t.watcher, t.socket.Room()); err != nil {
-			return nil // the client does not read its other answers
+			return "" // the client does not read its other answers
 		}
 		batch, err := t.watcher.Next(ctx)
-		_, lost := errors.AsType[*store.ExpiredError](err)
-		switch {
-		case err == nil:
-			found, err := t.lines(batch.Changes)
-			if err != nil {
-				return err
+		if _, lost := errors.AsType[*store.ExpiredError](err); lost && ctx.Err() == nil {
+			t.sent = t.api.Store.Revision()
+			if t.watch(ctx) != nil && ctx.Err() == nil {
+				return "lines were lost and changes cannot be followed at present: please open another tail"
 			}
-			if t.send(found) != nil {
-				return nil
+			if t.dropped() != nil {
+				return ""
 			}
-			t.sent = batch.Revision
-		case lost && ctx.Err() == nil:
-			if t.skip(ctx) != nil {
-				return nil
-			}
-		default:
-			return nil
+			continue
 		}
+		if err != nil {
+			return ""
+		}
+		found, err := t.lines(batch.Changes)
+		if err != nil && ctx.Err() == nil {
+			return "an event cannot be read"
+		}
+		if err != nil || t.send(found) != nil {
+			return ""
+		}
+		t.sent = batch.Revision
 	}
 }
 
-// skip goes on at the present after changes that are no longer held, and says so.
-func (t *tailing) skip(ctx context.Context) error {
-	t.watcher.Close()
-	t.sent = t.api.Store.Revision()
-	if err := t.watch(ctx); err != nil {
-		return err
-	}
+// dropped tells the client that lines are missing.
+func (t *tailing) dropped() error {
 	t.seat.Yield()
 	b := strconv.AppendInt([]byte(`{"streams":[],"dropped_entries":[{"timestamp":"`), t.last.UnixNano(), 10)
 	return t.socket.Send(append(b, `","labels":{}}]}`...))

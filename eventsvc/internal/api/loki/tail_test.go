@@ -1,9 +1,12 @@
 package loki_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -11,6 +14,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/apitest"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/waittest"
 )
 
@@ -101,6 +105,79 @@ func TestLokiTailLongMessages(t *testing.T) {
 			create(i + 1)
 		}
 	}
+}
+
+// lossy is a store whose first watch loses changes when it is told to.
+type lossy struct {
+	store.Store
+	lose chan struct{} // ends the first watch
+	fail error         // of the watch after it
+	mu   sync.Mutex
+	n    int // watches that were opened
+}
+
+func (s *lossy) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.n++; s.n == 2 && s.fail != nil {
+		return nil, s.fail
+	}
+	w, err := s.Store.Watch(ctx, q)
+	if s.n == 1 && err == nil {
+		return &lossyWatcher{w, s.lose}, nil
+	}
+	return w, err
+}
+
+type lossyWatcher struct {
+	store.Watcher
+	lose chan struct{}
+}
+
+func (w *lossyWatcher) Next(ctx context.Context) (store.Batch, error) {
+	select {
+	case <-w.lose:
+		return store.Batch{}, &store.ExpiredError{Oldest: 7}
+	case <-ctx.Done():
+		return store.Batch{}, ctx.Err()
+	}
+}
+
+// TestLokiTailLosesLines: a tail that was too slow says so and goes on. If it cannot, it ends with a reason.
+func TestLokiTailLosesLines(t *testing.T) {
+	t.Parallel()
+	open := func(t *testing.T, fail error) (*apitest.World, *apitest.Tailed) {
+		t.Helper()
+		w := apitest.New(t)
+		s := &lossy{Store: w.DB, lose: make(chan struct{}), fail: fail}
+		w.Config.Store = s
+		var err error
+		if w.Server, err = api.New(w.Config); err != nil {
+			t.Fatal(err)
+		}
+		c := w.Tail(t, w.Serve(), "good", `{}`)
+		lokiEvent{name: "a", namespace: "shop", kind: "Pod", reason: "R", note: "lost", at: noon}.create(w)
+		close(s.lose)
+		return w, c
+	}
+	t.Run("goes on", func(t *testing.T) {
+		t.Parallel()
+		w, c := open(t, nil)
+		message, err := c.Read()
+		if err != nil || !strings.Contains(string(message), `"dropped_entries":[{"timestamp":"`) {
+			t.Fatalf("%v: %s", err, message)
+		}
+		lokiEvent{name: "b", namespace: "shop", kind: "Pod", reason: "R", note: "new", at: noon}.create(w)
+		apitest.Equal(t, c.Next(), "new")
+	})
+	t.Run("cannot go on", func(t *testing.T) {
+		t.Parallel()
+		_, c := open(t, store.ErrUnavailable)
+		_, err := c.Read()
+		if end, ok := errors.AsType[websocket.CloseError](err); !ok || !strings.Contains(end.Reason, "lines were lost") {
+			t.Error(err)
+		}
+	})
 }
 
 // TestLokiTailTakesTurns: a tail holds a seat while it matches a change, which may take

@@ -34,25 +34,26 @@ func (l List) Match(name string) bool {
 // All reports whether the patterns match every name.
 func (l List) All() bool { return slices.Contains(l, "*") }
 
-// Join returns patterns for the names that one of the lists matches, in an order of their own.
+// Join returns patterns for the names that one of the lists matches. Lists that match the same names are equal afterwards:
+// the patterns are sorted, and none covers another.
 func Join(a, b List) List {
-	if a.All() || b.All() {
-		return Everything
-	}
 	both := slices.Concat(a, b)
 	slices.Sort(both)
-	return slices.Compact(both)
+	both = slices.Compact(both)
+	return slices.DeleteFunc(slices.Clone(both), func(pattern string) bool {
+		return slices.ContainsFunc(both, func(wider string) bool { return wider != pattern && covers(wider, pattern) })
+	})
+}
+
+// covers reports whether a pattern matches everything that another one does.
+func covers(wider, pattern string) bool {
+	prefix, open := strings.CutSuffix(wider, "*")
+	return wider == pattern || open && strings.HasPrefix(pattern, prefix)
 }
 
 // Covers reports whether one of the patterns matches everything that a pattern does.
 func (l List) Covers(pattern string) bool {
-	for _, wider := range l {
-		prefix, open := strings.CutSuffix(wider, "*")
-		if wider == pattern || open && strings.HasPrefix(pattern, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l, func(wider string) bool { return covers(wider, pattern) })
 }
 
 // CoversAll reports whether the patterns match everything that others do.
