@@ -74,11 +74,6 @@ var eventNames = []string{
 	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "node", "revision",
 }
 
-// reporterOf returns who reports an event.
-func reporterOf(ev *eventsv1.Event) string {
-	return cmp.Or(ev.ReportingController, ev.DeprecatedSource.Component)
-}
-
 // ownerOf returns the owner of the object of an event, as kind/name, if a mirror has found one.
 func ownerOf(ev *eventsv1.Event) string {
 	return event.OwnerOf(func(key string) string { return ev.Labels[key] })
@@ -97,12 +92,12 @@ func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
 	case "csv":
 		r := ev.Regarding
 		return []string{
-			o.when(at), ev.Type, ev.Reason, r.Kind, r.Namespace, r.Name, string(r.UID), ev.Note, count, ev.Namespace, ev.Name, reporterOf(ev),
+			o.when(at), ev.Type, ev.Reason, r.Kind, r.Namespace, r.Name, string(r.UID), ev.Note, count, ev.Namespace, ev.Name, event.Reporter(ev.ReportingController, ev.DeprecatedSource.Component),
 			ev.Labels[event.ClusterLabel], ownerOf(ev), nodeOf(ev), ev.ResourceVersion,
 		}
 	case "wide":
 		return []string{
-			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, reporterOf(ev), ev.Labels[event.ClusterLabel], ownerOf(ev), nodeOf(ev), ev.Name, ev.Note,
+			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, event.Reporter(ev.ReportingController, ev.DeprecatedSource.Component), ev.Labels[event.ClusterLabel], ownerOf(ev), nodeOf(ev), ev.Name, ev.Note,
 		}
 	}
 	return []string{o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, ev.Note}

@@ -106,6 +106,18 @@ func CutDimension[T string | []byte](text T) T {
 	return T(string(text[:n]) + cutMark)
 }
 
+// Reporter returns who reports an event: its reportingController or, if it has none, the component of its deprecated source. All
+// that names reporters asks here, but for the field source and the column Source, which are kubectl's and prefer the component.
+func Reporter[T string | []byte](controller, component T) T {
+	if len(controller) > 0 {
+		return controller
+	}
+	return component
+}
+
+// Reporter returns who reports an event.
+func (a Attributes) Reporter() []byte { return Reporter(a.Field(ReportingController), a.Field(Source)) }
+
 // DimensionsOf returns the dimensions of an event.
 func DimensionsOf(namespace string, a Attributes) Dimensions {
 	d := Dimensions{Namespace: namespace, Cluster: a.Get(ClusterLabel), Owner: OwnerOf(a.Get), Node: a.Get(NodeLabel)}
@@ -126,7 +138,7 @@ func DimensionsOf(namespace string, a Attributes) Dimensions {
 			node = string(text)
 		}
 	}
-	d.Reporter, d.Node = cmp.Or(d.Reporter, source), cmp.Or(d.Node, node)
+	d.Reporter, d.Node = Reporter(d.Reporter, source), cmp.Or(d.Node, node)
 	for _, name := range DimensionNames {
 		text := d.Text(name)
 		*text = CutDimension(*text)

@@ -59,7 +59,7 @@ type report struct {
 func factsOf(ev *corev1.Event, cluster string) (f rules.Facts) {
 	for field, text := range map[rules.Field]string{
 		rules.Type: ev.Type, rules.Reason: ev.Reason, rules.Kind: ev.InvolvedObject.Kind, rules.Name: ev.InvolvedObject.Name,
-		rules.Namespace: ev.Namespace, rules.Reporter: cmp.Or(ev.ReportingController, ev.Source.Component), rules.Cluster: cluster,
+		rules.Namespace: ev.Namespace, rules.Reporter: event.Reporter(ev.ReportingController, ev.Source.Component), rules.Cluster: cluster,
 	} {
 		f[field] = []byte(text)
 	}

@@ -65,9 +65,7 @@ func FactsOf(namespace []byte, a event.Attributes) (f Facts) {
 			source = text
 		}
 	}
-	if len(f[Reporter]) == 0 {
-		f[Reporter] = source
-	}
+	f[Reporter] = event.Reporter(f[Reporter], source)
 	for key, value := range a.Labels() {
 		if string(key) == event.ClusterLabel {
 			f[Cluster] = value

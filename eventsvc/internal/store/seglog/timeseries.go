@@ -33,10 +33,7 @@ func appendSeries(dst, namespace []byte, a event.Attributes) (texts []byte, node
 			host = text
 		}
 	}
-	if len(reporter) == 0 {
-		reporter = source
-	}
-	for _, text := range [][]byte{namespace, typ, reason, kind, reporter} {
+	for _, text := range [][]byte{namespace, typ, reason, kind, event.Reporter(reporter, source)} {
 		dst = appendText(dst, event.CutDimension(text))
 	}
 	for _, text := range []string{a.Get(event.ClusterLabel), event.OwnerOf(a.Get)} {

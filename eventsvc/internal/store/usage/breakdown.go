@@ -115,7 +115,7 @@ func (c *counting) add(v *store.View) {
 	c.decide(v)
 	recent := v.Time.After(c.now.Add(-rateWindow))
 	c.all.add(v.Bytes, recent)
-	names := [3]string{v.Namespace, string(v.Attributes.Field(event.Type)), string(v.Attributes.Field(event.Source))}
+	names := [3]string{v.Namespace, string(v.Attributes.Field(event.Type)), string(v.Attributes.Reporter())}
 	for i, name := range names {
 		p := c.by[i][name]
 		if p == nil {

@@ -2,12 +2,17 @@ package usage_test
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/usage"
@@ -81,5 +86,40 @@ func TestOf(t *testing.T) {
 	}
 	if !got.Oldest.Equal(now.Add(-10 * time.Hour)) {
 		t.Error(got.Oldest)
+	}
+}
+
+// TestReporters: the breakdown names the reporter that rules and questions name, so that a rule which is written by it fits.
+func TestReporters(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	var all listed
+	for name, ev := range map[string]eventsv1.Event{
+		"both":       {ReportingController: "example.com/ctl", DeprecatedSource: corev1.EventSource{Component: "old-name"}},
+		"controller": {ReportingController: "example.com/ctl"}, "component": {DeprecatedSource: corev1.EventSource{Component: "kubelet"}}, "none": {},
+	} {
+		all = append(all, store.View{Key: store.Key{Namespace: "a", Name: name}, Time: now, Bytes: 100, Attributes: event.AttributesOf(&ev)})
+	}
+	slices.SortFunc(all, func(a, b store.View) int { return strings.Compare(a.Name, b.Name) })
+	got, err := usage.BreakdownOf(t.Context(), all, 0, new(rules.Set), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reporters, asked := map[string]int64{}, map[string]int64{}
+	for _, p := range got.Reporters {
+		reporters[p.Name] = p.Events
+	}
+	if diff := cmp.Diff(map[string]int64{"example.com/ctl": 2, "kubelet": 1, "": 1}, reporters); diff != "" {
+		t.Error(diff)
+	}
+	for i := range all {
+		facts := rules.FactsOf([]byte("a"), all[i].Attributes)
+		asked[string(facts[rules.Reporter])]++
+		if d := event.DimensionsOf("a", all[i].Attributes); d.Reporter != string(facts[rules.Reporter]) {
+			t.Errorf("%s: questions name the reporter %q and rules %q", all[i].Name, d.Reporter, facts[rules.Reporter])
+		}
+	}
+	if diff := cmp.Diff(asked, reporters); diff != "" {
+		t.Errorf("rules and the breakdown differ: %s", diff)
 	}
 }
