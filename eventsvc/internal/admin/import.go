@@ -15,7 +15,6 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/codec/fields"
-	"tidings.example/eventsvc/internal/codec/request"
 	"tidings.example/eventsvc/internal/dump"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
@@ -404,9 +403,6 @@ func decodeArrival(b []byte) (a Arrival, rest []byte, err error) {
 	b, rest = b[used:used+int(n)], b[used+int(n):]
 	ev := new(eventsv1.Event)
 	if err := ev.Unmarshal(b); err != nil {
-		return a, nil, err
-	}
-	if err := request.CheckTimes(ev); err != nil {
 		return a, nil, err
 	}
 	if errs := event.ValidateStored(ev); len(errs) > 0 {

@@ -271,7 +271,7 @@ func (w *jsonWriter) time(payload []byte, fraction bool) {
 		parts[number-1] = w.integer(value)
 		b = after
 	}
-	t := time.Unix(parts[0], parts[1]).UTC()
+	t := event.Nearest(time.Unix(parts[0], parts[1]).UTC())
 	w.b = t.AppendFormat(append(w.b, '"'), time.RFC3339)
 	if fraction { // six digits in front of the Z: faster than a layout with them
 		w.b = append(w.b[:len(w.b)-1], '.')

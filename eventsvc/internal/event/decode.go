@@ -115,7 +115,7 @@ func CanonicalTimes(patch map[string]any) {
 
 func canonicalTime(in map[string]any, name string) {
 	text, _ := in[name].(string)
-	if t, err := ParseMicroTime(text); err == nil {
+	if t, err := ParseMicroTime(text); err == nil && Writable(t) {
 		in[name] = t.UTC().Format(metav1.RFC3339Micro)
 	}
 }

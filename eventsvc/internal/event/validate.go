@@ -71,7 +71,54 @@ func ValidateStored(ev *eventsv1.Event) field.ErrorList {
 	if ev.CreationTimestamp.IsZero() {
 		errs = append(errs, field.Required(metadata.Child("creationTimestamp"), "events that are new go through the API"))
 	}
+	return append(errs, CheckTimes(ev)...)
+}
+
+// CheckTimes refuses years that RFC 3339 cannot write. Protobuf can have them, and JSON at the ends of the range if its zone
+// is not UTC. kube-apiserver stores them, and from then on no client can read a list that has one.
+func CheckTimes(ev *eventsv1.Event) (errs field.ErrorList) {
+	check := func(t time.Time, path ...string) {
+		if !Writable(t) {
+			errs = append(errs, field.Invalid(field.NewPath(path[0], path[1:]...), "", fmt.Sprintf("has the year %d in UTC: years are from 0 to 9999", t.UTC().Year())))
+		}
+	}
+	check(ev.EventTime.Time, "eventTime")
+	check(ev.DeprecatedFirstTimestamp.Time, "firstTimestamp")
+	check(ev.DeprecatedLastTimestamp.Time, "lastTimestamp")
+	if ev.Series != nil {
+		check(ev.Series.LastObservedTime.Time, "series", "lastObservedTime")
+	}
+	check(ev.CreationTimestamp.Time, "metadata", "creationTimestamp")
+	if ev.DeletionTimestamp != nil {
+		check(ev.DeletionTimestamp.Time, "metadata", "deletionTimestamp")
+	}
+	for _, e := range ev.ManagedFields {
+		if e.Time != nil {
+			check(e.Time.Time, "metadata", "managedFields", "time")
+		}
+	}
 	return errs
+}
+
+// The times that RFC 3339 can write in UTC.
+var (
+	firstTime = time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	lastTime  = time.Date(9999, 12, 31, 23, 59, 59, 999_999_999, time.UTC)
+)
+
+// Writable reports whether RFC 3339 can write a time in UTC.
+func Writable(t time.Time) bool { return !t.Before(firstTime) && !t.After(lastTime) }
+
+// Nearest returns a time or, if it is not [Writable], the nearest one that is. A store that was written by other means than
+// requests may have such times, and one of them must not make a whole list unreadable.
+func Nearest(t time.Time) time.Time {
+	switch {
+	case t.Before(firstTime):
+		return firstTime
+	case t.After(lastTime):
+		return lastTime
+	}
+	return t
 }
 
 // ValidateUpdate checks the next version of a stored event. Through events/v1 only

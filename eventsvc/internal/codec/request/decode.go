@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -51,7 +50,7 @@ func (c *Decoder) DecodeEvent(v event.View, contentType string, body []byte, val
 		if err := checkShape(body); err != nil {
 			return nil, nil, err
 		}
-		if ev, ok := c.decodePlain(v, body); ok && CheckTimes(ev) == nil {
+		if ev, ok := c.decodePlain(v, body); ok {
 			return ev, nil, nil
 		}
 	}
@@ -77,31 +76,7 @@ func (c *Decoder) decodeFully(v event.View, media Media, body []byte, validation
 		return nil, warnings(problems), apierrors.NewBadRequest(fmt.Sprintf(
 			"the API version in the data (%s) does not match the expected API version (%s)", kind.APIVersion, c.Group.APIVersion(v)))
 	}
-	ev := event.Hub(obj)
-	if err := CheckTimes(ev); err != nil {
-		return nil, nil, unusable(kind, c.Group.GroupVersion(v).Version, err)
-	}
-	return ev, warnings(problems), nil
-}
-
-// CheckTimes refuses years that RFC 3339 cannot write. Only protobuf can have
-// them. As JSON such a time would make every list with it invalid.
-func CheckTimes(ev *eventsv1.Event) error {
-	times := append(make([]time.Time, 0, 8), ev.EventTime.Time, ev.DeprecatedFirstTimestamp.Time, ev.DeprecatedLastTimestamp.Time)
-	if ev.Series != nil {
-		times = append(times, ev.Series.LastObservedTime.Time)
-	}
-	for _, e := range ev.ManagedFields {
-		if e.Time != nil {
-			times = append(times, e.Time.Time)
-		}
-	}
-	for _, t := range times {
-		if year := t.UTC().Year(); year < 0 || year > 9999 {
-			return fmt.Errorf("a time has the year %d, years are from 0 to 9999", year)
-		}
-	}
-	return nil
+	return event.Hub(obj), warnings(problems), nil
 }
 
 // bodyMedia is the wire format of a request body. No Content-Type means JSON.
