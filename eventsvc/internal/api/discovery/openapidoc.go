@@ -275,7 +275,7 @@ func parameters() map[string]about {
 		"force":           {"boolean", "Take fields over from other managers when applying."},
 
 		"gracePeriodSeconds": {"integer", "Accepted, and without effect on events."},
-		"ignoreStoreReadErrorWithClusterBreakingPotential": {"boolean", "Without effect on one event; refused for a collection."},
+		"ignoreStoreReadErrorWithClusterBreakingPotential": {"boolean", "Deletes an event that cannot be read, and no other; refused for a collection."},
 		"orphanDependents":  {"boolean", "Deprecated. Without effect on events but for the code of the answer: 202 if false and finalizers hold the event."},
 		"propagationPolicy": {"string", "Orphan, Background or Foreground: accepted, and without effect on events."},
 	}

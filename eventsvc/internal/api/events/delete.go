@@ -59,7 +59,12 @@ func (r *Resource) remove(ctx context.Context, may access.Grant, key store.Key, 
 			return store.Decision{}, store.ErrNotFound
 		}
 		live, err := r.Codec.Event(current.View())
-		if err != nil {
+		switch {
+		case ignoresReadErrors(o) && err == nil:
+			return store.Decision{}, apierrors.NewConflict(r.groupResource, key.Name, errReadable)
+		case ignoresReadErrors(o):
+			return store.Decision{Op: store.Delete}, nil
+		case err != nil:
 			return store.Decision{}, err
 		}
 		uid = live.UID
@@ -81,6 +86,15 @@ func (r *Resource) remove(ctx context.Context, may access.Grant, key store.Key, 
 		return store.Decision{Op: store.Put, Draft: draft}, shown(draft.Value)
 	})
 	return result, uid, err
+}
+
+// errReadable refuses a delete that is for objects which cannot be read, in kube-apiserver's words.
+var errReadable = errors.New("unsafe deletion is not allowed because the object is decodable from storage")
+
+// ignoresReadErrors reports whether a delete is for an object that cannot be read (kep.k8s.io/3926).
+func ignoresReadErrors(o *metav1.DeleteOptions) bool {
+	ignore := o.IgnoreStoreReadErrorWithClusterBreakingPotential
+	return ignore != nil && *ignore
 }
 
 // precondition compares what a delete expects with what is stored. kube-apiserver

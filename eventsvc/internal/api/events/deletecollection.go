@@ -86,7 +86,7 @@ func (r *Resource) collectionOptions(req *http.Request, q url.Values, body []byt
 	if o.delete, err = httpio.ParseDelete(r.Codec.Decoder)(req, each, body); err != nil {
 		return o, err
 	}
-	if o.delete.IgnoreStoreReadErrorWithClusterBreakingPotential != nil {
+	if ignoresReadErrors(o.delete) {
 		return o, httpio.Invalid("DeleteOptions", field.ErrorList{field.Invalid(
 			field.NewPath("ignoreStoreReadErrorWithClusterBreakingPotential"), true,
 			"is not allowed with DELETECOLLECTION, try again after removing the option")})

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"fmt"
 	"mime"
 	"net/http"
 	"slices"
@@ -74,14 +75,22 @@ func (r *Resource) patched(kind types.PatchType, may access.Grant, live *eventsv
 	if err != nil {
 		return nil, warnings, err
 	}
-	warnings = append(warnings, event.DropDuplicateOwners(next, true)...)
+	if live == nil && next.UID != "" {
+		return nil, warnings, apierrors.NewConflict(r.groupResource, in.key.Name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", next.UID))
+	}
 	if err := checkTarget(next, in.key); err != nil {
 		return nil, warnings, err
 	}
-	if live == nil && next.UID != "" {
-		return nil, warnings, otherUID(r.groupResource, in.key.Name, next, nil)
+	drop := func() { warnings = append(warnings, event.DropDuplicateOwners(next, true)...) }
+	if live == nil {
+		drop()
 	}
-	return next, warnings, r.prepare(in, may, live, next, kind != types.ApplyYAMLPatchType) // which has tracked the fields
+	if err := r.prepare(in, may, live, next, kind != types.ApplyYAMLPatchType); err != nil { // apply has tracked the fields
+		return nil, warnings, err
+	}
+	drop() // when fields are tracked: as in kube-apiserver, who repeats an owner does not own its fields
+	return next, warnings, nil
 }
 
 // patchType reads the type of a patch from the Content-Type header.
