@@ -95,3 +95,24 @@ func TestLiveSeries(t *testing.T) {
 		t.Error("what the search leaves out is shown")
 	}
 }
+
+// TestLiveBeginsWhileAway: a page of live events that is opened while the service is away begins by itself once it is back.
+func TestLiveBeginsWhileAway(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	b := openTab(t, s)
+	b.expect("net::ERR_") // while the service is away
+	s.some(t, 3)
+	b.open("/console/#/events?from=-8d")
+	b.signIn(admin)
+	b.waitText("main [data-row]", "Number 2 has happened")
+	s.stop(t, "eventsvc")
+	evaluate[bool](b, `(location.hash = "#/live", true)`)
+	b.waitText(".phase", "Disconnected")
+	s.start(t, "eventsvc")
+	b.waitText(".phase", "Live")
+	ev := event("default", "begun")
+	ev.Note = "Live has begun"
+	s.create(t, ev)
+	b.waitText("main [data-row]", "Live has begun")
+}

@@ -12,6 +12,38 @@ import { second } from "./time.js";
 
 const held = 100_000; // rows that arrived; older ones can be had on the page of events
 
+/** How long to wait before an attempt: half a second, doubled with each that has failed, at most ten. @param {number} failed */
+export const pause = (failed) => Math.min(10 * second, (second / 2) * 2 ** failed);
+
+/** An attempt that is made again until it succeeds. */
+export class Again {
+  #failed = 0;
+  /** @type {ReturnType<typeof setTimeout>|undefined} */
+  #timer;
+  /** @type {(() => void)|null} what is waited for; null: nothing */
+  attempt = null;
+
+  /** @param {() => void} attempt which calls later again if it fails, and stop if it does not */
+  later(attempt) {
+    clearTimeout(this.#timer);
+    this.attempt = attempt;
+    this.#timer = setTimeout(() => this.now(), pause(this.#failed++));
+  }
+
+  now() {
+    const { attempt } = this;
+    clearTimeout(this.#timer);
+    this.attempt = null;
+    attempt?.();
+  }
+
+  stop() {
+    clearTimeout(this.#timer);
+    this.attempt = null;
+    this.#failed = 0;
+  }
+}
+
 export class Tail {
   /**
    * What has arrived, the newest last.
@@ -36,7 +68,11 @@ export class Tail {
   received = 0;
   /** When the next attempt is made, while it waits. */
   nextTry = 0;
-  #revision = "";
+  /**
+   * How far each namespace has come. One may be far behind another.
+   * @type {Map<string, string>}
+   */
+  #revisions = new Map();
   #control = new AbortController();
   /**
    * The row of each event that has arrived.
@@ -70,8 +106,12 @@ export class Tail {
    * @param {string} revision
    */
   start(revision) {
-    this.#revision = revision;
-    for (const ns of this.namespaces) this.#follow(ns, revision);
+    for (const ns of this.namespaces) this.#revisions.set(ns, revision);
+    this.#followAll();
+  }
+
+  #followAll() {
+    for (const ns of this.namespaces) this.#follow(ns);
   }
 
   stop() {
@@ -79,13 +119,12 @@ export class Tail {
     this.phase = "stopped";
   }
 
-  /** Tries at once. */
+  /** Tries at once. Each namespace goes on where it was. */
   retry() {
     this.failure = null;
-    const revision = this.#revision;
     this.#control.abort();
     this.#control = new AbortController();
-    this.start(revision);
+    this.#followAll();
   }
 
   /** Arrivals a second, over the last five. */
@@ -97,18 +136,16 @@ export class Tail {
 
   /**
    * Watches one namespace, again and again.
-   * @param {string} namespace @param {string} begin
+   * @param {string} namespace
    */
-  async #follow(namespace, begin) {
+  async #follow(namespace) {
     const signal = this.#control.signal;
-    let revision = begin;
+    const revision = () => this.#revisions.get(namespace);
     let broken = 0; // since when
     for (;;) {
       try {
-        await this.api.watch(this.api.events(namespace), { ...this.selectors, resourceVersion: revision, allowWatchBookmarks: "true" }, signal, (changes) => {
-          revision = this.#take(changes, revision);
-        }, () => {
-          if (broken) this.notices.push(`Disconnected for ${Math.max(1, Math.round((Date.now() - broken) / second))} s, and resumed at revision ${revision}. Nothing is missing.`);
+        await this.api.watch(this.api.events(namespace), { ...this.selectors, resourceVersion: revision(), allowWatchBookmarks: "true" }, signal, (changes) => this.#take(changes, namespace), () => {
+          if (broken) this.notices.push(`Disconnected for ${Math.max(1, Math.round((Date.now() - broken) / second))} s, and resumed at revision ${revision()}. Nothing is missing.`);
           broken = 0;
           this.#tries = 0;
           this.phase = "live";
@@ -121,7 +158,7 @@ export class Tail {
         const f = err instanceof Failure ? err : new Failure("failed", String(err));
         if (f.kind === "gone") {
           this.notices.push("The revision at which it stopped is no longer held: what came in between is on the page of events, not here.");
-          revision = await this.#newest(namespace, signal).catch(() => revision);
+          await this.#newest(namespace, signal).then((newest) => this.#revisions.set(namespace, newest), () => undefined);
         } else if (["expired", "forbidden", "invalid"].includes(f.kind)) {
           this.failure = f;
           this.phase = "stopped";
@@ -136,16 +173,16 @@ export class Tail {
   }
 
   /**
-   * Waits before the next attempt: half a second, doubled each time, at most ten.
+   * Waits before the next attempt.
    * @param {AbortSignal} signal
    */
   async #wait(signal) {
-    const pause = Math.min(10 * second, (second / 2) * 2 ** this.#tries++);
+    const length = pause(this.#tries++);
     this.phase = "waiting";
-    this.nextTry = Date.now() + pause;
+    this.nextTry = Date.now() + length;
     this.changed();
     await new Promise((resolve) => {
-      setTimeout(resolve, pause);
+      setTimeout(resolve, length);
       signal.addEventListener("abort", resolve, { once: true });
       addEventListener("online", resolve, { once: true });
     });
@@ -157,25 +194,23 @@ export class Tail {
     return list.metadata.resourceVersion;
   }
 
-  /** @param {{type: string, object: any}[]} changes @param {string} revision @returns {string} the revision after them */
-  #take(changes, revision) {
+  /** @param {{type: string, object: any}[]} changes @param {string} namespace that they are of */
+  #take(changes, namespace) {
     let n = 0;
     for (const { type, object } of changes) {
       if (type === "ERROR") throw new Failure(object.code === 410 ? "gone" : object.code === 401 ? "expired" : object.code === 403 ? "forbidden" : "failed", object.message ?? "the watch ended");
-      revision = object.metadata?.resourceVersion ?? revision;
+      if (object.metadata?.resourceVersion) this.#revisions.set(namespace, object.metadata.resourceVersion);
       if (type === "BOOKMARK" || type === "DELETED") continue;
       const r = row(object);
       if (!this.matches(r)) continue;
       this.#put(r);
       n++;
     }
-    if (BigInt(revision || 0) > BigInt(this.#revision || 0)) this.#revision = revision;
     if (n) {
       this.received += n;
       this.#seconds.push({ at: Date.now(), n });
       this.#soon();
     }
-    return revision;
   }
 
   /** Tells of arrivals ten times a second: faster than that nobody reads. */

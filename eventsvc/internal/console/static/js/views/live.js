@@ -5,7 +5,7 @@ import { h } from "../lib/dom.js";
 import { counted, human, row } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Pager } from "../lib/pager.js";
-import { matcher, Tail } from "../lib/tail.js";
+import { Again, matcher, Tail } from "../lib/tail.js";
 import { columnMenu } from "../parts/columns.js";
 import { icon } from "../parts/icons.js";
 import { failed, loading, partial } from "../parts/message.js";
@@ -31,6 +31,8 @@ export class Live {
    * @type {Failure|null}
    */
   #failure = null;
+  /** The beginning, while the server cannot be reached. */
+  #again = new Again();
   /** The rate falls while nothing arrives. */
   #ticking = setInterval(() => this.app.redraw(), 1000);
 
@@ -66,55 +68,63 @@ export class Live {
     this.#control.abort();
     this.#control = new AbortController();
     this.#failure = null;
+    this.#again.stop();
     this.#still = null;
     this.table.scrollTo(0);
     this.table.cursor = -1;
   }
 
-  /** Begins to watch behind the first page, which says its revision. */
+  /** Begins to watch behind the first page, which says its revision. It tries again while the server is away. */
   async #begin() {
-    this.app.redraw();
-    if (this.tail || !this.older.fresh || !this.app.session.open) return;
-    const terms = grammar.parse(this.app.state.q);
+    const { app, older } = this;
+    app.redraw();
+    if (this.tail || !app.session.open) return;
+    if (!older.fresh) {
+      if (older.failure && !older.failure.final && older.failure.kind !== "expired") this.#again.later(() => { older.again(); app.redraw(); });
+      return;
+    }
+    const terms = grammar.parse(app.state.q);
     const one = grammar.namespaceOf(terms);
     const rest = terms.filter((t) => t !== one);
     const control = this.#control;
-    const answer = this.older.head;
+    const answer = older.head;
     /** @type {string[]} */
     let namespaces = [one?.value ?? ""];
-    const tail = (list = namespaces) => new Tail(this.app.api, list, { fieldSelector: grammar.listSelector(grammar.exact(rest)), labelSelector: grammar.labelSelector(rest) }, matcher(rest), this.app.redraw);
-    const next = (this.tail = tail());
-    if (rest.some((t) => t.field === "()")) next.notices.push("OR, NOT and parentheses choose among older events only: what arrives is compared with the other terms.");
+    /** @type {string[]} */
+    const notices = [];
+    if (rest.some((t) => t.field === "()")) notices.push("OR, NOT and parentheses choose among older events only: what arrives is compared with the other terms.");
     if (!one && answer.namespaces) {
       // Not all may be seen: those that may are watched one by one.
       try {
-        const facets = await this.app.api.query("facets", { by: "namespace", from: "-30d", limit: "1000" }, control.signal);
+        const facets = await app.api.query("facets", { by: "namespace", from: "-30d", limit: "1000" }, control.signal);
         namespaces = facets.facets.namespace.map((/** @type {any} */ v) => v.value);
       } catch (err) {
-        if (aborted(err)) return;
+        if (aborted(err) || control.signal.aborted) return;
         this.#failure = err instanceof Failure ? err : new Failure("failed", String(err));
-        this.app.redraw();
+        if (!this.#failure.final && this.#failure.kind !== "expired") this.#again.later(() => this.#begin());
+        app.redraw();
         return;
       }
-      if (control.signal.aborted) return;
-      this.tail = tail(namespaces.slice(0, mostNamespaces));
-      this.tail.notices.push(`You see ${answer.namespaces.join(", ")}. ${counted(Math.min(namespaces.length, mostNamespaces), "namespace")} with events of the last 30 days are watched.`);
-      this.tail.start(answer.revision);
-      return;
+      if (control.signal.aborted || this.tail) return;
+      notices.push(`You see ${answer.namespaces.join(", ")}. ${counted(Math.min(namespaces.length, mostNamespaces), "namespace")} with events of the last 30 days are watched.`);
     }
-    next.start(answer.revision);
+    this.#failure = null;
+    this.#again.stop();
+    this.tail = new Tail(app.api, namespaces.slice(0, mostNamespaces), { fieldSelector: grammar.listSelector(grammar.exact(rest)), labelSelector: grammar.labelSelector(rest) }, matcher(rest), app.redraw);
+    this.tail.notices.push(...notices);
+    this.tail.start(answer.revision);
   }
 
   #bar() {
     const { tail } = this;
-    const phase = this.#failure || tail?.failure || this.older.failure && !this.older.loading && !tail ? "stopped" : tail?.phase ?? "starting";
+    const phase = this.#again.attempt ? "waiting" : this.#failure || tail?.failure || this.older.failure && !this.older.loading && !tail ? "stopped" : tail?.phase ?? "starting";
     const words = { starting: "Connecting …", live: this.#still ? "Paused" : "Live", waiting: "Disconnected, trying again", stopped: "Stopped" };
     return h("div", { class: "bar-line" },
       h("p", { class: `phase ${phase}${this.#still ? " still" : ""}`, role: "status" }, h("i", { class: "dot" }), words[phase]),
       h("button", { type: "button", "aria-pressed": this.#still !== null, title: "p", onclick: () => (this.#still ? this.resume() : this.pause(false)) }, icon(this.#still ? "play" : "pause"), this.#still ? "Go on" : "Pause"),
       h("p", { class: "rate", "aria-live": "off" }, `${(tail?.rate ?? 0).toFixed(tail && tail.rate >= 10 ? 0 : 1)} a second`),
       h("p", { class: "count" }, tail && tail.received > 0 && `${human(tail.received)} arrived`),
-      phase === "waiting" && h("button", { type: "button", onclick: () => tail?.retry() }, "Try now"),
+      phase === "waiting" && h("button", { type: "button", onclick: () => (tail ? tail.retry() : this.#again.now()) }, "Try now"),
       this.columns.draw());
   }
 
@@ -191,6 +201,7 @@ export class Live {
 
   leave() {
     clearInterval(this.#ticking);
+    this.#again.stop();
     this.#control.abort();
     this.tail?.stop();
     this.older.stop();

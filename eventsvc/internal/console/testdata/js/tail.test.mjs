@@ -1,0 +1,58 @@
+import assert from "node:assert/strict";
+import test, { mock } from "node:test";
+import { Failure } from "../../static/js/lib/api.js";
+import { Again, Tail } from "../../static/js/lib/tail.js";
+
+globalThis.addEventListener ??= () => {};
+
+/** @param {string} namespace @param {number} revision */
+const added = (namespace, revision) => ({
+  type: "ADDED",
+  object: { metadata: { namespace, name: `e${revision}`, uid: `u${revision}`, resourceVersion: String(revision), creationTimestamp: "2026-03-04T12:00:00Z" }, regarding: { kind: "Pod", name: "p" }, reason: "R", type: "Normal", note: "n" },
+});
+
+test("each namespace goes on where it was", async () => {
+  /** @type {{namespace: string, at: string, take: Function, signal: AbortSignal, fail: (err: Error) => void}[]} */
+  const watches = [];
+  const api = {
+    events: (/** @type {string} */ namespace) => namespace,
+    watch: (/** @type {string} */ namespace, /** @type {any} */ params, /** @type {AbortSignal} */ signal, /** @type {Function} */ take, /** @type {() => void} */ opened) => new Promise((_, reject) => {
+      watches.push({ namespace, at: params.resourceVersion, take, signal, fail: reject });
+      signal.addEventListener("abort", () => reject(new DOMException("", "AbortError")));
+      opened();
+    }),
+  };
+  const tail = new Tail(/** @type {any} */ (api), ["slow", "fast"], {}, () => true, () => {});
+  tail.start("10");
+  assert.deepEqual(watches.map((w) => [w.namespace, w.at]), [["slow", "10"], ["fast", "10"]]);
+  watches[0].take([added("slow", 11)]);
+  watches[1].take([added("fast", 12), added("fast", 90)]);
+  for (const w of watches) w.fail(new Failure("unreachable", "away"));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(tail.phase, "waiting");
+  tail.retry();
+  assert.deepEqual(watches.slice(2).map((w) => [w.namespace, w.at]), [["slow", "11"], ["fast", "90"]]);
+  watches[2].take([added("slow", 40)]);
+  assert.equal(tail.arrived.length, 4);
+  tail.stop();
+});
+
+test("an attempt is made again until it succeeds", () => {
+  mock.timers.enable({ apis: ["setTimeout"] });
+  const again = new Again();
+  let tried = 0;
+  const attempt = () => { if (++tried < 4) again.later(attempt); else again.stop(); };
+  again.later(attempt);
+  mock.timers.tick(500);
+  assert.equal(tried, 1);
+  mock.timers.tick(999);
+  assert.equal(tried, 1);
+  mock.timers.tick(1);
+  assert.equal(tried, 2);
+  again.now();
+  assert.equal(tried, 3);
+  mock.timers.tick(60_000);
+  assert.equal(tried, 4);
+  assert.equal(again.attempt, null);
+  mock.timers.reset();
+});
