@@ -50,7 +50,7 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 // timeQuery is the query of a page of all events that a query may be about.
 func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 	return store.TimeQuery{
-		Range:       store.Range{From: s.begin(), To: s.To, Nodes: s.query.Terms.onNodes()},
+		Range:       store.Range{From: s.begin(), To: s.To, Nodes: s.query.Terms.onNodes(), Sees: s.sees},
 		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(),
 		Match: s.match(ctx), Pieces: pieces(s.query.Terms.byText), Limit: p.Limit,
 	}

@@ -71,8 +71,7 @@ func (s *Snapshot) FindDropped(ctx context.Context) error {
 	found := map[rule]event.Gap{}
 	looked, more := 0, false
 	q := store.TimeQuery{
-		Range:    store.Range{From: s.From.Add(-dropHour), To: s.To.Add(dropHour)}, // a report was last observed within its hour
-		Wanted:   func(d event.Dimensions) bool { return s.query.Allows(d.Namespace, d.Cluster) },
+		Range:    store.Range{From: s.From.Add(-dropHour), To: s.To.Add(dropHour), Sees: s.sees}, // a report was last observed within its hour
 		Selector: &event.Selector{Dropped: true, Fields: []event.FieldRequirement{{Field: event.Reason, Value: event.DroppedReason}}},
 	}
 	err := s.reading(func() error {

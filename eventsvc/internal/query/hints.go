@@ -16,48 +16,88 @@ import (
 // maxHintValues bounds the values of a dimension that are compared with a term.
 const maxHintValues = 20_000
 
-// FindHints looks for terms of the search that fit nothing in the range, and for what may have been meant. It is for answers that
-// are empty. Values are those of the namespaces that the caller may list.
-func (s *Snapshot) FindHints(ctx context.Context, allows func(namespace, cluster string) bool) error {
-	if s.query.Terms.search == nil {
+// FindHints looks for terms of the search, of the selectors and of other parameters that fit nothing in the range, and for what may
+// have been meant. It is for answers that are empty. Values are those of the namespaces that the caller may list.
+func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject Subject, allows func(namespace, cluster string) bool) error {
+	terms := s.query.Terms.asked(namespaces, subject)
+	if len(terms) == 0 {
 		return nil
 	}
 	values := map[string]map[string]bool{}
 	for _, name := range event.DimensionNames {
 		values[name] = map[string]bool{}
 	}
-	onNodes := false // which take longer to look at
-	s.query.Terms.search.Terms(func(term *search.Expr, _ bool) { onNodes = onNodes || Dimension(term.Name) == Node })
+	onNodes := slices.ContainsFunc(terms, func(term wish) bool { return Dimension(term.Name) == Node }) // which take longer to look at
 	err := s.reading(func() error {
-		return s.occurrences(ctx, store.Range{Nodes: onNodes, Hours: true}, func(d event.Dimensions) int { // of any namespace: one may be mistyped
-			if allows(d.Namespace, d.Cluster) {
-				for _, name := range event.DimensionNames {
-					if known := values[name]; len(known) < maxHintValues {
-						known[*d.Text(name)] = true
-					}
+		sees := func(d event.Dimensions) bool { return allows(d.Namespace, d.Cluster) } // any namespace: one may be mistyped
+		return s.occurrences(ctx, store.Range{Nodes: onNodes, Hours: true, Sees: sees}, func(d event.Dimensions) int {
+			for _, name := range event.DimensionNames {
+				if known := values[name]; len(known) < maxHintValues {
+					known[*d.Text(name)] = true
 				}
 			}
 			return -1
 		}, nil)
 	})
-	s.query.Terms.search.Terms(func(term *search.Expr, wanted bool) {
-		if hint := hintOf(term, values); wanted && hint != "" {
+	for _, term := range terms {
+		if hint := hintOf(term, values); hint != "" && !slices.Contains(s.Head.Hints, hint) {
 			s.Head.Hints = append(s.Head.Hints, hint)
 		}
-	})
+	}
 	return err
 }
 
+// A wish is a term that something has to fit, in the form of a term of a search.
+type wish struct {
+	*search.Expr
+	fits func(value string) bool // whether a value of the dimension is as wished
+}
+
+// asked returns the wishes of a question.
+func (t *Terms) asked(namespaces []string, subject Subject) (all []wish) {
+	t.search.Terms(func(term *search.Expr, wanted bool) {
+		if wanted {
+			all = append(all, wish{term, term.Fits})
+		}
+	})
+	add := func(field, text string, fits func(string) bool, values ...string) {
+		all = append(all, wish{&search.Expr{Kind: search.Field, Name: field, Values: values, Text: text}, fits})
+	}
+	equal := func(to string) func(string) bool {
+		return func(value string) bool { return strings.EqualFold(value, to) }
+	}
+	for _, term := range t.dimensions { // selectors compare as Kubernetes does
+		if !term.Not {
+			add(string(term.dimension), string(term.dimension)+"="+strings.Join(term.Values, ","), term.Accepts, term.Values...)
+		}
+	}
+	for _, name := range namespaces {
+		add(string(Namespace), "namespace "+name, equal(name), name)
+	}
+	if t.cluster != "" {
+		add(string(Cluster), "cluster "+t.cluster, equal(t.cluster), t.cluster)
+	}
+	if subject.Kind != "" {
+		add(string(Kind), "kind "+subject.Kind, equal(subject.Kind), subject.Kind)
+	}
+	if subject.Name != "" {
+		add("name", "name "+subject.Name, nil, subject.Name)
+	}
+	return all
+}
+
 // hintOf says what may have been meant by a term, empty if nothing is known.
-func hintOf(term *search.Expr, values map[string]map[string]bool) string {
+func hintOf(term wish, values map[string]map[string]bool) string {
 	switch {
 	case term.Kind == search.Word && !term.Note:
 		return hintOfWord(term.Text, values)
-	case !term.Dimensional() || term.Kind != search.Field:
+	case term.Kind != search.Field:
 		return ""
+	case !term.Dimensional():
+		return hintOfCase(term.Expr)
 	}
 	known := slices.Sorted(maps.Keys(values[term.Name]))
-	if slices.ContainsFunc(known, term.Fits) {
+	if slices.ContainsFunc(known, term.fits) {
 		return ""
 	}
 	hint := term.Text + " fits nothing in this range"
@@ -67,6 +107,16 @@ func hintOf(term *search.Expr, values map[string]map[string]bool) string {
 		}
 	}
 	return hint
+}
+
+// hintOfCase is for the fields that are compared as they are written. Few of their values have capital letters.
+func hintOfCase(term *search.Expr) string {
+	for _, value := range term.Values {
+		if lower := strings.ToLower(value); lower != value {
+			return fmt.Sprintf("%s is compared as it is written: perhaps %s was meant", term.Text, lower)
+		}
+	}
+	return ""
 }
 
 // hintOfWord looks for a word among the dimensions that people search for by bare words, and the fields.

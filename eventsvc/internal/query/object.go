@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -19,7 +20,7 @@ func (o Subject) Check() error {
 	case o.UID != "" && (o.Kind != "" || o.Name != ""):
 		return invalid("uid", "names one object, and so do kind and name: leave out the one or the others")
 	case strings.Contains(o.Kind+o.Name+o.UID, "*"):
-		return invalid("name", "* is no pattern here: name one object, or ask events or groups with a fieldSelector such as regarding.name=web-*")
+		return invalid("name", "* is no pattern here: name one object, or search for events with name:web-*")
 	case o.UID == "" && o.Kind == "" && o.Name == "":
 		return invalid("uid", "is missing: name an object by its uid, or by kind and name")
 	case o.UID == "" && o.Name == "":
@@ -37,6 +38,25 @@ func (o Subject) selector() *event.Selector {
 	return &event.Selector{Fields: []event.FieldRequirement{
 		{Field: event.RegardingKind, Value: o.Kind}, {Field: event.RegardingName, Value: o.Name},
 	}}
+}
+
+// Written returns a subject with its kind as it is written in the range, if it is not written as given: kinds are compared without
+// case, as in a search.
+func (s *Snapshot) Written(ctx context.Context, o Subject) (Subject, error) {
+	if o.Kind == "" {
+		return o, nil
+	}
+	written := ""
+	err := s.reading(func() error {
+		return s.occurrences(ctx, store.Range{Hours: true}, func(d event.Dimensions) int {
+			if strings.EqualFold(d.Kind, o.Kind) && written != o.Kind && (written == "" || d.Kind == o.Kind || d.Kind < written) {
+				written = d.Kind
+			}
+			return -1
+		}, nil)
+	})
+	o.Kind = cmp.Or(written, o.Kind)
+	return o, err
 }
 
 // Happened is one version of an event about an object, or its deletion.
@@ -60,6 +80,18 @@ func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) ([]Happe
 	if err := o.Check(); err != nil {
 		return nil, Next{}, err
 	}
+	found, next, err := s.object(ctx, o, p)
+	if err != nil || len(found) > 0 {
+		return found, next, err
+	}
+	written, err := s.Written(ctx, o)
+	if err != nil || written == o {
+		return nil, next, err
+	}
+	return s.object(ctx, written, p)
+}
+
+func (s *Snapshot) object(ctx context.Context, o Subject, p ObjectPage) ([]Happened, Next, error) {
 	life := life{page: p}
 	err := s.querier.Timeline.Versions(ctx, o.selector(), func(v *store.View, gone bool) bool {
 		if v.Revision > s.Head.Revision || !s.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) {

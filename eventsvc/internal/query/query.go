@@ -136,6 +136,9 @@ func (s *Snapshot) wanted(d event.Dimensions) bool {
 	return s.query.Allows(d.Namespace, d.Cluster) && s.query.Terms.wanted(d)
 }
 
+// sees reports whether a query may be about events with these dimensions, whatever its terms are.
+func (s *Snapshot) sees(d event.Dimensions) bool { return s.query.Allows(d.Namespace, d.Cluster) }
+
 // begin returns the first second that can have observations.
 func (s *Snapshot) begin() time.Time {
 	if begin := s.Begin.Truncate(time.Second); s.From.Before(begin) {
@@ -144,10 +147,13 @@ func (s *Snapshot) begin() time.Time {
 	return s.From
 }
 
-// occurrences visits what was observed in the range. Of in, only Nodes and Hours count. group and visit are those of
+// occurrences visits what was observed in the range. Of in, only Nodes, Hours and Sees count. group and visit are those of
 // [store.Timeline.Occurrences].
 func (s *Snapshot) occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	in.From, in.To, in.Revision = s.begin(), s.To, s.held
+	if in.Sees == nil {
+		in.Sees = s.sees
+	}
 	only := visit
 	if s.held == 0 { // the state that is read is newer than the snapshot
 		in.Hours = false

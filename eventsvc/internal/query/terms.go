@@ -22,6 +22,7 @@ type Terms struct {
 	// The other expressions of a search: on dimensions, on texts, and all that are neither.
 	byDimension, byText, mixed []*search.Expr
 	search                     *search.Expr // all of it
+	cluster                    string       // that a parameter names
 }
 
 // term requires that a dimension has one of some values or, with not, none of them.
@@ -113,6 +114,11 @@ func (t *Terms) addSearch(e *search.Expr, rest *event.Selector) {
 		return
 	}
 	t.mixed = append(t.mixed, e)
+}
+
+// InCluster adds a term on the cluster, which is compared without case, as in a search.
+func (t *Terms) InCluster(name string) {
+	t.cluster = name
 }
 
 // NamespaceOf returns the namespace that a search names, if it names one.
@@ -267,6 +273,9 @@ func (t *Terms) wanted(d event.Dimensions) bool {
 		if !term.Accepts(*term.dimension.of(&d)) {
 			return false
 		}
+	}
+	if t.cluster != "" && !strings.EqualFold(d.Cluster, t.cluster) {
+		return false
 	}
 	for _, e := range t.byDimension {
 		of := d // a copy, because what a Subject has is allocated

@@ -32,7 +32,11 @@ func (c *call) overview() (string, error) {
 	if c.full() {
 		most = []int{5, 50, 20, 50}
 	}
-	parameters := c.period(c.where(nil))
+	parameters, err := c.where()
+	if err != nil {
+		return "", err
+	}
+	c.period(parameters)
 	parameters.Set("by", strings.ReplaceAll(query.Names(by), ", ", ","))
 	parameters.Set("limit", strconv.Itoa(slices.Max(most)))
 	facets, over, err := c.Queries.Overview(c.Context, c.asked(parameters), query.Type, buckets)
@@ -101,6 +105,9 @@ func (c *call) changes() (string, error) {
 		return "", err
 	}
 	c.about(parameters)
+	if text := c.given[search.name]; text != "" {
+		parameters.Set("search", text)
+	}
 	t, err := c.ask("changes", parameters)
 	if err != nil {
 		return "", err
@@ -145,8 +152,11 @@ func (c *call) about(parameters url.Values) {
 
 // search lists events.
 func (c *call) search() (string, error) {
-	parameters := c.period(c.where(map[string]string{"kind": "regarding.kind", "name": "regarding.name", "reason": "reason", "type": "type"}))
-	t, err := c.ask("events", parameters)
+	parameters, err := c.where(kind.name, name.name, string(query.Reason), string(query.Type))
+	if err != nil {
+		return "", err
+	}
+	t, err := c.ask("events", c.period(parameters))
 	if err != nil {
 		return "", err
 	}
@@ -171,8 +181,12 @@ func (c *call) search() (string, error) {
 
 // groups counts by dimensions that are asked for.
 func (c *call) groups() (string, error) {
-	parameters := c.period(c.where(nil))
-	parameters.Set("by", strings.ReplaceAll(c.value("by"), " ", ""))
+	parameters, err := c.where()
+	if err != nil {
+		return "", err
+	}
+	c.period(parameters)
+	parameters.Set("by", strings.ToLower(strings.ReplaceAll(c.value("by"), " ", "")))
 	t, err := c.ask("groups", parameters)
 	if err != nil {
 		return "", err

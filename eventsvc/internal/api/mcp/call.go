@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/fields"
 
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/api/queries"
@@ -21,6 +19,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/query"
+	terms "tidings.example/eventsvc/internal/query/search"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/httpserver"
 )
@@ -113,8 +112,6 @@ func argumentOf(parameter string) string {
 		return to.name
 	case "window":
 		return from.name
-	case "fieldSelector":
-		return "kind, name, reason, type or cluster"
 	}
 	return parameter
 }
@@ -188,13 +185,16 @@ func (c *call) covers(t *queries.Table) string {
 		}
 		fmt.Fprintf(&b, "DROPPED by rule %s: %d in %s..%s %s (not stored); ", g.Rule, g.Count, queries.Stamp(g.From), queries.Stamp(g.To), token(g.Cluster))
 	}
+	if len(t.Asked) > 0 {
+		fmt.Fprintf(&b, "namespace %s; ", some(t.Asked, 20))
+	}
 	switch {
-	case t.Namespaces == nil:
-		b.WriteString("all namespaces; ")
-	case c.given[namespace.name] != "":
-		fmt.Fprintf(&b, "namespace %s; ", some(t.Namespaces, 1))
+	case len(t.Listable) > 0:
+		fmt.Fprintf(&b, "you may list: %s; ", some(t.Listable, 20))
+	case len(t.Asked) > 0:
+		b.WriteString("you may list all; ")
 	default:
-		fmt.Fprintf(&b, "you may list: %s; ", some(t.Namespaces, 20))
+		b.WriteString("all namespaces; ")
 	}
 	if len(t.Clusters) > 0 {
 		fmt.Fprintf(&b, "clusters: %s; ", some(t.Clusters, 20))
@@ -220,7 +220,7 @@ func (c *call) ask(name string, parameters url.Values) (*queries.Table, error) {
 
 // asked adds the arguments that all questions have to parameters.
 func (c *call) asked(parameters url.Values) url.Values {
-	for argument, parameter := range map[string]string{namespace.name: "namespace", limitName: "limit", cursor.name: "continue", search.name: "search"} {
+	for argument, parameter := range map[string]string{namespace.name: "namespace", limitName: "limit", cursor.name: "continue"} {
 		if value := c.value(argument); value != "" && !parameters.Has(parameter) {
 			parameters.Set(parameter, value)
 		}
@@ -251,24 +251,35 @@ func (c *call) period(parameters url.Values) url.Values {
 	return parameters
 }
 
-// where returns the parameter that selects by some arguments, each of which is a field of its own.
-func (c *call) where(fieldOf map[string]string) url.Values {
-	var terms []fields.Selector
-	for _, argument := range slices.Sorted(maps.Keys(fieldOf)) {
-		if value := c.given[argument]; value != "" {
-			terms = append(terms, fields.OneTermEqualSelector(fieldOf[argument], value))
-		}
+// where returns the parameters that select by the argument search and by others, which are terms of a search: so they are compared
+// as its terms are, and a value that fits nothing is named.
+func (c *call) where(names ...string) (url.Values, error) {
+	text := c.given[search.name]
+	e, err := terms.Parse(text)
+	if err != nil {
+		return nil, &argumentError{search.name, err.Error()}
 	}
-	if c.given[cluster.name] != "" {
-		terms = append(terms, fields.OneTermEqualSelector(string(query.Cluster), c.given[cluster.name]))
+	if e != nil && e.Kind == terms.Or {
+		text = "(" + text + ")"
+	}
+	for _, name := range append(names, cluster.name) {
+		value := c.given[name]
+		if value == "" {
+			continue
+		}
+		term := terms.Term(name, value)
+		if _, err := terms.Parse(term); err != nil {
+			return nil, &argumentError{name, err.(*terms.Error).Problem}
+		}
+		text += " " + term
 	}
 	if c.given[warnings.name] == "true" {
-		terms = append(terms, fields.OneTermEqualSelector(string(query.Type), "Warning"))
+		text += " " + terms.Term(string(query.Type), "Warning")
 	}
-	if len(terms) == 0 {
-		return url.Values{}
+	if text == "" {
+		return url.Values{}, nil
 	}
-	return url.Values{"fieldSelector": {fields.AndSelectors(terms...).String()}}
+	return url.Values{"search": {text}}, nil
 }
 
 // seconds cuts the fraction of a second off a time.

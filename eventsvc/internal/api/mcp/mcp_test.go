@@ -159,6 +159,7 @@ func TestMCPProtocol(t *testing.T) {
 		"legacy, version is missing": {"POST", old("initialize", `{}`), plain, 400, -32602, `"a"`, ""},
 		"legacy ping":                {"POST", old("ping", `{}`), of("2025-11-25"), 200, 0, `"a"`, `"result":{}`},
 		"legacy discover":            {"POST", old("server/discover", `{}`), of("2025-11-25"), 400, -32602, `"a"`, ""},
+		"legacy list, params null":   {"POST", old("tools/list", `null`), of("2025-06-18"), 200, 0, `"a"`, `"result":{"tools":[`},
 		"legacy list":                {"POST", old("tools/list", `{}`), of("2025-06-18"), 200, 0, `"a"`, `"result":{"tools":[`},
 		"legacy list, no header":     {"POST", old("tools/list", `{}`), plain, 200, 0, `"a"`, ""},
 		"legacy call":                {"POST", old("tools/call", `{`+apitest.Calling("events_search", "{}")+`}`), of("2025-11-25"), 200, 0, `"a"`, `"result":{"content":[`},

@@ -90,10 +90,10 @@ func (o object) text(name string) (text string) {
 	return text
 }
 
-// in returns a member that is an object, nil if it is not there.
+// in returns a member that is an object, nil if it is null or not there.
 func (o object) in(name string) (object, *rpcError) {
 	raw, ok := o[name]
-	if !ok {
+	if !ok || string(raw) == "null" {
 		return nil, nil
 	}
 	in, err := decode(raw)

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tidings.example/eventsvc/internal/query"
@@ -125,7 +127,7 @@ type argumentError struct{ argument, problem string }
 
 func (e *argumentError) Error() string { return "argument " + e.argument + ": " + e.problem }
 
-// read reads the arguments of a call: texts, whole numbers as text, and true. Those that are null count as not given.
+// read reads the arguments of a call: texts, whole numbers as text, and true or false. Those that are null count as not given.
 func (t *tool) read(in object) (map[string]string, error) {
 	given := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(in)) { // so that the error does not depend on chance
@@ -147,26 +149,33 @@ func (t *tool) read(in object) (map[string]string, error) {
 
 // read returns the value of an argument as text, or what is wrong with it.
 func (a *argument) read(raw json.RawMessage) (value, problem string) {
+	isText := json.Unmarshal(raw, &value) == nil
+	plain := string(raw)
+	if isText { // models write numbers and booleans as strings too
+		plain = strings.ToLower(strings.TrimSpace(value))
+	}
 	switch a.Type {
 	case aBoolean:
-		if v := string(raw); v == "true" || v == "false" {
-			return v, ""
+		if plain == "true" || plain == "false" {
+			return plain, ""
 		}
 		return "", "must be true or false"
 	case aInteger:
-		var n int
-		if json.Unmarshal(raw, &n) != nil || n < a.Minimum || n > a.Maximum {
+		f, err := strconv.ParseFloat(plain, 64) // 5.0 is an integer (JSON Schema, section 6.1.1 of its validation)
+		if err != nil || f != math.Trunc(f) || f < float64(a.Minimum) || f > float64(a.Maximum) {
 			return "", fmt.Sprintf("must be a whole number from %d to %d", a.Minimum, a.Maximum)
 		}
-		return string(raw), ""
+		return strconv.Itoa(int(f)), ""
 	}
-	if json.Unmarshal(raw, &value) != nil {
+	switch {
+	case !isText:
 		return "", "must be a string"
-	}
-	if a.Enum != nil && value != "" && !slices.Contains(a.Enum, value) {
+	case a.Enum == nil || value == "":
+		return value, ""
+	case !slices.Contains(a.Enum, plain):
 		return "", "must be " + strings.Join(a.Enum, " or ") + ", or left out"
 	}
-	return value, ""
+	return plain, ""
 }
 
 func (t *tool) names() (names []string) {

@@ -154,8 +154,8 @@ func TestMCPMistakes(t *testing.T) {
 	for _, c := range []struct{ tool, arguments, text string }{
 		{"events_search", `{"nam":"x"}`, `argument "nam": there is none of this name, probably name was meant: events_search has from, to,`},
 		{"events_search", `{"limit":0}`, "argument limit: must be a whole number from 1 to 100"},
-		{"events_search", `{"limit":101}`, "argument limit: must be"}, {"events_search", `{"limit":"20"}`, "argument limit: must be"},
-		{"events_search", `{"limit":1.5}`, "argument limit: must be"}, {"events_search", `{"kind":7}`, "argument kind: must be a string"},
+		{"events_search", `{"limit":101}`, "argument limit: must be"}, {"events_search", `{"limit":"twenty"}`, "argument limit: must be"},
+		{"events_search", `{"limit":1.5}`, "argument limit: must be"}, {"events_search", `{"limit":"1e99"}`, "argument limit: must be"}, {"events_search", `{"kind":7}`, "argument kind: must be a string"},
 		{"events_search", `{"detail":"all"}`, "argument detail: must be full, or left out"},
 		{"events_overview", `{"warnings_only":"yes"}`, "argument warnings_only: must be true or false"},
 		{"events_overview", `{"from":"yesterday"}`, "argument from: "}, {"events_overview", `{"to":"-5x"}`, "argument to: "},
@@ -171,13 +171,65 @@ func TestMCPMistakes(t *testing.T) {
 		{"events_groups", `{"by":"colour"}`, `argument by: "colour" is no dimension here`},
 		{"events_groups", `{"cursor":"x"}`, "argument cursor: is none that this service has given"},
 		{"events_search", `{"search":"\"x"}`, "argument search: at character 1: the quotation mark has no second one"},
-		{"events_search", `{"kind":"` + strings.Repeat("*", 17) + `"}`, "argument kind, name, reason, type or cluster: "},
+		{"events_search", `{"kind":"` + strings.Repeat("*", 17) + `"}`, "argument kind: the pattern has more than 16 *"},
+		{"events_search", `{"type":"Warning","search":"type:Normal"}`, "argument search: "},
 		{"events_search", `{"` + strings.Repeat("x", 9000) + `":1}`, "…\" +8900 characters: there is none of this name"},
 		{"events_search", "{\"a\\u202eb\":1}", `argument "a\u202eb": `},
 	} {
 		text, failed := w.Tool("good", c.tool, c.arguments)
 		if !failed || !strings.HasPrefix(text, c.text) && !strings.Contains(text, c.text) {
 			t.Errorf("%s %.60s: %v %s", c.tool, c.arguments, failed, text)
+		}
+	}
+}
+
+// TestMCPComparesAsSearch: arguments are compared as terms of a search are, and a value that fits nothing is named with what was
+// probably meant. Numbers and booleans may be strings, and what is null is not given.
+func TestMCPComparesAsSearch(t *testing.T) {
+	t.Parallel()
+	w := apitest.StoryWorld(t, apitest.WithMCP)
+	for _, c := range []struct{ tool, written, same string }{
+		{"events_search", `{"kind":"Pod"}`, `{"kind":"pOD"}`}, {"events_search", `{"type":"Warning"}`, `{"type":"warning"}`},
+		{"events_search", `{"reason":"Pulled"}`, `{"reason":"PULLED"}`}, {"events_search", `{"reason":"Pull*"}`, `{"reason":"pull*"}`},
+		{"events_search", `{"cluster":"east"}`, `{"cluster":"East"}`}, {"events_search", `{"namespace":"shop"}`, `{"namespace":"SHOP"}`},
+		{"events_search", `{"search":"kind:pod (reason:pulled OR reason:failed)"}`, `{"kind":"Pod","search":"reason:pulled OR reason:failed"}`},
+		{"events_search", `{"limit":5}`, `{"limit":"5"}`}, {"events_search", `{"limit":5}`, `{"limit":5.0}`}, {"events_search", `{"limit":5}`, `{"limit":5e0}`},
+		{"events_overview", `{"warnings_only":true}`, `{"warnings_only":"True"}`}, {"events_overview", `{"cluster":"east"}`, `{"cluster":"EAST"}`},
+		{"events_overview", `{"detail":"full"}`, `{"detail":"FULL"}`}, {"events_groups", `{"by":"kind"}`, `{"by":"Kind"}`},
+		{"events_object", `{"kind":"Pod","name":"p-shop"}`, `{"kind":"pod","name":"p-shop"}`}, {"events_object", `{"uid":"uid-shop","cluster":"east"}`, `{"uid":"uid-shop","cluster":"EAST"}`},
+		{"events_changes", `{"from":"-40m","kind":"Pod","name":"p-shop"}`, `{"from":"-40m","kind":"pod","name":"p-shop"}`}, {"events_changes", `{"from":"-40m","cluster":"east"}`, `{"from":"-40m","cluster":"East"}`},
+		{"events_overview", `{}`, `null`},
+	} {
+		want, _ := w.Tool("good", c.tool, c.written)
+		got, failed := w.Tool("good", c.tool, c.same)
+		cut := func(text string) string { // cursors remember what was asked
+			before, _, _ := strings.Cut(text, `cursor="`)
+			return before
+		}
+		if failed || cut(got) != cut(want) || strings.HasSuffix(want, "none") && c.tool != "events_changes" {
+			t.Errorf("%s %s:\n%s\n%s:\n%s", c.tool, c.written, want, c.same, got)
+		}
+	}
+	for _, c := range []struct{ tool, arguments, hint string }{
+		{"events_search", `{"reason":"Puled"}`, "probably Pulled was meant"}, {"events_search", `{"kind":"Pd"}`, "probably Pod was meant"},
+		{"events_search", `{"type":"Warnin"}`, "probably Warning was meant"}, {"events_search", `{"namespace":"shopp"}`, "namespace shopp fits nothing in this range: probably shop was meant"},
+		{"events_search", `{"cluster":"eastt"}`, "probably east was meant"}, {"events_search", `{"name":"P-shop"}`, "is compared as it is written: perhaps p-shop was meant"},
+		{"events_overview", `{"namespace":"shopp"}`, "probably shop was meant"}, {"events_overview", `{"cluster":"eastt"}`, "probably east was meant"},
+		{"events_groups", `{"namespace":"shopp"}`, "probably shop was meant"},
+		{"events_changes", `{"from":"-1h","namespace":"shopp"}`, "probably shop was meant"}, {"events_changes", `{"from":"-1h","cluster":"eastt"}`, "probably east was meant"},
+		{"events_changes", `{"from":"-1h","kind":"Podd","name":"p-shop"}`, "probably Pod was meant"},
+		{"events_object", `{"kind":"Podd","name":"p-shop"}`, "kind Podd fits nothing in this range: probably Pod was meant"},
+		{"events_object", `{"kind":"Pod","name":"P-Shop"}`, "perhaps p-shop was meant"}, {"events_object", `{"uid":"uid-shop","cluster":"eastt"}`, "probably east was meant"},
+	} {
+		if text, failed := w.Tool("good", c.tool, c.arguments); failed || !strings.Contains(text, c.hint) {
+			t.Errorf("%s %s: %s", c.tool, c.arguments, text)
+		}
+	}
+	for arguments, said := range map[string]string{ // the first line says what may be listed, and what was asked
+		`{"search":"ns:nosuch"}`: "namespace nosuch; you may list all; ", `{"namespace":"shop"}`: "namespace shop; you may list all; ", `{}`: "; all namespaces; ",
+	} {
+		if text, _ := w.Tool("good", "events_search", arguments); !strings.Contains(text, said) {
+			t.Errorf("%s: %s", arguments, text)
 		}
 	}
 }

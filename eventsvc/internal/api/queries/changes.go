@@ -39,7 +39,6 @@ type change struct {
 
 // answerChanges ranks what changed before an instant.
 func answerChanges(ctx context.Context, r *request) (*answer, error) {
-	subject := r.subject()
 	in, err := r.listable()
 	if err != nil {
 		return nil, err
@@ -47,7 +46,9 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	q := changes.Query{
 		At: r.shot.To, Window: r.shot.To.Sub(r.shot.From), Allows: in.Allows, Namespaces: r.asked,
 		Cluster: r.given.Get("cluster"), Revision: r.shot.Revision, Limit: r.limit, Note: codec.Note,
-		Object: changes.Object{UID: subject.UID, Kind: subject.Kind, Name: subject.Name},
+	}
+	if q.Object, err = r.shot.Written(ctx, r.subject()); err != nil {
+		return nil, err
 	}
 	terms, err := r.terms()
 	if err != nil {
@@ -72,6 +73,9 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	}
 	for _, reason := range a.Partial {
 		r.shot.Partly("%s", reason)
+	}
+	if err := r.hint(ctx, len(a.Rows) == 0); err != nil {
+		return nil, err
 	}
 	out := changesAnswer{head: r.head(), Scope: a.Scope, Changes: make([]change, len(a.Rows))}
 	for i := range a.Rows {

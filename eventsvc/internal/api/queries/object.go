@@ -37,6 +37,9 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.hint(ctx, len(found) == 0 && !next.More); err != nil {
+		return nil, err
+	}
 	out := objectAnswer{head: r.head(), Items: make([]happened, len(found)), Continue: r.behind(next)}
 	for i := range found {
 		f := &found[i]

@@ -92,14 +92,20 @@ func probably(name string, known []string) string {
 	return ""
 }
 
-// namespaces returns the namespaces that are asked for.
-func namespaces(given url.Values) ([]string, error) {
+// namespaces returns the namespaces that are asked for, in the small letters that all names of namespaces have.
+func (p *endpoint) namespaces(given url.Values) (all []string, err error) {
 	for _, name := range given["namespace"] {
-		if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
-			return nil, badRequest("namespace", "%q is no name of a namespace: leave it out for all that you may list, or give a fieldSelector such as namespace=team-*", name)
+		lower := strings.ToLower(name)
+		if problems := validation.IsDNS1123Label(lower); len(problems) > 0 {
+			instead := ""
+			if slices.Contains(p.parameters, "search") {
+				instead = ", or give a search such as ns:team-*"
+			}
+			return nil, badRequest("namespace", "%q is no name of a namespace: leave it out for all that you may list%s", name, instead)
 		}
+		all = append(all, lower)
 	}
-	return given["namespace"], nil
+	return all, nil
 }
 
 // cluster returns the cluster that is asked for, empty for any.

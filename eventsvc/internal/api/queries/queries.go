@@ -150,7 +150,7 @@ func (s *Service) serve(c echo.Context, p *endpoint) error {
 
 // request returns a request with the namespaces that it is about.
 func (s *Service) request(c echo.Context, p *endpoint, given url.Values) (*request, error) {
-	asked, err := namespaces(given)
+	asked, err := p.namespaces(given)
 	if err != nil {
 		return nil, err
 	}
@@ -234,21 +234,24 @@ func (r *request) hint(ctx context.Context, empty bool) error {
 	if err != nil {
 		return err
 	}
-	return r.shot.FindHints(ctx, in.Allows)
+	return r.shot.FindHints(ctx, r.given[repeated], r.subject(), in.Allows)
 }
 
-// terms returns what the selectors ask for, or the parameter that selects a cluster: no endpoint has both.
+// terms returns what the selectors and the search ask for.
 func (r *request) terms() (query.Terms, error) {
 	byField, byLabel := r.given.Get("fieldSelector"), r.given.Get("labelSelector")
 	if err := event.CheckTerms(byField, byLabel, r.MaxTerms); err != nil {
 		return query.Terms{}, err
 	}
-	if cluster, err := r.cluster(); err != nil {
-		return query.Terms{}, err
-	} else if cluster != "" {
-		byField = string(query.Cluster) + "=" + cluster
+	terms, err := query.ParseTerms(byField, byLabel, r.given.Get("search"))
+	if err != nil {
+		return terms, err
 	}
-	return query.ParseTerms(byField, byLabel, r.given.Get("search"))
+	cluster, err := r.cluster()
+	if err == nil && cluster != "" {
+		terms.InCluster(cluster)
+	}
+	return terms, err
 }
 
 // render returns an event of events/v1 as it is in answers.

@@ -15,13 +15,14 @@ import (
 // Table is an answer as the rows of its CSV, with what it covers.
 type Table struct {
 	query.Head
-	Namespaces []string // to which it is restricted; nil: to none
-	Clusters   []string // likewise
-	Scope      string   // what a question for changes in some namespaces looked at
-	Columns    []string
-	Rows       [][]string
-	Next       string               // the continue of the next page; empty: there is none
-	Behind     func(row int) string // the continue behind a row; nil: the question has no pages
+	Asked    []string // the namespaces that the question names
+	Listable []string // those to which the caller is restricted; nil: to none
+	Clusters []string // likewise
+	Scope    string   // what a question for changes in some namespaces looked at
+	Columns  []string
+	Rows     [][]string
+	Next     string               // the continue of the next page; empty: there is none
+	Behind   func(row int) string // the continue behind a row; nil: the question has no pages
 }
 
 // Ask answers a question as its path does: with the rights of the caller, the same rows, limits and errors. Name is the
@@ -37,6 +38,9 @@ func (s *Service) Overview(c echo.Context, given url.Values, over query.Dimensio
 	p.answer = func(ctx context.Context, r *request) (*answer, error) {
 		var facets []query.Facet
 		if facets, h, err = r.shot.Overview(ctx, r.by, r.limit, over, most); err != nil {
+			return nil, err
+		}
+		if err := r.hint(ctx, len(facetRows(facets)) == 0); err != nil {
 			return nil, err
 		}
 		return &answer{columns: facetColumns, rows: func() ([][]string, error) { return facetRows(facets), nil }}, nil
@@ -60,8 +64,12 @@ func (s *Service) table(c echo.Context, p *endpoint, given url.Values) (*Table, 
 	if err != nil {
 		return nil, p.wrong(err)
 	}
+	in, err := r.listable()
+	if err != nil {
+		return nil, err
+	}
 	rows, err := a.rows()
-	return &Table{r.shot.Head, r.readable.Namespaces(), r.readable.Clusters(), a.scope, a.columns, rows, a.next, a.behind}, err
+	return &Table{r.shot.Head, r.asked, in.Namespaces(), r.readable.Clusters(), a.scope, a.columns, rows, a.next, a.behind}, err
 }
 
 // ParseTime reads a time in the forms of the parameters from and to. Parameter is named by the error.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -43,17 +44,12 @@ type Query struct {
 	Wanted func(event.Dimensions) bool
 	// Note returns the note of an event.
 	Note func(*store.View) ([]byte, error)
-	// Cluster restricts the answer to events of this cluster; empty: any.
+	// Cluster restricts the answer to events of this cluster, in any case; empty: any.
 	Cluster string
 	// Object restricts the answer to changes that an object takes part in.
-	Object   Object
+	Object   query.Subject
 	Revision uint64 // state to look at; 0: the newest
 	Limit    int    // rows; 0 is [DefaultRows]
-}
-
-// Object names an object by its UID, or by its kind and name. The zero value names none.
-type Object struct {
-	UID, Kind, Name string
 }
 
 // Kind says in which way a row differs from what was before.
@@ -157,18 +153,21 @@ func (q *Query) complete() error {
 	return nil
 }
 
+// sees reports whether the caller may list events with these dimensions.
+func (q *Query) sees(d event.Dimensions) bool { return q.Allows(d.Namespace, d.Cluster) }
+
 // wanted reports whether a question is about events with these dimensions.
 func (q *Query) wanted(d event.Dimensions) bool {
-	return q.Allows(d.Namespace, d.Cluster) && (q.Cluster == "" || q.Cluster == d.Cluster) && (!q.Object.named() || q.asked(d.Namespace))
+	return q.Allows(d.Namespace, d.Cluster) && (q.Cluster == "" || strings.EqualFold(q.Cluster, d.Cluster)) && (!q.ofObject() || q.asked(d.Namespace))
 }
+
+// ofObject reports whether a question is about an object.
+func (q *Query) ofObject() bool { return q.Object != query.Subject{} }
 
 // asked reports whether a namespace is one of those that a question is about.
 func (q *Query) asked(namespace string) bool {
 	return len(q.Namespaces) == 0 || slices.Contains(q.Namespaces, namespace)
 }
-
-// named reports whether an object is named.
-func (o Object) named() bool { return o != Object{} }
 
 // comparison is the work on one question.
 type comparison struct {
@@ -252,6 +251,7 @@ func (c *comparison) newest(ctx context.Context, r *candidate, in store.Range, k
 // observed reads pages of events until visit returns false, all are read, or limit of
 // them are.
 func (c *comparison) observed(ctx context.Context, q store.TimeQuery, limit int, visit func(*store.View, store.Moment) bool) error {
+	q.Sees = c.q.sees
 	for more := true; more && limit > 0; {
 		page, err := c.timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
 			limit--

@@ -21,7 +21,7 @@ const (
 // objects without a namespace or kube-system, and those that name the namespaces or are named
 // by them.
 func (c *comparison) bearing(ctx context.Context, rows []*candidate) ([]*candidate, error) {
-	if len(c.q.Namespaces) == 0 || c.q.Object.named() {
+	if len(c.q.Namespaces) == 0 || c.q.ofObject() {
 		return rows, nil
 	}
 	c.answer.Scope = fmt.Sprintf("%s; and elsewhere what concerns Nodes or other objects without a namespace, %s, or names %s or is named there, as far as you may list it",

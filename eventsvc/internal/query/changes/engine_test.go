@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/query/changes"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -69,10 +70,10 @@ func TestEngine(t *testing.T) {
 		{At: when, Allows: everywhere},
 		{At: when, Allows: only("shop")},
 		{At: when, Window: 7 * time.Hour, Allows: everywhere},
-		{At: when, Allows: everywhere, Namespaces: []string{"shop"}, Object: changes.Object{Kind: "Deployment", Name: "api"}},
+		{At: when, Allows: everywhere, Namespaces: []string{"shop"}, Object: query.Subject{Kind: "Deployment", Name: "api"}},
 	} {
 		got := rank(t, db.Timeline(), q)
-		if q.Window == 0 && q.Object == (changes.Object{}) {
+		if q.Window == 0 && q.Object == (query.Subject{}) {
 			if at := in.rankOf(got.Rows); at < 1 || at > 5 {
 				t.Errorf("the cause has rank %d", at)
 			}

@@ -223,7 +223,7 @@ func (c *comparison) count(ctx context.Context, from, to int64, visit func(s *ta
 		}
 		return c.tallies.index(&d)
 	}
-	r := store.Range{From: time.Unix(from, 0), To: time.Unix(to, 0), Revision: c.answer.Range.Revision}
+	r := store.Range{From: time.Unix(from, 0), To: time.Unix(to, 0), Revision: c.answer.Range.Revision, Sees: c.q.sees}
 	return c.timeline.Occurrences(ctx, r, group, func(o store.Occurred) {
 		visit(c.tallies.all[o.Group], o)
 	})

@@ -67,7 +67,7 @@ func (f *failure) add(k tallyKey, name string, first, n int64) {
 
 // objects finds the objects that began to fail in the window.
 func (c *comparison) objects(ctx context.Context) error {
-	if c.q.Object.named() {
+	if c.q.ofObject() {
 		return c.oneObject(ctx)
 	}
 	found, before, err := c.warnings(ctx)

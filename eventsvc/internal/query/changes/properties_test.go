@@ -292,18 +292,18 @@ func TestObject(t *testing.T) {
 	})
 	for _, test := range []struct {
 		name   string
-		object changes.Object
+		object query.Subject
 		in     string
 		allows func(namespace, cluster string) bool
 		want   string
 	}{
-		{"by kind, namespace and name", changes.Object{Kind: "Pod", Name: "web-0"}, "shop", everywhere, "BackOff"},
-		{"by kind and name", changes.Object{Kind: "Pod", Name: "web-0"}, "", only("shop"), "BackOff"},
-		{"by UID", changes.Object{UID: "uid-web-1"}, "", everywhere, "FailedMount"},
-		{"a node, whose events have a namespace", changes.Object{Kind: "Node", Name: "node-1"}, "default", everywhere, "Rebooted"},
-		{"of a namespace that is not allowed", changes.Object{Kind: "Pod", Name: "web-0"}, "mail", only("shop"), ""},
-		{"that there is not", changes.Object{Kind: "Pod", Name: "nobody"}, "", everywhere, ""},
-		{"none, but its namespace, whose first event is recent", changes.Object{}, "mail", only("mail"), "Evicted"},
+		{"by kind, namespace and name", query.Subject{Kind: "Pod", Name: "web-0"}, "shop", everywhere, "BackOff"},
+		{"by kind and name", query.Subject{Kind: "Pod", Name: "web-0"}, "", only("shop"), "BackOff"},
+		{"by UID", query.Subject{UID: "uid-web-1"}, "", everywhere, "FailedMount"},
+		{"a node, whose events have a namespace", query.Subject{Kind: "Node", Name: "node-1"}, "default", everywhere, "Rebooted"},
+		{"of a namespace that is not allowed", query.Subject{Kind: "Pod", Name: "web-0"}, "mail", only("shop"), ""},
+		{"that there is not", query.Subject{Kind: "Pod", Name: "nobody"}, "", everywhere, ""},
+		{"none, but its namespace, whose first event is recent", query.Subject{}, "mail", only("mail"), "Evicted"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -337,8 +337,8 @@ func TestBadQuestions(t *testing.T) {
 		{changes.Query{At: noon, Window: time.Hour + time.Millisecond}, "window"},
 		{changes.Query{At: noon, Limit: 101}, "limit"},
 		{changes.Query{At: noon, Limit: -1}, "limit"},
-		{changes.Query{At: noon, Object: changes.Object{Kind: "Pod"}}, "object"},
-		{changes.Query{At: noon, Object: changes.Object{Name: "web"}}, "object"},
+		{changes.Query{At: noon, Object: query.Subject{Kind: "Pod"}}, "object"},
+		{changes.Query{At: noon, Object: query.Subject{Name: "web"}}, "object"},
 	} {
 		test.q.Allows, test.q.Note = everywhere, m.note
 		_, err := changes.Rank(t.Context(), m, test.q)

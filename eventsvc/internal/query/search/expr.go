@@ -111,6 +111,14 @@ func (e *Expr) Conjuncts() []*Expr {
 	return []*Expr{e}
 }
 
+// Term writes a term on a field, which [Parse] reads as such whatever the value has.
+func Term(field, value string) string {
+	if value != "" && strings.IndexFunc(value, func(r rune) bool { return r != '*' && (r > 0x7f || !isName(byte(r))) }) < 0 {
+		return field + ":" + value
+	}
+	return field + `:"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
+}
+
 // Terms calls visit with each word, field and label of an expression, and whether an even number of negations is before it.
 func (e *Expr) Terms(visit func(term *Expr, wanted bool)) { e.terms(true, visit) }
 

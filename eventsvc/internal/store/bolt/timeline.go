@@ -35,7 +35,7 @@ func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(eve
 		return err
 	}
 	err = r.Log.View(func(log *seglog.Reader) (err error) {
-		m := seglog.Moments{From: in.From.Unix(), To: in.To.Unix(), Last: revision, Nodes: in.Nodes, Hours: in.Hours, Group: group}
+		m := seglog.Moments{From: in.From.Unix(), To: in.To.Unix(), Last: revision, Nodes: in.Nodes, Hours: in.Hours, Sees: in.Sees, Group: group}
 		turns := r.turns(ctx, log)
 		for more := true; more && err == nil; {
 			if err = turns.next(); err == nil {

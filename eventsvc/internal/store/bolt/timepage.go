@@ -96,7 +96,7 @@ func (p *timePager) begin() error {
 	group := p.group()
 	if len(p.query.Pieces) > 0 {
 		found, ok, err := p.log.Search(&seglog.Search{
-			From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces, Nodes: p.query.Nodes, Group: group, Pause: p.next,
+			From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces, Nodes: p.query.Nodes, Sees: p.query.Sees, Group: group, Pause: p.next,
 		})
 		if ok {
 			p.take(found)
@@ -105,7 +105,7 @@ func (p *timePager) begin() error {
 			return err
 		}
 	}
-	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Nodes: p.query.Nodes, Group: group, Pieces: p.query.Pieces}
+	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Nodes: p.query.Nodes, Sees: p.query.Sees, Group: group, Pieces: p.query.Pieces}
 	return nil
 }
 

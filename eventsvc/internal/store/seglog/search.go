@@ -31,9 +31,10 @@ type Search struct {
 	From, To int64
 	Last     uint64
 	Pieces   [][]byte
-	Nodes    bool                       // dimensions have their node
-	Group    func(event.Dimensions) int // as in [Moments]: records that are left out by it may be left out
-	Pause    func() error               // called between pieces of work of less than a millisecond; may call [Reader.Rest]
+	Nodes    bool                        // dimensions have their node
+	Sees     func(event.Dimensions) bool // as in [Moments]
+	Group    func(event.Dimensions) int  // as in [Moments]: records that are left out by it may be left out
+	Pause    func() error                // called between pieces of work of less than a millisecond; may call [Reader.Rest]
 
 	parts  [][]byte // parts of Pieces that are looked up in the words
 	groups []groupPlace
@@ -63,7 +64,7 @@ func (r *Reader) Search(s *Search) (revisions []uint64, ok bool, err error) {
 
 func (r *Reader) search(s *Search) error {
 	s.parts = partsOf(s.Pieces)
-	parts, err := r.parts(s.Last, s.From, s.To)
+	parts, err := r.parts(s.Last, s.From, s.To, s.Sees)
 	if err != nil {
 		return err
 	}
@@ -249,7 +250,7 @@ const searchShare = 8
 
 // wantedIn returns the revisions of the records of a segment that a search wants by their time and dimensions, if they are few.
 func (r *Reader) wantedIn(i int, s *Search, last uint64) (revisions []uint64, few bool, err error) {
-	m := Moments{From: s.From, To: s.To, Last: s.Last, Nodes: s.Nodes, Group: s.Group}
+	m := Moments{From: s.From, To: s.To, Last: s.Last, Nodes: s.Nodes, Sees: s.Sees, Group: s.Group}
 	if err := m.openSegment(r, i); err != nil {
 		return nil, false, err
 	}

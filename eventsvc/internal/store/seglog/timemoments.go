@@ -26,11 +26,12 @@ const stepBytes = 64 << 10
 type Moments struct {
 	From, To    int64 // seconds that are left; To is not part of them
 	OldestFirst bool
-	Last        uint64                     // only records up to this revision
-	Nodes       bool                       // dimensions have their node
-	Hours       bool                       // Occurrences may visit what was observed within one hour as one; not with Nodes
-	Group       func(event.Dimensions) int // of records with these dimensions; less than 0: they are left out; nil: 0
-	Pieces      [][]byte                   // records whose texts do not have all of these may be left out ([Search])
+	Last        uint64                      // only records up to this revision
+	Nodes       bool                        // dimensions have their node
+	Hours       bool                        // Occurrences may visit what was observed within one hour as one; not with Nodes
+	Sees        func(event.Dimensions) bool // of dimensions without their node: entries of others are not decoded; nil: all
+	Group       func(event.Dimensions) int  // of records with these dimensions; less than 0: they are left out; nil: 0
+	Pieces      [][]byte                    // records whose texts do not have all of these may be left out ([Search])
 
 	reader  *Reader
 	head    *bbolt.Tx // of the head: parts are read anew with another
@@ -43,6 +44,7 @@ type Moments struct {
 	entries []runEntry
 	found   []Moment
 	sums    []store.Occurred // of the hour
+	decoded int              // entries
 }
 
 // partRun is a run with the part that it belongs to.
@@ -94,13 +96,14 @@ func (m *Moments) each(run partRun, f func(*runEntry)) error {
 	if err != nil {
 		return err
 	}
-	group := allSeries
-	if !m.Nodes {
-		group = func(series uint32) (int, error) { return m.ofSeries(g, run.part, series) }
+	group := func(series uint32) (int, error) { return m.ofSeries(g, run.part, series) }
+	if m.Nodes && m.Sees == nil {
+		group = allSeries
 	}
 	if m.entries, err = run.Append(m.entries[:0], group); err != nil {
 		return err
 	}
+	m.decoded += len(m.entries)
 	for i := range m.entries {
 		e := &m.entries[i]
 		if m.Nodes {
@@ -161,7 +164,7 @@ func (m *Moments) ask(g *grouping, p part, series uint32) (int, error) {
 	}
 	n, known := m.groups[d]
 	if !known {
-		n = m.groupOf(d.Value())
+		n = m.groupOf(d.Value(), m.Nodes)                       // of its nodes each has a group of its own
 		if len(m.parts) > 2 && len(m.groups) < maxKnownSeries { // else each is asked for once anyway
 			m.groups[d] = n
 		}
@@ -178,19 +181,19 @@ func (m *Moments) ask(g *grouping, p part, series uint32) (int, error) {
 	return n, nil
 }
 
-// groupOf asks for the group of dimensions.
-func (m *Moments) groupOf(d event.Dimensions) int {
-	if m.Group == nil {
+// groupOf asks for the group of dimensions or, if only that is asked for, whether they are seen.
+func (m *Moments) groupOf(d event.Dimensions, seen bool) int {
+	switch {
+	case m.Sees != nil && d.Node == "" && !m.Sees(d):
+		return -1
+	case seen || m.Group == nil:
 		return 0
 	}
 	return max(m.Group(d), -1)
 }
 
-// ofNode returns the group of a node of a series, a negative number if it is left out.
+// ofNode returns the group of a node of a series that is seen, a negative number if it is left out. 0 is no node.
 func (m *Moments) ofNode(g *grouping, p part, series, node uint32) (int, error) {
-	if node == 0 {
-		return m.ofSeries(g, p, series)
-	}
 	key := uint64(series)<<32 | uint64(node)
 	if n, ok := g.byNode[key]; ok {
 		return n, nil
@@ -199,13 +202,15 @@ func (m *Moments) ofNode(g *grouping, p part, series, node uint32) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	on, err := p.dimensions(node - 1)
-	if err != nil {
-		return 0, err
-	}
 	d := of.Value()
-	d.Node = on.Value().Node
-	n := m.groupOf(d)
+	if node != 0 {
+		on, err := p.dimensions(node - 1)
+		if err != nil {
+			return 0, err
+		}
+		d.Node = on.Value().Node
+	}
+	n := m.groupOf(d, false)
 	if g.reasons&reasonClass(d.Reason) == 0 {
 		n = -1
 	}
@@ -236,7 +241,7 @@ func (m *Moments) open(r *Reader) error {
 	if m.reader == r && m.head == r.headTx() {
 		return nil
 	}
-	parts, err := r.parts(m.Last, m.From, m.To)
+	parts, err := r.parts(m.Last, m.From, m.To, m.Sees)
 	if err != nil {
 		return err
 	}

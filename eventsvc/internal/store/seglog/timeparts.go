@@ -85,8 +85,8 @@ func runAt(k, v []byte) (p cursorRun, err error) {
 }
 
 // parts returns what readers count of a range of seconds: segments, but not those of which
-// what was observed was carried to a later one, and the pending records up to a revision.
-func (r *Reader) parts(last uint64, from, to int64) ([]part, error) {
+// what was observed was carried to a later one, and the pending records up to a revision in series that are seen.
+func (r *Reader) parts(last uint64, from, to int64, sees func(event.Dimensions) bool) ([]part, error) {
 	var carried uint64
 	summaries := make([]*runSummary, len(r.segments))
 	for i := range r.segments {
@@ -110,7 +110,7 @@ func (r *Reader) parts(last uint64, from, to int64) ([]part, error) {
 		return nil, err
 	}
 	s := r.segments[head]
-	p, err := r.pendingPart(recordsIn(s, v.tx).Last(s.Base-1), last, from, to)
+	p, err := r.pendingPart(recordsIn(s, v.tx).Last(s.Base-1), last, from, to, sees)
 	return append(all, p), err
 }
 
@@ -281,7 +281,7 @@ func (m *Moments) Occurrences(r *Reader, visit func(store.Occurred)) (more bool,
 // a time or, if a record that is held reports it, before.
 func (r *Reader) First(since time.Time) (second int64, ok bool, err error) {
 	var minute int64
-	parts, err := r.parts(r.seen, math.MinInt64, math.MaxInt64)
+	parts, err := r.parts(r.seen, math.MinInt64, math.MaxInt64, nil)
 	if err != nil {
 		return 0, false, err
 	}

@@ -52,13 +52,25 @@ type pendingRuns struct {
 }
 
 // pendingPart returns what pending records report that have revisions behind after, up to
-// last, of a range of seconds.
-func (r *Reader) pendingPart(after, last uint64, from, to int64) (part, error) {
+// last, of a range of seconds, in series that are seen.
+func (r *Reader) pendingPart(after, last uint64, from, to int64, sees func(event.Dimensions) bool) (part, error) {
 	entries, texts := r.log.reported.of(r.pending)
 	p := &pendingRuns{texts: texts}
+	hidden := map[uint32]bool{}
 	var found collection
 	for _, e := range entries {
-		if second := e.Minute*60 + int64(e.Second); e.Revision > after && e.Revision <= last && second >= from && second < to {
+		second := e.Minute*60 + int64(e.Second)
+		if e.Revision <= after || e.Revision > last || second < from || second >= to {
+			continue
+		}
+		if _, known := hidden[e.Series]; sees != nil && !known {
+			d, err := p.dimensions(e.Series)
+			if err != nil {
+				return nil, err
+			}
+			hidden[e.Series] = !sees(d.Value())
+		}
+		if !hidden[e.Series] {
 			found.Entries = append(found.Entries, e)
 		}
 	}

@@ -67,11 +67,20 @@ func (o observed) dimensions(in store.Range) event.Dimensions {
 	return d
 }
 
+// seen reports whether a range sees a version.
+func (o observed) seen(in store.Range) bool {
+	in.Nodes = false
+	return in.Sees == nil || in.Sees(o.dimensions(in))
+}
+
 // Occurrences implements [store.Timeline].
 func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
 	_, err := t.each(in, func(o observed) {
+		if !o.seen(in) {
+			return
+		}
 		g := group(o.dimensions(in))
 		o.Spread(func(second, span, n int64) {
 			if g >= 0 && n > 0 && second >= in.From.Unix() && second < in.To.Unix() {
@@ -106,7 +115,7 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 	var found []observed
 	revision, err := t.each(q.Range, func(o observed) {
 		if !o.Occurrence.Time.Before(q.From) && o.Occurrence.Time.Before(q.To) && state[o.Key] == o.Record && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) &&
-			(q.Wanted == nil || q.Wanted(o.dimensions(q.Range))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) &&
+			o.seen(q.Range) && (q.Wanted == nil || q.Wanted(o.dimensions(q.Range))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) &&
 			matches(o.View()) {
 			found = append(found, o)
 		}
@@ -270,6 +279,14 @@ func (r *random) timeRange() store.Range {
 	if r.rnd.IntN(3) == 0 {
 		in.Revision = r.revision()
 	}
+	if hidden := r.key().Namespace; r.rnd.IntN(3) == 0 {
+		in.Sees = func(d event.Dimensions) bool {
+			if d.Node != "" {
+				r.t.Errorf("Sees is asked about the node %q", d.Node)
+			}
+			return d.Namespace != hidden
+		}
+	}
 	return in
 }
 
@@ -279,6 +296,11 @@ func (r *random) counts(t store.Timeline, in store.Range, leaveOut string) (sums
 	sums, versions = map[string]int64{}, map[string]int64{}
 	var groups []event.Dimensions
 	err = t.Occurrences(r.t.Context(), in, func(d event.Dimensions) int {
+		if seen := d; in.Sees != nil {
+			if seen.Node = ""; !in.Sees(seen) {
+				r.t.Errorf("asked for the group of %v, which the caller may not see", d)
+			}
+		}
 		if d.Reason == leaveOut {
 			return -7
 		}

@@ -1,0 +1,64 @@
+package seglog
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/wal"
+)
+
+// TestUnseenCostsNothing: what a caller may not see is not decoded, whether it is pending or in a segment, with nodes or without: the
+// work for what it sees is the same beside any number of events of others.
+func TestUnseenCostsNothing(t *testing.T) {
+	t.Parallel()
+	records := func(namespace string, first uint64, n int) (all []wal.Record) {
+		for i := range n {
+			at := time.Unix(1000+int64(i%600), 0)
+			o := event.Occurrence{Time: at, First: at.Add(-time.Hour), Count: 1e9, New: 1e9} // of which each is spread over an hour
+			e := Entry{
+				Revision: first + uint64(i), Kind: Created, Key: fmt.Appendf(nil, "%s/e%d", namespace, i), NamespaceLen: len(namespace), Time: at, Value: []byte("{}"),
+				Attributes: event.NewAttributes([event.NumFields]string{event.Reason: "R", event.Node: fmt.Sprint("n", i%3)}, nil).With(o),
+			}
+			all = append(all, wal.Record{Revision: e.Revision, Data: AppendEntry(nil, &e)})
+		}
+		return all
+	}
+	work := func(others int, nodes bool) (decoded int, count int64) {
+		l := newLog(t)
+		stored := append(records("mine", 2, 20), records("other", 1000, others)...)
+		if err := l.Checkpoint(l.Head(), stored); err != nil {
+			t.Fatal(err)
+		}
+		l.SetPending(append(records("mine", 100_000, 5), records("other", 200_000, others)...))
+		m := Moments{
+			From: -1e6, To: 1e6, Last: 1 << 40, Nodes: nodes,
+			Sees: func(d event.Dimensions) bool { return d.Namespace == "mine" }, Group: func(event.Dimensions) int { return 0 },
+		}
+		err := l.View(func(r *Reader) error { return eachOccurrence(r, &m, func(o store.Occurred) { count += o.Count }) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded, m = m.decoded, Moments{From: -1e6, To: 1e6, Last: 1 << 40, Nodes: nodes, Sees: m.Sees, Group: m.Group}
+		err = l.View(func(r *Reader) error {
+			for {
+				if _, _, more, err := m.Next(r); err != nil || !more {
+					return err
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return decoded + m.decoded, count
+	}
+	for _, nodes := range []bool{false, true} {
+		alone, want := work(0, nodes)
+		beside, got := work(3000, nodes)
+		if alone == 0 || beside != alone || got != want {
+			t.Errorf("with nodes %v: %d entries are decoded alone and %d beside those of others, and %d and %d are counted", nodes, alone, beside, want, got)
+		}
+	}
+}
