@@ -10,18 +10,21 @@ import (
 	"tidings.example/eventsvc/internal/logql"
 )
 
-// success is an answer whose data are what a function appends.
-func success(data answer) answer {
+// success is an answer whose data are what a function appends. Loki has its warnings there, too.
+func (r *request) success(data answer) answer {
 	return func(b []byte) []byte {
-		b = append(b, `{"status":"success","data":`...)
-		return append(data(b), "}\n"...)
+		b = append(b, `{"status":"success",`...)
+		if len(r.warnings) > 0 {
+			b = append(appendJSON(append(b, `"warnings":`...), r.warnings), ',')
+		}
+		return append(data(append(b, `"data":`...)), "}\n"...)
 	}
 }
 
 // data is the answer to a query. Of the statistics that Loki counts it has those that
 // there are here.
 func (r *request) data(kind string, result answer) answer {
-	return success(func(b []byte) []byte {
+	return r.success(func(b []byte) []byte {
 		b = append(append(append(b, `{"resultType":"`...), kind...), '"')
 		if r.categorized() {
 			b = append(b, `,"encodingFlags":["categorize-labels"]`...)
@@ -31,6 +34,14 @@ func (r *request) data(kind string, result answer) answer {
 		b = strconv.AppendInt(b, int64(r.looked), 10)
 		return append(b, `,"execTime":0,"queueTime":0,"subqueries":0,"totalEntriesReturned":0,"splits":0,"shards":0}}}`...)
 	})
+}
+
+// members is an answer that consists of an object, with the warnings if there are some.
+func (r *request) members(all map[string]any) answer {
+	if len(r.warnings) > 0 {
+		all["warnings"] = r.warnings
+	}
+	return plain(all)
 }
 
 // plain is an answer that consists of one value.

@@ -36,8 +36,8 @@
 //
 // # Errors
 //
-// An error is a text, as in Loki. A limit that is reached is an error and never a shorter
-// answer, but for the limit of lines that the client sets.
+// An error is a text, as in Loki. A limit that a client reaches by what it asks for is an error. One that others can fill by what
+// they write, such as the number of streams, cuts the answer, which has a warning: each namespace has a share ([share]).
 //
 // # Concurrency
 //

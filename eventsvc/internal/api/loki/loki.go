@@ -6,6 +6,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -91,6 +92,38 @@ type request struct {
 	turns    *flow.Turns
 	looked   int // events that were looked at
 	kept     int // bytes, see grow
+	warnings []string
+}
+
+// warn adds a warning to the answer, once.
+func (r *request) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(r.warnings, text) {
+		r.warnings = append(r.warnings, text)
+	}
+}
+
+// A share bounds how much of something a request keeps. Half of it is for whoever comes first, and the other half for namespaces
+// that have little: so one namespace that has very much does not take the place of all others.
+type share struct {
+	most int
+	n    int
+	of   map[string]int // by namespace
+}
+
+// shares is how many namespaces have at least their part of the whole.
+const shares = 100
+
+// take reports whether there is room for one more of a namespace, and takes it.
+func (s *share) take(namespace string) bool {
+	if s.n >= s.most || s.n >= s.most/2 && s.of[namespace] >= s.most/shares {
+		return false
+	}
+	if s.of == nil {
+		s.of = map[string]int{}
+	}
+	s.of[namespace]++
+	s.n++
+	return true
 }
 
 // allows reports whether the request may see a stream.

@@ -18,7 +18,12 @@ func (a *API) evaluate(r *request, m logql.Metric, points []time.Time) ([]*logql
 	logql.Groupings(m, func(name string) { named[name] = true })
 	cells := 0
 	return logql.Evaluate(m, len(points), func(of *logql.RangeAggregation, by *logql.Grouping) ([]*logql.Series, error) {
-		c := newCounter(r, of, by, named, points, &cells)
+		windows := make([]period, len(points))
+		for i, p := range points {
+			end := p.Add(-of.Offset)
+			windows[i] = period{end.Add(-of.Range), end}
+		}
+		c := newCounter(r, of, by, named, windows, &cells)
 		count := c.countEntries
 		if c.byStream {
 			count = c.countOccurrences
@@ -42,8 +47,9 @@ type counter struct {
 	edges   []int64         // both, in order
 	series  []*counted
 	byKey   map[string]int
-	cells   *int // of all counters of the request
-	last    int  // the cell that was counted in before
+	room    share // for series
+	cells   *int  // of all counters of the request
+	last    int   // the cell that was counted in before
 	// byStream: occurrences are counted, whose times are whole seconds; otherwise entries.
 	byStream bool
 }
@@ -57,11 +63,9 @@ type counted struct {
 	counts []int64
 }
 
-func newCounter(r *request, of *logql.RangeAggregation, by *logql.Grouping, named map[string]bool, points []time.Time, cells *int) *counter {
+func newCounter(r *request, of *logql.RangeAggregation, by *logql.Grouping, named map[string]bool, windows []period, cells *int) *counter {
 	c := &counter{request: r, of: of, by: by, named: named, byKey: map[string]int{}, cells: cells, byStream: byStream(of.Log, named)}
-	for _, p := range points {
-		end := p.Add(-of.Offset)
-		in := period{end.Add(-of.Range), end}
+	for _, in := range windows {
 		if c.byStream { // the same seconds are in it, and fewer cells are needed
 			in = period{store.Ceil(in.start), store.Ceil(in.end)}
 		}
@@ -71,6 +75,7 @@ func newCounter(r *request, of *logql.RangeAggregation, by *logql.Grouping, name
 	c.edges = slices.Concat(c.from, c.to)
 	slices.Sort(c.edges)
 	c.edges = slices.Compact(c.edges)
+	c.room.most = min(maxInner, max(1, (maxCells-*cells)/len(c.edges)))
 	return c
 }
 
@@ -79,19 +84,18 @@ func (c *counter) period() period {
 	return period{time.Unix(0, c.edges[0]), time.Unix(0, c.edges[len(c.edges)-1])}
 }
 
-// find returns the number of a series, a new one if its labels are new.
-func (c *counter) find(labels []logql.Label) (int, error) {
+// find returns the number of a series, a new one if its labels are new, and -1 if there is no room for one of its namespace.
+func (c *counter) find(namespace string, labels []logql.Label) (int, error) {
 	key := logql.Key(labels)
 	n, ok := c.byKey[key]
 	if ok {
 		return n, nil
 	}
-	if len(c.series) >= maxInner {
-		return 0, badRequest("the query counts more than %d series: select fewer streams, or aggregate with sum by", maxInner)
+	if !c.room.take(namespace) {
+		c.request.warn("there are more than %d series, and some of the namespaces that have most were not counted: select fewer streams, use a larger step, or aggregate with sum by", c.room.most)
+		return -1, nil
 	}
-	if *c.cells += len(c.edges); *c.cells > maxCells {
-		return 0, badRequest("the query needs more than %d counters: use a larger step, or fewer series", maxCells)
-	}
+	*c.cells += len(c.edges)
 	if err := c.request.grow(cellBytes * len(c.edges)); err != nil {
 		return 0, err
 	}
@@ -192,7 +196,7 @@ func (c *counter) stream(r *request, d event.Dimensions) (int, error) {
 	if err := pipelineError(e); err != nil {
 		return -1, err
 	}
-	return c.find(c.labels(e))
+	return c.find(d.Namespace, c.labels(e))
 }
 
 // countEntries looks at every selected event.
@@ -201,9 +205,9 @@ func (c *counter) countEntries(a *API, r *request) error {
 	err := a.scan(r, c.of.Log, c.period(), false, false, func(e *entry) bool {
 		var n int
 		if failed = pipelineError(&e.Entry); failed == nil {
-			n, failed = c.find(c.labels(&e.Entry))
+			n, failed = c.find(e.namespace, c.labels(&e.Entry))
 		}
-		if failed == nil {
+		if failed == nil && n >= 0 {
 			if i := c.cell(e.at.Time.UnixNano()); i >= 0 {
 				c.series[n].counts[i]++
 			}

@@ -17,6 +17,7 @@ import (
 func (a *API) streamsIn(r *request, in period, by ...*logql.Log) (map[event.Dimensions]int64, error) {
 	var found []event.Dimensions
 	var counts []int64
+	room := share{most: maxInner}
 	one := func(selects func(*logql.Log) bool) bool { return slices.ContainsFunc(by, selects) }
 	may := func(d *event.Dimensions) bool {
 		return one(func(l *logql.Log) bool { return l.MaySelect(labelOf(d)) })
@@ -25,8 +26,9 @@ func (a *API) streamsIn(r *request, in period, by ...*logql.Log) (map[event.Dime
 		if !one(func(l *logql.Log) bool { return l.Selects(r.turns, labelOf(&d)) }) {
 			return -1, nil
 		}
-		if len(found) == maxInner {
-			return -1, badRequest("more than %d streams are selected: narrow the range of time or the selector", maxInner)
+		if !room.take(d.Namespace) {
+			r.warn("there are more than %d streams: some of the namespaces that have most are left out", maxInner)
+			return -1, nil
 		}
 		found, counts = append(found, d), append(counts, 0)
 		return len(found) - 1, nil
@@ -71,8 +73,8 @@ func valuesOf(all map[event.Dimensions]int64) map[string]map[string]bool {
 }
 
 // texts is an answer with a list of texts.
-func texts(all []string) answer {
-	return success(func(b []byte) []byte { return appendJSON(b, append([]string{}, all...)) }) // [] if there are none
+func (r *request) texts(all []string) answer {
+	return r.success(func(b []byte) []byte { return appendJSON(b, append([]string{}, all...)) }) // [] if there are none
 }
 
 // labels serves /labels: the labels that streams have.
@@ -81,16 +83,42 @@ func (a *API) labels(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return texts(slices.Sorted(maps.Keys(valuesOf(all)))), nil
+	return r.texts(slices.Sorted(maps.Keys(valuesOf(all)))), nil
 }
 
-// labelValues serves /label/{name}/values.
+// labelValues serves /label/{name}/values. It keeps values alone, of which there are fewer than of streams.
 func (a *API) labelValues(r *request) (answer, error) {
-	all, err := a.streamsOfRequest(r, logql.ParseSelector)
+	in, err := r.times()
 	if err != nil {
 		return nil, err
 	}
-	return texts(slices.Sorted(maps.Keys(valuesOf(all)[r.Param("label")]))), nil
+	l, err := r.selector(logql.ParseSelector)
+	if err != nil {
+		return nil, err
+	}
+	ids, counts, room := map[string]int{}, []int64{}, share{most: maxInner}
+	number := func(d event.Dimensions) (int, error) {
+		text := value(&d, r.Param("label"))
+		if text == "" || !l.Selects(r.turns, labelOf(&d)) {
+			return -1, nil
+		}
+		id, known := ids[text]
+		switch {
+		case known:
+			return id, nil
+		case !room.take(d.Namespace):
+			r.warn("there are more than %d values: some of the namespaces that have most are left out", maxInner)
+			return -1, nil
+		}
+		id = len(counts)
+		ids[text], counts = id, append(counts, 0)
+		return id, nil
+	}
+	if err := a.occurred(a.streams(r, maySelect(l), number), in, func(o store.Occurred) { counts[o.Group] += o.Count }); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(ids, func(_ string, id int) bool { return counts[id] == 0 })
+	return r.texts(slices.Sorted(maps.Keys(ids))), nil
 }
 
 // series serves /series: the labels of each stream.
@@ -115,7 +143,7 @@ func (a *API) series(r *request) (answer, error) {
 		return nil, err
 	}
 	all := slices.SortedFunc(maps.Keys(found), compareDimensions)
-	return success(func(b []byte) []byte {
+	return r.success(func(b []byte) []byte {
 		return appendList(b, len(all), func(b []byte, i int) []byte { return appendLabels(b, streamLabels(&all[i])) })
 	}), nil
 }
@@ -140,7 +168,7 @@ func (a *API) detectedLabels(r *request) (answer, error) {
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		list = append(list, detected{name, len(values[name])})
 	}
-	return plain(map[string]any{"detectedLabels": list}), nil
+	return r.members(map[string]any{"detectedLabels": list}), nil
 }
 
 // field is a label of entries, and the values that were seen.
@@ -179,7 +207,12 @@ func (a *API) fields(r *request) (all map[string]*field, limit int, err error) {
 		l = whole
 	}
 	all = map[string]*field{}
+	bytes := 0
 	err = a.scan(r, l, in, false, true, func(e *entry) bool {
+		if bytes += e.size(); bytes > maxBytes/2 { // others may have written long lines
+			r.warn("only the lines that fit into %d bytes were looked at", maxBytes/2)
+			return false
+		}
 		for _, label := range e.Labels {
 			if label.Category == logql.Stream || strings.HasPrefix(label.Name, "__") {
 				continue
@@ -220,7 +253,7 @@ func (a *API) detectedFields(r *request) (answer, error) {
 			break
 		}
 	}
-	return plain(map[string]any{"fields": list, "limit": limit}), nil
+	return r.members(map[string]any{"fields": list, "limit": limit}), nil
 }
 
 // typeOf is the type that all values of a field have.
@@ -252,5 +285,5 @@ func (a *API) detectedValues(r *request) (answer, error) {
 	if f := all[r.Param("label")]; f != nil {
 		values = slices.Sorted(maps.Keys(f.values))
 	}
-	return plain(map[string]any{"values": values[:min(limit, len(values))], "limit": limit}), nil
+	return r.members(map[string]any{"values": values[:min(limit, len(values))], "limit": limit}), nil
 }

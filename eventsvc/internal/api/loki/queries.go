@@ -31,9 +31,7 @@ func (a *API) query(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := fewSeries(all); err != nil {
-		return nil, err
-	}
+	all = r.fewSeries(all)
 	return r.data("vector", func(b []byte) []byte { return appendVector(b, all, at) }), nil
 }
 
@@ -66,9 +64,7 @@ func (a *API) queryRange(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := fewSeries(all); err != nil {
-		return nil, err
-	}
+	all = r.fewSeries(all)
 	return r.data("matrix", func(b []byte) []byte { return appendMatrix(b, all, points) }), nil
 }
 
@@ -94,13 +90,14 @@ func (p period) points(step time.Duration) []time.Time {
 	return all
 }
 
-// fewSeries refuses an answer with too many series, as Loki does.
-func fewSeries(all []*logql.Series) error {
+// fewSeries keeps the largest series of an answer that has too many. Loki refuses such an answer, and here one namespace could take
+// it from everybody who sees them all.
+func (r *request) fewSeries(all []*logql.Series) []*logql.Series {
 	if len(all) > maxSeries {
-		return badRequest("maximum number of series (%d) reached for a single query; consider reducing query cardinality by adding more specific "+
-			"stream selectors, reducing the time range, or aggregating results with functions like sum() or topk()", maxSeries)
+		r.warn("there are %d series, and the %d largest are shown: select fewer, or put them together by sum() or topk()", len(all), maxSeries)
+		all = largest(all, maxSeries)
 	}
-	return nil
+	return all
 }
 
 // lines answers with lines: as many as the client wants, from one end of the range.
@@ -150,5 +147,5 @@ func formatQuery(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return success(func(b []byte) []byte { return appendJSON(b, expr.String()) }), nil
+	return r.success(func(b []byte) []byte { return appendJSON(b, expr.String()) }), nil
 }

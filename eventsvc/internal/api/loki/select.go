@@ -25,6 +25,7 @@ type streams struct {
 	may     func(event.Dimensions) bool         // leaves out those that need no decision, and takes little time
 	number  func(event.Dimensions) (int, error) // negative: the stream is left out
 	known   map[streamKey]int
+	room    share // for them
 }
 
 // streamKey stands for a stream, whose labels may be long.
@@ -39,7 +40,7 @@ func keyOf(d event.Dimensions) streamKey {
 // streams returns the streams of which may selects some.
 func (a *API) streams(r *request, may func(*event.Dimensions) bool, number func(event.Dimensions) (int, error)) *streams {
 	allowed := func(d event.Dimensions) bool { return r.allows(d) && may(&d) }
-	return &streams{api: a, request: r, may: allowed, number: number, known: map[streamKey]int{}}
+	return &streams{api: a, request: r, may: allowed, number: number, known: map[streamKey]int{}, room: share{most: maxStreams}}
 }
 
 // selected returns the streams that a query is about.
@@ -68,6 +69,7 @@ const learnBytes = 1 << 20
 // not left out. It decides on new streams when it does not read, and reads again for them. If
 // visit is nil, it only decides.
 func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error {
+	in.Sees = s.request.allows
 	number := s.known // of the streams that are read in this round
 	for more := true; more; {
 		more = false
@@ -83,8 +85,10 @@ func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error 
 			}
 			switch {
 			case !s.may(d):
-			case size >= learnBytes || len(s.known) > maxStreams:
+			case size >= learnBytes:
 				more = true
+			case !s.room.take(d.Namespace):
+				s.request.warn("there are more than %d streams: some of the namespaces that have most are left out", maxStreams)
 			default:
 				s.known[key] = -1
 				found = append(found, d)
@@ -94,9 +98,6 @@ func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error 
 		}, visit)
 		if err != nil {
 			return err
-		}
-		if len(s.known) > maxStreams {
-			return badRequest("the query would look at more than %d streams: narrow its range of time, or its selector by = or !=", maxStreams)
 		}
 		number = map[streamKey]int{}
 		for _, d := range found {
@@ -149,7 +150,8 @@ func (s *streams) of(d event.Dimensions) int {
 // entry is an event as a query sees it.
 type entry struct {
 	logql.Entry
-	at store.Moment
+	at        store.Moment
+	namespace string
 }
 
 // reader makes entries of events.
@@ -182,7 +184,7 @@ func (r *reader) entry(v *store.View, at store.Moment) *entry {
 		return nil
 	}
 	d := event.DimensionsOf(v.Namespace, v.Attributes)
-	e := &entry{at: at, Entry: logql.Entry{Line: line, Labels: streamLabels(&d), Turns: r.turns}}
+	e := &entry{at: at, namespace: d.Namespace, Entry: logql.Entry{Line: line, Labels: streamLabels(&d), Turns: r.turns}}
 	occurrence, ok := v.Attributes.Occurrence()
 	if !ok {
 		occurrence.Count = 1
@@ -254,7 +256,7 @@ func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, 
 	known := a.selected(r, l)
 	revision := a.Store.Revision()
 	for step := range in.steps(forward) {
-		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision, Nodes: true}, OldestFirst: forward, Wanted: known.may}
+		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision, Nodes: true, Sees: r.allows}, OldestFirst: forward, Wanted: known.may}
 		if s.filters {
 			q.Match, q.Pieces = s.note, pieces
 		}

@@ -25,11 +25,12 @@ func (a *API) stats(r *request) (answer, error) {
 		entries += n
 	}
 	return plain(struct {
-		Streams int   `json:"streams"`
-		Chunks  int   `json:"chunks"`
-		Bytes   int64 `json:"bytes"`
-		Entries int64 `json:"entries"`
-	}{len(all), len(all), entries * bytesOfEntry, entries}), nil
+		Streams  int      `json:"streams"`
+		Chunks   int      `json:"chunks"`
+		Bytes    int64    `json:"bytes"`
+		Entries  int64    `json:"entries"`
+		Warnings []string `json:"warnings,omitempty"`
+	}{len(all), len(all), entries * bytesOfEntry, entries, r.warnings}), nil
 }
 
 // volumeQuery is the parameters of both requests for volumes. As in Loki, a request by
@@ -87,22 +88,22 @@ func (r *request) volume() (q volumeQuery, err error) {
 	return q, nil
 }
 
-// volumes counts the occurrences of each volume in the windows before points, which are
-// as long as given.
-func (a *API) volumes(r *request, q volumeQuery, window time.Duration, points []time.Time) ([]*logql.Series, error) {
+// volumes counts the occurrences of each volume in windows.
+func (a *API) volumes(r *request, q volumeQuery, windows []period) (all []*logql.Series, err error) {
+	cells := 0
 	sum := func(l *logql.Log, by ...string) ([]*logql.Series, error) {
-		of := &logql.RangeAggregation{Op: "count_over_time", Log: l, Range: window}
-		return a.evaluate(r, &logql.VectorAggregation{Op: "sum", Grouping: &logql.Grouping{Labels: by}, Of: of}, points)
+		c := newCounter(r, &logql.RangeAggregation{Op: "count_over_time", Log: l}, &logql.Grouping{Labels: by}, nil, windows, &cells)
+		err := c.countOccurrences(a, r)
+		return c.result(), err
 	}
 	if !q.labels {
 		target := q.target
 		if len(target) == 0 {
 			target = streamNames
 		}
-		all, err := sum(q.log, target...)
+		all, err = sum(q.log, target...)
 		return largest(all, q.limit), err
 	}
-	var all []*logql.Series
 	for _, name := range streamNames {
 		if len(q.target) > 0 && !slices.Contains(q.target, name) {
 			continue
@@ -119,7 +120,7 @@ func (a *API) volumes(r *request, q volumeQuery, window time.Duration, points []
 	return largest(all, q.limit), nil
 }
 
-// largest are the series with the greatest sums, those first.
+// largest are the series with the greatest sums, those first, and those with the same sum by their labels.
 func largest(all []*logql.Series, limit int) []*logql.Series {
 	sums := map[*logql.Series]float64{}
 	for _, s := range all {
@@ -127,7 +128,9 @@ func largest(all []*logql.Series, limit int) []*logql.Series {
 			sums[s] += v
 		}
 	}
-	slices.SortStableFunc(all, func(x, y *logql.Series) int { return cmp.Compare(sums[y], sums[x]) })
+	slices.SortFunc(all, func(x, y *logql.Series) int {
+		return cmp.Or(cmp.Compare(sums[y], sums[x]), cmp.Compare(logql.Key(x.Labels), logql.Key(y.Labels)))
+	})
 	return all[:min(limit, len(all))]
 }
 
@@ -138,15 +141,15 @@ func (a *API) volume(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	whole := q.in.seconds()
-	all, err := a.volumes(r, q, whole.end.Sub(whole.start), []time.Time{whole.end})
+	all, err := a.volumes(r, q, []period{q.in.seconds()})
 	if err != nil {
 		return nil, err
 	}
 	return r.data("vector", func(b []byte) []byte { return appendVector(b, all, q.in.end) }), nil
 }
 
-// volumeRange serves /index/volume_range.
+// volumeRange serves /index/volume_range: the volumes of the range in pieces that end at multiples of the step, or with the range. Each
+// has the time at which it ends, as in Loki (NewVolumeMiddleware in its source).
 func (a *API) volumeRange(r *request) (answer, error) {
 	q, err := r.volume()
 	if err != nil {
@@ -156,18 +159,31 @@ func (a *API) volumeRange(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	points := q.in.points(step)
-	all, err := a.volumes(r, q, step, points)
+	var ends []time.Time
+	for _, p := range q.in.points(step) {
+		if p.After(q.in.start) && p.Before(q.in.end) {
+			ends = append(ends, p)
+		}
+	}
+	ends = append(ends, q.in.end)
+	whole := q.in.seconds()
+	windows := make([]period, len(ends))
+	for i, begin := 0, whole.start; i < len(ends); i++ {
+		windows[i] = period{begin, ends[i]}
+		begin = ends[i]
+	}
+	windows[len(windows)-1].end = whole.end
+	all, err := a.volumes(r, q, windows)
 	if err != nil {
 		return nil, err
 	}
-	return r.data("matrix", func(b []byte) []byte { return appendMatrix(b, all, points) }), nil
+	return r.data("matrix", func(b []byte) []byte { return appendMatrix(b, all, ends) }), nil
 }
 
 // patterns serves /patterns: there are none, because the reason of an event says already
 // what its note has in common with others.
-func patterns(*request) (answer, error) {
-	return texts(nil), nil
+func patterns(r *request) (answer, error) {
+	return r.texts(nil), nil
 }
 
 // dialect is the version of Loki whose answers these are like. Clients choose by it what
