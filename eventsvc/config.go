@@ -74,7 +74,7 @@ type serve struct {
 	JWKSAllowHTTPHost []string      `group:"trust" name:"jwks-allow-http-host" placeholder:"HOST" help:"Hosts whose keys may be fetched over plain HTTP, besides loopback addresses."`
 	IssuerCAFile      string        `group:"trust" name:"issuer-ca-file" placeholder:"FILE" help:"Certificate authorities, PEM, that the certificates of the issuer and of --basic-token-url are verified with. Default: the system's."`
 	Audience          []string      `group:"trust" placeholder:"AUD" help:"Accept only tokens for one of these audiences. Default: any."`
-	ClockSkew         time.Duration `group:"trust" default:"5s" help:"How far the issuer's clock may differ."`
+	ClockSkew         time.Duration `group:"trust" default:"1m" help:"How far the issuer's clock may differ."`
 	IssuersFile       string        `group:"trust" placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: the cluster of this pod), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console, advertise."`
 
 	BasicTokenURL string   `group:"trust" name:"basic-token-url" default:"none" placeholder:"URL" help:"Trade a user and a password (HTTP Basic), as client id and secret, for a token here, for machines that cannot renew one: on /loki, /query/v1 and /mcp only. none: not at all."`

@@ -43,7 +43,7 @@ func (s *serve) console(c *codec.Codec, trusted *trust.Trust, log *slog.Logger) 
 	if err != nil {
 		return webPage{}, err
 	}
-	return webPage{page, signin.New(signin.Config{Issuers: trusted.Issuers, Found: page.SetSignIn, Log: log})}, nil
+	return webPage{page, signin.New(signin.Config{Issuers: trusted.Issuers, ClockSkew: s.ClockSkew, Found: page.SetSignIn, Log: log})}, nil
 }
 
 // run finds where people sign in until ctx ends.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -86,6 +87,17 @@ func TestIssuersFileReload(t *testing.T) {
 	p.until(http.StatusForbidden, bearing(teams))
 	replaceFile(t, policy, fmt.Sprintf("bindings: [{role: 'events:read', subjects: [{issuer: '*', clientID: demo}, {issuer: %q, claim: team, value: a}]}]", third.URL))
 	p.until(http.StatusOK, bearing(teams))
+	// As many groups as Entra names make a token of 12 KiB.
+	many := []string{"a"}
+	for i := range 200 {
+		many = append(many, fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
+	}
+	list, _ := json.Marshal(many)
+	large := third.signed("k1", goodHeader, third.payload("sub", `"other"`, "team", string(list)))
+	if code, text, _ := p.get(bearing(large), ""); code != http.StatusOK {
+		t.Errorf("a token of %d bytes: %d %s", len(large), code, text)
+	}
+	p.until(http.StatusForbidden, bearing(third.signed("k1", goodHeader, third.payload("sub", `"other"`, "team", "null"))))
 	if n := third.fetched(); n != 1 {
 		t.Errorf("the keys of the changed issuer were fetched %d times", n)
 	}

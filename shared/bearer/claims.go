@@ -27,7 +27,7 @@ var claimRules = []claimRule{
 	{rule: rule{"subject", fixed("sub"), func(*Verifier) string { return "a name" }}, check: (*Verifier).checkSubject},
 	{rule: rule{"client and id", func(v *Verifier) []string { return []string{v.ClientIDClaim, "jti"} }, func(v *Verifier) string { return "names in " + v.ClientIDClaim + " and jti, or none" }}, check: (*Verifier).checkNames},
 	{rule: rule{"scope", func(v *Verifier) []string { return []string{v.ScopeClaim} }, func(v *Verifier) string { return "a text or a list of texts in " + v.ScopeClaim + ", or none" }}, check: (*Verifier).checkScope},
-	{rule: rule{"other claims", func(v *Verifier) []string { return v.KeepClaims }, func(v *Verifier) string { return "texts or lists of texts" }}, check: (*Verifier).keep},
+	{rule: rule{"other claims", func(v *Verifier) []string { return v.KeepClaims }, func(v *Verifier) string { return "texts, lists of texts, null or none" }}, check: (*Verifier).keep},
 	{rule: rule{"confirmation", fixed("cnf"), func(*Verifier) string { return "none" }}, check: checkConfirmation},
 }
 
@@ -150,7 +150,7 @@ func (v *Verifier) checkSubject(claims object, caller *Caller) *Error {
 // checkNames checks the client id and jti. Names are bounded because they are used in logs, messages and rules.
 func (v *Verifier) checkNames(claims object, caller *Caller) *Error {
 	var ok bool
-	if claims.has(v.ClientIDClaim) {
+	if claims.given(v.ClientIDClaim) {
 		if caller.ClientID, ok = claims.text(v.ClientIDClaim); !ok || !isName(caller.ClientID, maxName) {
 			return invalidToken("claim malformed")
 		}
@@ -169,7 +169,7 @@ func isName(s string, longest int) bool {
 
 // checkScope reads the scopes: a string separated by spaces (RFC 8693 section 4.2) or, as some issuers write it, a list.
 func (v *Verifier) checkScope(claims object, caller *Caller) *Error {
-	if !claims.has(v.ScopeClaim) {
+	if !claims.given(v.ScopeClaim) {
 		return nil
 	}
 	if scope, ok := claims.text(v.ScopeClaim); ok {
@@ -187,7 +187,7 @@ func (v *Verifier) checkScope(claims object, caller *Caller) *Error {
 // keep copies the claims that Config.KeepClaims names to the caller.
 func (v *Verifier) keep(claims object, caller *Caller) *Error {
 	for _, name := range v.KeepClaims {
-		if !claims.has(name) {
+		if !claims.given(name) {
 			continue
 		}
 		values, ok := claims.textOrTexts(name)

@@ -56,7 +56,7 @@ func (s *Issuers) Explain(ctx context.Context, token string) *Explanation {
 	e := &Explanation{}
 	d, err := Decode(token)
 	refusal, _ := errors.AsType[*Error](err)
-	e.add("form", fmt.Sprintf("%d bytes", len(token)), fmt.Sprintf("header.payload.signature in base64url, at most %d bytes", maxToken), refusal)
+	e.add("form", fmt.Sprintf("%d bytes", len(token)), fmt.Sprintf("header.payload.signature in base64url, at most %d bytes", MaxToken), refusal)
 	if refusal != nil {
 		return e
 	}

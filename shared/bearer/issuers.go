@@ -35,7 +35,7 @@ func (s *Issuers) Verify(ctx context.Context, token string) (*Caller, error) {
 }
 
 func (s *Issuers) verify(ctx context.Context, token string) outcome {
-	if len(token) > maxToken {
+	if len(token) > MaxToken {
 		return refuse(invalidToken("too long"))
 	}
 	sum := sumOf(token)

@@ -1,6 +1,8 @@
 package bearer_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -49,12 +51,26 @@ func TestIssuers(t *testing.T) {
 		"an issuer that nobody knows":                    {token(good, claims("iss", `"https://evil.example"`)), "other issuer"},
 		"no issuer":                                      {token(good, claims("iss", "")), "other issuer"},
 		"two issuers":                                    {token(good, `{"iss":"`+otherIssuer+`",`+claims()[1:]), "payload damaged"},
-		"a kept claim of another type":                   {signed(testKeys()[1], kid(`"key-2"`), payload(`7`)), "claim malformed"},
+		"a kept claim that is a number":                  {signed(testKeys()[1], kid(`"key-2"`), payload(`7`)), "claim malformed"},
+		"a kept claim that is an object":                 {signed(testKeys()[1], kid(`"key-2"`), payload(`{"a":"b"}`)), "claim malformed"},
+		"a kept claim with a null within":                {signed(testKeys()[1], kid(`"key-2"`), payload(`["g",null]`)), "claim malformed"},
 		"not a token":                                    {"x", "not three parts"},
-		"too long":                                       {string(make([]byte, 8193)), "too long"},
+		"too long":                                       {string(make([]byte, bearer.MaxToken+1)), "too long"},
 	} {
 		if caller, err := both.Verify(t.Context(), test.token); err == nil || err.Error() != test.reason {
 			t.Errorf("%s: %+v, %v; want %q", name, caller, err, test.reason)
+		}
+	}
+	var groups []string // of Entra, which names 200
+	for i := range 200 {
+		groups = append(groups, fmt.Sprintf("00000000-0000-4000-8000-%012d", i))
+	}
+	for list, want := range map[string][]string{
+		"null": nil, "[]": {}, `"g"`: {"g"}, string(must(json.Marshal(groups))): groups,
+	} {
+		caller, err := both.Verify(t.Context(), signed(testKeys()[1], kid(`"key-2"`), payload(list)))
+		if err != nil || !cmp.Equal(caller.Claims["groups"], want) {
+			t.Errorf("groups %.20s: %+v, %v", list, caller, err)
 		}
 	}
 	caller := must(both.Verify(t.Context(), theirs))

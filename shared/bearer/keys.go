@@ -190,7 +190,7 @@ func parseMembers[K any](entry object, key *K, names ...string) (*K, error) {
 		reduced["crv"] = entry["crv"]
 	}
 	for _, name := range names {
-		most := maxToken
+		most := MaxToken
 		if name == "e" {
 			most = maxExponent
 		}

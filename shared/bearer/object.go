@@ -111,6 +111,9 @@ func (o object) has(name string) bool {
 	return ok
 }
 
+// given reports whether there is a member of this name that is not null.
+func (o object) given(name string) bool { return o.has(name) && string(o[name]) != "null" }
+
 // text returns a member that is a string without unpaired surrogates.
 func (o object) text(name string) (string, bool) {
 	raw := o[name]

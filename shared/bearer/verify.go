@@ -14,14 +14,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
+// MaxToken is the most bytes of a token. Entra names up to 200 groups in a token, which are 12 KiB; what reads requests leaves a
+// header twice as much room.
+const MaxToken = 16 << 10
+
+// DefaultMaxLife is the longest life of a token where [Config] names none.
+const DefaultMaxLife = time.Hour
+
 const (
-	maxToken = 8 << 10 // bytes; more than any access token needs, less than a header may hold
 	maxKeyID = 128
 	maxName  = 1024 // of a subject or client id
 
-	maxLeeway      = 5 * time.Minute
-	defaultMaxLife = time.Hour
-	defaultMemory  = 8 << 20
+	maxLeeway     = 5 * time.Minute
+	defaultMemory = 8 << 20
 )
 
 // Caller is who sent a verified token. It may be shared by requests and must not be changed.
@@ -61,7 +66,8 @@ type Config struct {
 	Leeway  time.Duration // allowance for clocks that differ, at most 5 minutes; 0: none
 	MaxLife time.Duration // longest accepted exp−iat; 0: one hour
 
-	// The names of the issuer's claims. KeepClaims are claims, strings or lists of strings, that are copied to the Caller.
+	// The names of the issuer's claims. KeepClaims are claims, strings or lists of strings, that are copied to the Caller. A null
+	// is no claim: providers write it for people without groups. Other types are refused, because no rule says which text they are.
 	ClientIDClaim string // empty: client_id (RFC 9068 section 2.2); Keycloak and OpenID Connect: azp
 	ScopeClaim    string // a string separated by spaces, or a list; empty: scope
 	KeepClaims    []string
@@ -111,7 +117,7 @@ func (c *Config) complete() {
 	if len(c.Types) == 0 {
 		c.Types = []string{"at+jwt", "application/at+jwt"}
 	}
-	c.MaxLife = cmp.Or(c.MaxLife, defaultMaxLife)
+	c.MaxLife = cmp.Or(c.MaxLife, DefaultMaxLife)
 	c.ScopeClaim = cmp.Or(c.ScopeClaim, "scope")
 	c.ClientIDClaim = cmp.Or(c.ClientIDClaim, "client_id")
 	c.CacheBytes = cmp.Or(c.CacheBytes, defaultMemory)
@@ -126,7 +132,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (*Caller, error) {
 }
 
 func (v *Verifier) verify(ctx context.Context, token string) outcome {
-	if len(token) > maxToken {
+	if len(token) > MaxToken {
 		return refuse(invalidToken("too long"))
 	}
 	sum := sumOf(token)
@@ -328,7 +334,7 @@ type Decoded struct {
 
 // Decode decodes a token without verifying it. An error is an *[Error].
 func Decode(token string) (*Decoded, error) {
-	if len(token) > maxToken {
+	if len(token) > MaxToken {
 		return nil, invalidToken("too long")
 	}
 	p, refusal := split(token)

@@ -261,7 +261,10 @@ func TestClaimCases(t *testing.T) {
 		{"scope a string", change("scope", `"a b"`), ""},
 		{"scope a number", change("scope", "1"), badClaim},
 		{"scope a list of numbers", change("scope", "[1]"), badClaim},
-		{"scope null", change("scope", "null"), badClaim},
+		{"scope null", change("scope", "null"), ""},
+		{"client_id null", change("client_id", "null"), ""},
+		{"scope an object", change("scope", "{}"), badClaim},
+		{"scope a list with a null", change("scope", `["a",null]`), badClaim},
 	}
 	checkBoth(t, rows, map[string]string{"aud among others": "several audiences"})
 }
@@ -319,9 +322,9 @@ func TestSignatureCases(t *testing.T) {
 		{"a million dots", strings.Repeat(".", 1_000_000), "too long"},
 		{"JSON flattened", fmt.Sprintf(`{"protected":%q,"payload":%q,"signature":%q}`, parts[0], parts[1], parts[2]), "not three parts"},
 		{"JSON general", fmt.Sprintf(`{"payload":%q,"signatures":[{"protected":%q,"signature":%q}]}`, parts[1], parts[0], parts[2]), "not three parts"},
-		{"8 KiB and a byte", whole + strings.Repeat("A", 8<<10+1-len(whole)), "too long"},
+		{"16 KiB and a byte", whole + strings.Repeat("A", bearer.MaxToken+1-len(whole)), "too long"},
 		{"1 MiB", whole + strings.Repeat("A", 1<<20), "too long"},
-		{"8 KiB, well signed", sized(t, 8<<10), ""},
+		{"16 KiB, well signed", sized(t, bearer.MaxToken), ""},
 	}, nil)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -48,6 +50,7 @@ type behaviour struct {
 	nonce   string                   // of ID tokens; empty: the request's
 	hold    chan struct{}            // the token endpoint waits for its end
 	forth   func(url.Values)         // changes what people are sent back with
+	claims  func(map[string]any)     // changes the access token
 	answer  func(map[string]any) int // changes what the token endpoint answers, and with which code
 	publish func(map[string]any)     // changes the metadata
 }
@@ -139,6 +142,8 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	edit := how.answer
 	switch {
+	case r.URL.Path == "/oauth/token" && how.claims != nil:
+		edit = func(m map[string]any) int { m["access_token"] = p.change(m["access_token"], how.claims); return 0 }
 	case r.URL.Path == "/.well-known/openid-configuration" && how.publish != nil:
 		edit = func(m map[string]any) int { how.publish(m); return 0 }
 	case r.URL.Path != "/oauth/token":
@@ -160,6 +165,31 @@ func (p *provider) serve(w http.ResponseWriter, r *http.Request) {
 	maps.Copy(w.Header(), h)
 	w.WriteHeader(rec.Code)
 	_, _ = io.Copy(w, bytes.NewReader(body))
+}
+
+// change signs a token anew, with other claims.
+func (p *provider) change(token any, change func(map[string]any)) string {
+	claims := map[string]any{}
+	parts := strings.Split(fmt.Sprint(token), ".")
+	payload, err := base64.RawURLEncoding.DecodeString(parts[min(1, len(parts)-1)])
+	if err == nil {
+		err = json.Unmarshal(payload, &claims)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	change(claims)
+	payload, _ = json.Marshal(claims)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: p.key}, (&jose.SignerOptions{}).WithHeader("kid", "key-1"))
+	if err != nil {
+		return err.Error()
+	}
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		return err.Error()
+	}
+	compact, _ := signed.CompactSerialize()
+	return compact
 }
 
 // login is the page where a person signs in, unless they have a session or must not be asked.

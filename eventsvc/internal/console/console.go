@@ -87,7 +87,18 @@ type SignIn struct {
 	RevocationEndpoint    string `json:"revocationEndpoint"` // empty: refresh tokens are not given back
 	IssRequired           bool   `json:"issRequired"`        // its answers name it (RFC 9207)
 
+	Accepts Accepts `json:"accepts"`
+
 	Unavailable string `json:"unavailable"` // why nobody can sign in there at present, for everybody to read; empty: they can
+}
+
+// Accepts is what the server asks of the tokens of a provider, by which the page says why one was refused.
+type Accepts struct {
+	Bytes     int      `json:"bytes"`     // of the longest token
+	Audiences []string `json:"audiences"` // empty: any
+	Claims    []string `json:"claims"`    // that are texts or lists of texts
+	Life      int64    `json:"life"`      // in seconds, from iat to exp
+	ClockSkew int64    `json:"clockSkew"` // in seconds, by which the clocks may differ
 }
 
 //go:embed static

@@ -18,6 +18,7 @@
 package signin
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -28,11 +29,12 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// Config are the settings of a [Finder]. All are required.
+// Config are the settings of a [Finder]. All but ClockSkew are required.
 type Config struct {
-	Issuers func() []trust.Issuer        // those in force
-	Found   func([]console.SignIn) error // takes the providers, or says why one cannot be used
-	Log     *slog.Logger
+	Issuers   func() []trust.Issuer        // those in force
+	ClockSkew time.Duration                // by which their clocks may differ
+	Found     func([]console.SignIn) error // takes the providers, or says why one cannot be used
+	Log       *slog.Logger
 }
 
 // Finder finds the endpoints of providers.
@@ -172,6 +174,10 @@ func (f *Finder) tell(known map[metadataKey]*provider) {
 			Parameters: i.Console.Parameters, AuthorizationEndpoint: p.endpoints.Authorization, TokenEndpoint: p.endpoints.Token,
 			EndSessionEndpoint: p.endpoints.EndSession, RevocationEndpoint: p.endpoints.Revocation, IssRequired: p.endpoints.NamesItself,
 			Unavailable: p.missing,
+			Accepts: console.Accepts{
+				Bytes: bearer.MaxToken, Audiences: i.Audiences, Claims: i.Claims,
+				Life: int64(cmp.Or(time.Duration(i.MaxTokenLife), bearer.DefaultMaxLife).Seconds()), ClockSkew: int64(f.c.ClockSkew.Seconds()),
+			},
 		})
 	}
 	if err := f.c.Found(all); err != nil {

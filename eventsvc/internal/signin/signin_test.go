@@ -10,10 +10,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/console"
 	"tidings.example/eventsvc/internal/signin"
 	"tidings.example/eventsvc/internal/trust"
+	"tidings.example/shared/bearer"
 	"tidings.example/shared/waittest"
 )
 
@@ -49,7 +53,7 @@ func newProvider(t *testing.T, hold <-chan struct{}) *provider {
 }
 
 func (p *provider) entry(name string) trust.Issuer {
-	return trust.Issuer{Issuer: p.URL, Console: &trust.SignIn{ClientID: "console", Name: name, Scopes: []string{"openid"}, Token: "id", Parameters: map[string]string{"a": "b"}}}
+	return trust.Issuer{Issuer: p.URL, Audiences: []string{"api"}, Console: &trust.SignIn{ClientID: "console", Name: name, Scopes: []string{"openid"}, Token: "id", Parameters: map[string]string{"a": "b"}}}
 }
 
 // bench is a running finder.
@@ -70,8 +74,9 @@ func start(t *testing.T, issuers ...trust.Issuer) *bench {
 			defer b.mu.Unlock()
 			return b.issuers
 		},
-		Found: func(all []console.SignIn) error { b.told <- all; return nil },
-		Log:   slog.New(slog.NewTextHandler(&b.log, nil)),
+		ClockSkew: time.Minute,
+		Found:     func(all []console.SignIn) error { b.told <- all; return nil },
+		Log:       slog.New(slog.NewTextHandler(&b.log, nil)),
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -121,6 +126,9 @@ func TestFinder(t *testing.T) {
 	if got := all[0]; got.AuthorizationEndpoint != p.URL+"/auth?tenant=a" || got.TokenEndpoint != p.URL+"/token" || got.EndSessionEndpoint != p.URL+"/end" ||
 		got.RevocationEndpoint != "" || !got.IssRequired || got.Issuer != p.URL || got.ClientID != "console" || got.Token != "id" || got.Parameters["a"] != "b" {
 		t.Errorf("%+v", got)
+	}
+	if got, want := all[0].Accepts, (console.Accepts{Bytes: bearer.MaxToken, Audiences: []string{"api"}, Life: 3600, ClockSkew: 60}); !cmp.Equal(got, want) {
+		t.Errorf("accepts %+v, want %+v", got, want)
 	}
 	b.set(p.entry("B"))
 	b.until(t, "its new name at once", func(all []console.SignIn) bool { return one(all, "B", true) })

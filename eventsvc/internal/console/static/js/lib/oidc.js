@@ -4,6 +4,7 @@
 import { aborted, Failure } from "./api.js";
 import { base64url, claimsOf } from "./jwt.js";
 import { keepWay, takeWay } from "./kept.js";
+import { untimely } from "./refusal.js";
 import { clock, duration, minute, second } from "./time.js";
 
 /**
@@ -15,6 +16,7 @@ import { clock, duration, minute, second } from "./time.js";
  * @property {string} authorizationEndpoint @property {string} tokenEndpoint
  * @property {string} endSessionEndpoint @property {string} revocationEndpoint
  * @property {boolean} issRequired
+ * @property {{bytes: number, audiences: string[]|null, claims: string[]|null, life: number, clockSkew: number}} accepts which tokens eventsvc takes
  * @property {string} unavailable why nobody can sign in there, "" if they can
  */
 
@@ -234,9 +236,9 @@ export class Grant {
   #check(claims, nonce) {
     const { name, issuer, clientID } = this.provider;
     const wrong = claims === null ? "it cannot be read" : claims.iss !== issuer ? `iss is ${claims.iss}, not ${issuer}` : ![claims.aud].flat().includes(clientID) ? `aud is ${claims.aud}, not ${clientID}`
-      : !(claims.exp * second > clock.now() - minute) ? "it has expired" : nonce !== undefined && claims.nonce !== nonce ? "it is the answer to another sign-in (nonce)"
+      : !(claims.exp * second > clock.now() - minute) ? untimely(name, minute, claims) || "it has no exp" : nonce !== undefined && claims.nonce !== nonce ? "it is the answer to another sign-in (nonce)"
         : this.#sub && claims.sub !== this.#sub ? "it is somebody else's" : "";
-    if (wrong) throw new Failure("invalid", `The ID token of ${name} was not used: ${wrong}. Try again. If it is always so, correct issuer and clientID in its entry of the issuers file.`);
+    if (wrong) throw new Failure("invalid", `The ID token of ${name} was not used: ${wrong}${wrong.endsWith(".") ? "" : ". Try again. If it is always so, correct issuer and clientID in its entry of the issuers file."}`);
     this.#sub = claims.sub;
     this.subject = String(claims.preferred_username ?? claims.email ?? claims.name ?? claims.sub ?? "");
   }

@@ -6,6 +6,7 @@ import { Client } from "./client.js";
 import { claimsOf } from "./jwt.js";
 import { lastIssuer, rememberIssuer, takeWay } from "./kept.js";
 import { depart, Grant, redeem } from "./oidc.js";
+import { notAccepted } from "./refusal.js";
 import { clock, day, duration, second } from "./time.js";
 
 /** @typedef {import("./oidc.js").Provider} Provider @typedef {{token: string, expires: number}} Got */
@@ -121,6 +122,7 @@ export class Session {
     const { way } = arrival;
     await this.#with(providers.find((p) => p.issuer === way?.issuer)?.name ?? "", async () => {
       const { grant, got } = await redeem(arrival, providers);
+      if (got.expires && clock.now() - got.expires >= grant.provider.accepts.clockSkew * second) throw new Failure("invalid", notAccepted(grant.provider, got.token));
       this.#use(grant, got);
     });
     this.busy = "";
@@ -283,14 +285,4 @@ export class Session {
       throw err;
     }
   }
-}
-
-/**
- * Says what a token is that eventsvc has refused although it is new, next to what could forbid it.
- * @param {Provider} provider @param {string} token
- */
-function notAccepted(provider, token) {
-  const { aud, exp, iat, iss } = claimsOf(token) ?? {};
-  const life = exp > iat ? `, and lives ${duration((exp - iat) * second)}` : "";
-  return `eventsvc does not accept the ${provider.token} token of ${provider.name}. It is from ${iss}, for ${[aud].flat().join(", ") || "nobody"}${life}. Compare this with issuer, audiences and maxTokenLife (by default 1h) of its entry in the issuers file. The log of eventsvc says what is wrong.`;
 }
