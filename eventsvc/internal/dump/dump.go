@@ -46,7 +46,9 @@ type Item struct {
 // Options say how files are read.
 type Options struct {
 	Labels map[string]string // that every event gets
-	Time   time.Time         // of events without any; zero: they are reported
+	// Relabel gives these labels also to events of another cluster than theirs. Otherwise such events are reported.
+	Relabel bool
+	Time    time.Time // of events without any; zero: they are reported
 	// Decode reads an event that has no unknown fields and says its version, faster than this package does. May be nil.
 	Decode   func(v event.View, text []byte) (*eventsv1.Event, error)
 	Stdin    *os.File                // what "-" is
@@ -107,6 +109,7 @@ type reader struct {
 	done  int64 // bytes of earlier files
 	total int64
 	count int // of files and entries of archives
+	found int // of events
 
 	scratch scratch
 }
@@ -125,6 +128,7 @@ func (r *reader) send() {
 
 // add keeps an event that was found.
 func (r *reader) add(f found) {
+	r.found++
 	r.batch = append(r.batch, f)
 	if r.bytes += len(f.raw); len(r.batch) >= batchEvents || r.bytes >= batchBytes {
 		r.send()

@@ -91,7 +91,7 @@ func TestReports(t *testing.T) {
 			"1 Pod, 1 SupportBundle: not events",
 			"1 file: no text, and no archive that is known",
 		},
-		"folder":                {"2 Pods: not events", "2 files: text without events"},
+		"folder":                {"2 Pods: not events", "2 files: text without events: ask the sender for the output of kubectl get events -A -o json"},
 		"cluster-info-dump.txt": {"2 Nodes, 1 object without a kind: not events"},
 		"table.json":            {"1 PartialObjectMetadata: not events"},
 		"gke.json":              {"1 object without a kind: not events"},

@@ -61,8 +61,11 @@ func (r *reader) files(names []string) {
 		if r.ctx.Err() != nil {
 			return
 		}
+		before := r.found
 		if err := r.named(name); err != nil && r.ctx.Err() == nil {
 			r.report.problem(Position{File: name}, "", err)
+		} else if r.found == before && len(names) > 1 && r.ctx.Err() == nil {
+			r.report.empty(name)
 		}
 	}
 }

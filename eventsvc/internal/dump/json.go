@@ -106,12 +106,23 @@ func (t *textFile) prose() {
 			t.begun = true
 			t.report.skip(noKind, 1)
 		}
+	} else {
+		t.advise(line, Position{File: t.file, Line: t.line})
+	}
+	if mayHaveEvent(line) && eventLine.Match(bytes.TrimRight(line, "\r")) {
+		t.report.problem(Position{File: t.file, Line: t.line}, "", errors.New("YAML of an event within other text is not read: write it to a file of its own"))
 	}
 	separates := isSeparator(line)
 	t.rest()
-	if separates && beginsYAML(t.ahead(peekYAML)) {
+	if ahead := t.ahead(peekYAML); separates && beginsYAML(ahead) || objectLine.Match(firstLine(ahead)) {
 		t.yaml()
 	}
+}
+
+// firstLine returns the first line of a text, without its end.
+func firstLine(text []byte) []byte {
+	line, _, _ := bytes.Cut(text, []byte("\n"))
+	return bytes.TrimRight(line, "\r")
 }
 
 // document reads one object or list. It reports false if the text has ended.
@@ -188,8 +199,10 @@ type openObject struct {
 	split bool   // the mark is gone: it has a list that was read, or is too large
 	kind  string // if it is split
 	about bool   // likewise: it is about an object, as events are
-	list  listed
-	had   bool // a list
+	// apiVersion is set of an object that has one before it says its kind; items is set if the member at hand is named as in a list.
+	apiVersion, items bool
+	list              listed
+	had               bool // a list
 }
 
 type span struct{ name, value, end int }
@@ -216,7 +229,7 @@ func (t *textFile) member(o *openObject, at Position, depth int) error {
 		return err
 	}
 	c, _ := t.space()
-	if depth < nestedLists && (isList && c == '[' || isHolder && c == '{') {
+	if depth < nestedLists && (isList && c == '[' || isHolder && c == '{') && !o.holdsNone(t) {
 		o.had, o.split = true, true
 		o.keepKind(t)
 		t.mark = -1
@@ -239,6 +252,18 @@ func (t *textFile) member(o *openObject, at Position, depth int) error {
 	return nil
 }
 
+// holdsNone reports whether an object is one of Kubernetes that is no list, as far as it shows before the member at hand: an event
+// in it, such as in the data of a ConfigMap, is part of it and none of its own. The name of the member was skipped.
+func (o *openObject) holdsNone(t *textFile) bool {
+	part := &object{members: o.members(t.buf[max(t.mark, 0):])}
+	kind := cmp.Or(part.text("kind"), o.kind)
+	if kind == "" {
+		o.apiVersion = o.apiVersion || part.get("apiVersion") != nil
+		return o.apiVersion && !o.items
+	}
+	return kind[0] >= 'A' && kind[0] <= 'Z' && !strings.HasSuffix(kind, "List") && kind != "Table" // others are kinds of logs
+}
+
 // name skips the name of a member, and reports whether it names a list to be read, or an object that has one.
 func (t *textFile) name(o *openObject) (isList, isHolder bool, err error) {
 	begin := t.pos - t.mark
@@ -252,13 +277,14 @@ func (t *textFile) name(o *openObject) (isList, isHolder bool, err error) {
 	}
 	name := t.buf[t.mark+begin : t.pos]
 	name = name[1 : len(name)-1]
+	o.items = string(name) == "items" || string(name) == "Items" || string(name) == "rows"
 	return slices.Contains(lists, string(name)), slices.Contains(holders, string(name)), t.want(':')
 }
 
 // keepKind takes what tells an event out of the members since the mark, which are forgotten.
 func (o *openObject) keepKind(t *textFile) {
 	part := &object{members: o.members(t.buf[t.mark:])}
-	o.kind = cmp.Or(part.text("kind"), o.kind)
+	o.kind, o.apiVersion = cmp.Or(part.text("kind"), o.kind), o.apiVersion || part.get("apiVersion") != nil
 	o.about = o.about || part.get("involvedObject") != nil || part.get("regarding") != nil
 	o.spans, t.mark = o.spans[:0], -1
 }
@@ -288,6 +314,7 @@ func (t *textFile) closed(o *openObject, at Position, in *listed) {
 	default:
 		raw = bytes.Clone(raw)
 		if !t.classify(&object{raw, o.members(raw)}, at, frame{}) {
+			t.advise(raw, at)
 			in.unnamed++
 		}
 	}

@@ -71,8 +71,11 @@ const maxWraps = 6
 func (r *reader) classify(o *object, at Position, in frame) bool {
 	kind, apiVersion := o.text("kind"), o.text("apiVersion")
 	switch {
-	case kind == event.Kind && isEvents(apiVersion), kind == "" && looksLikeEvent(o):
+	case kind == event.Kind && isEvents(apiVersion) && isWhole(o, apiVersion), kind == "" && looksLikeEvent(o):
 		r.event(o, apiVersion, at, in)
+	case kind == event.Kind && isEvents(apiVersion):
+		r.report.note(at, "what calls itself an Event has no object that it is about, and is not read")
+		r.report.skip(event.Kind+ofVersion+"no object", 1)
 	case kind == event.Kind:
 		r.report.skip(event.Kind+ofVersion+kindName(apiVersion), 1)
 	case kind != "":
@@ -103,19 +106,33 @@ func isEvents(apiVersion string) bool {
 	return strings.HasPrefix(group, "events.") && (version == "v1" || version == "v1beta1")
 }
 
+// isAbout reports whether an object says what it is about, as events do: with an object, and not with a word of a log.
+func isAbout(o *object) bool {
+	for _, name := range []string{"involvedObject", "regarding", "InvolvedObject", "Regarding"} {
+		if v := o.get(name); len(v) > 0 && v[0] == '{' {
+			return true
+		}
+	}
+	return false
+}
+
+// isWhole reports whether what calls itself an Event is one: a log may have lines that do.
+func isWhole(o *object, apiVersion string) bool {
+	return isAbout(o) || apiVersion != "" && o.get("metadata") != nil
+}
+
 // looksLikeEvent reports whether an object without a kind is an event.
 func looksLikeEvent(o *object) bool {
-	about := o.get("involvedObject") != nil || o.get("regarding") != nil || o.get("InvolvedObject") != nil
-	return about && (o.get("reason") != nil || o.get("message") != nil || o.get("note") != nil || o.get("Reason") != nil)
+	return isAbout(o) && (o.get("reason") != nil || o.get("message") != nil || o.get("note") != nil || o.get("Reason") != nil || o.get("Note") != nil)
 }
 
 // event keeps an event.
 func (r *reader) event(o *object, apiVersion string, at Position, in frame) {
 	f := found{Position: at, raw: o.raw, view: event.EventsV1, deleted: in.deleted, believed: !in.disbelieved, version: in.version}
-	if apiVersion == "v1" || apiVersion == "" && o.get("regarding") == nil && o.get("note") == nil {
+	if apiVersion == "v1" || apiVersion == "" && o.get("regarding") == nil && o.get("note") == nil && o.get("Regarding") == nil {
 		f.view = event.CoreV1
 	}
-	f.old = o.get("InvolvedObject") != nil
+	f.old = o.get("InvolvedObject") != nil || o.get("Regarding") != nil
 	r.add(f)
 }
 
@@ -137,6 +154,8 @@ func (r *reader) unwrap(o *object, at Position, in frame) bool {
 			r.report.note(at, "the watch ended with an error of its server")
 			return true
 		}
+	}
+	if o.get("object") != nil || o.get("event") != nil { // a line of an export, or of what was deleted
 		in.disbelieved = string(o.get("believed")) == "false"
 		if n, err := strconv.ParseUint(string(o.get("source")), 10, 64); err == nil {
 			in.version = n

@@ -24,6 +24,7 @@ type Report struct {
 	skipped map[string]int64 // by kind
 	notes   map[string]*note
 	files   map[string]int64 // that are no dumps, by what they are
+	without []string         // files without events, if others were named beside them
 }
 
 // note is something that was not kept, or that somebody should know.
@@ -112,6 +113,13 @@ func (r *Report) file(what string) {
 	r.files[what]++
 }
 
+// empty adds a file without events.
+func (r *Report) empty(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.without = append(r.without, name)
+}
+
 // Lines say what was left out, and why: one line each.
 func (r *Report) Lines() []string {
 	r.mu.Lock()
@@ -137,6 +145,11 @@ func (r *Report) Lines() []string {
 			parts = append(parts, fmt.Sprintf("%d %s", r.skipped[kind], plural(kind, r.skipped[kind])))
 		}
 		lines = append(lines, strings.Join(parts, ", ")+": not events")
+	}
+	if n := len(r.without); n > maxProblems {
+		lines = append(lines, fmt.Sprintf("no events are in %s and %d more files", strings.Join(r.without[:maxProblems], ", "), n-maxProblems))
+	} else if n > 0 {
+		lines = append(lines, "no events are in "+strings.Join(r.without, ", "))
 	}
 	for _, what := range slices.Sorted(maps.Keys(r.files)) {
 		n := r.files[what]

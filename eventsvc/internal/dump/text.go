@@ -25,6 +25,9 @@ func (r *reader) readText(p *peeker, name string, in level) error {
 	if bytes.IndexByte(head, 0) >= 0 {
 		return r.nothing(in, "no text, and no archive that is known")
 	}
+	content = &encoded{r: content, other: func() {
+		r.report.note(Position{File: name}, "the text is not all UTF-8: what is not was read as Windows-1252")
+	}}
 	t := &textFile{reader: r, source: newSource(content), file: name, inside: in.inside}
 	first := bytes.TrimLeft(head, " \t\r\n")
 	if len(first) > 0 && first[0] != '{' && first[0] != '[' && isYAML(head) {
@@ -40,7 +43,7 @@ func (r *reader) readText(p *peeker, name string, in level) error {
 	if what := t.table(); what != "" {
 		return r.nothing(in, what)
 	}
-	return r.nothing(in, "text without events")
+	return r.nothing(in, "text without events: "+askFor)
 }
 
 var (
@@ -49,6 +52,23 @@ var (
 	tableRow  = regexp.MustCompile(`^(\S+ +)?(<unknown>|<invalid>|([0-9]+[ydhms])+)( \(x[0-9]+ over [^)]*\))? +(Normal|Warning) +\S+ +[a-z0-9.]+/`)
 	described = regexp.MustCompile(`^(Events:(\s|$)|Type +Reason +Age +From)`)
 )
+
+// excerpts are words of records that were made of events, and lack most of them, with who makes such records.
+var excerpts = []struct{ word, maker string }{
+	{"involved_object", "Metricbeat or the Elastic Agent"},
+	{"kubernetes.event.", "Metricbeat or the Elastic Agent"},
+	{"k8s.event.", "the receiver k8s_events of OpenTelemetry"},
+}
+
+// advise says what to ask for instead of a record that was made of an event.
+func (r *reader) advise(text []byte, at Position) {
+	for _, e := range excerpts {
+		if bytes.Contains(text, []byte(e.word)) {
+			r.report.note(at, "a record of "+e.maker+", which lacks most of its event, is not read: "+askFor)
+			return
+		}
+	}
+}
 
 const askFor = "ask the sender for the output of kubectl get events -A -o json"
 
@@ -122,4 +142,70 @@ func (u *utf16Reader) Read(b []byte) (int, error) {
 	n := copy(b, u.out)
 	u.out = u.out[n:]
 	return n, nil
+}
+
+// windows1252 are the characters 0x80 to 0x9f of Windows-1252. The others are those of Unicode.
+var windows1252 = []rune("€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ")
+
+// encoded passes on UTF-8, and turns other bytes into it as those of Windows-1252, which older programs of Windows write.
+type encoded struct {
+	r     io.Reader
+	other func() // is called for the first other byte
+	in    [16 << 10]byte
+	have  int    // bytes in in that are not passed on yet
+	out   []byte // not yet read, in in or in room
+	room  []byte
+	err   error
+}
+
+func (e *encoded) Read(b []byte) (int, error) {
+	for len(e.out) == 0 {
+		if e.err != nil && e.have == 0 {
+			return 0, e.err
+		}
+		if e.err == nil {
+			var n int
+			n, e.err = e.r.Read(e.in[e.have:])
+			e.have += n
+		}
+		if utf8.Valid(e.in[:e.have]) { // nearly always
+			e.out, e.have = e.in[:e.have], 0
+			continue
+		}
+		at := 0
+		for e.room = e.room[:0]; at < e.have; {
+			if rest := e.in[at:e.have]; rest[0] < utf8.RuneSelf {
+				n := 1
+				for n < len(rest) && rest[n] < utf8.RuneSelf {
+					n++
+				}
+				e.room, at = append(e.room, rest[:n]...), at+n
+				continue
+			}
+			c, size := utf8.DecodeRune(e.in[at:e.have])
+			if c == utf8.RuneError && size == 1 {
+				if e.err == nil && !utf8.FullRune(e.in[at:e.have]) {
+					break // the rest of it is to come
+				}
+				c = e.latin(e.in[at])
+			}
+			e.room, at = utf8.AppendRune(e.room, c), at+size
+		}
+		e.out, e.have = e.room, copy(e.in[:], e.in[at:e.have])
+	}
+	n := copy(b, e.out)
+	e.out = e.out[n:]
+	return n, nil
+}
+
+// latin returns a byte as a character of Windows-1252.
+func (e *encoded) latin(c byte) rune {
+	if e.other != nil {
+		e.other()
+		e.other = nil
+	}
+	if c < 0xa0 {
+		return windows1252[c-0x80]
+	}
+	return rune(c)
 }

@@ -36,10 +36,19 @@ func beginsYAML(ahead []byte) bool {
 	return false
 }
 
-// isSeparator reports whether a line is between documents: of YAML, or of a text in Markdown.
+// prompt begins a line that somebody has typed into a shell, as people copy it with what is below.
+var prompt = regexp.MustCompile(`^(\S*[$%]|\S+@\S*#|PS \S*>) \S`)
+
+// objectLine begins a line that an object in YAML begins with, and no other line of a text is likely to.
+var objectLine = regexp.MustCompile(`^(- )?(apiVersion: *\S+ *$|kind: *(Event|EventList|List) *$)`)
+
+// eventLine is a line that an event in YAML has, at whatever place of a line.
+var eventLine = regexp.MustCompile(`^[\s>|*-]*(involvedObject|regarding): *$`)
+
+// isSeparator reports whether a line is between documents: of YAML, or of a text in Markdown, or of what was typed into a shell.
 func isSeparator(line []byte) bool {
 	line = bytes.TrimRight(line, "\r")
-	return bytes.Equal(line, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")) || bytes.Equal(line, []byte("...")) || isFence(line)
+	return prompt.Match(line) || bytes.Equal(line, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")) || bytes.Equal(line, []byte("...")) || isFence(line)
 }
 
 func isFence(line []byte) bool { return bytes.HasPrefix(line, []byte("```")) }
