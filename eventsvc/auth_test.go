@@ -345,7 +345,7 @@ func TestManagementIsAudited(t *testing.T) {
 	_, imported := store.Import(t.Context(), nil)
 	_, checked := store.Check(t.Context(), nil)
 	_, compacted := store.Compact(t.Context(), false, nil)
-	if err := errors.Join(store.Backup(t.Context(), discard), store.Export(t.Context(), admin.Exported{}, discard), imported, checked, compacted); err != nil {
+	if err := errors.Join(store.Backup(t.Context(), discard), store.Export(t.Context(), 0, discard), imported, checked, compacted); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

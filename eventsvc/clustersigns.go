@@ -117,7 +117,7 @@ var errEnough = errors.New("enough was read")
 
 // known takes what the first events of a store show. It is no failure if they cannot be read: the import says why.
 func (c *clusterSigns) known(ctx context.Context, s admin.Store) {
-	_ = s.Export(ctx, admin.Exported{}, func(uint64, int64) io.Writer { return &knownEvents{to: c} })
+	_ = s.Export(ctx, 0, func(uint64, int64) io.Writer { return &knownEvents{to: c} })
 }
 
 // knownEvents reads the lines of an export.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 
-	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/shared/cli"
 )
@@ -50,7 +49,7 @@ func (d *digestC) Run(ctx context.Context, std stdio) error {
 		Revision uint64 `json:"revision"`
 		Digest   string `json:"digest"`
 	}{}
-	if err := s.Export(ctx, admin.Exported{}, func(revision uint64, total int64) io.Writer {
+	if err := s.Export(ctx, 0, func(revision uint64, total int64) io.Writer {
 		result.Revision = revision
 		sum.tell = func(n int64) { progress(n, total) }
 		return &sum

@@ -14,8 +14,6 @@ import (
 type export struct {
 	File        string `arg:"" help:"The file to write, which must not exist; - is standard output."`
 	After       uint64 `default:"0" placeholder:"REVISION" help:"Only events that were written after this revision, including deletions."`
-	At          uint64 `default:"0" placeholder:"REVISION" help:"The events as they were at this revision, as long as the history has it."`
-	Namespace   string `env:"-" short:"n" placeholder:"NAME" help:"Only events of this namespace."`
 	GroupDomain string `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	storeSettings
 	printer
@@ -27,7 +25,6 @@ func (*export) Help() string {
 
     eventsvc export events.ndjson
     eventsvc export - --after 5000 | eventsvc import - --apply-deletions --data-dir /srv/copy
-    eventsvc export before.ndjson --at 48210 --namespace shop
     eventsvc export - | jq -r 'select(.type == "ADDED") | .object.note'
 
 Writes the frames of a watch: a line {"type":"ADDED","object":{...}} for each event, and at the end a BOOKMARK with the
@@ -39,16 +36,13 @@ func (e *export) Run(ctx context.Context, std stdio) error {
 	if e.File == "-" && e.JSON {
 		return cli.Usagef("--json would be mixed with the events on the output: name a file")
 	}
-	if e.After > 0 && (e.At > 0 || e.Namespace != "") {
-		return cli.Usagef("--after has no effect together with --at or --namespace: set it alone")
-	}
 	formats, err := codec.New(e.GroupDomain)
 	if err != nil {
 		return cli.Usagef("--group-domain: %w", err)
 	}
 	result := written{File: e.File, Events: new(int64)}
 	if err := e.save(std, "export", &result, formats, func(s admin.Store, open admin.Open) error {
-		return s.Export(ctx, admin.Exported{After: e.After, At: e.At, Namespace: e.Namespace}, open)
+		return s.Export(ctx, e.After, open)
 	}); err != nil || e.File == "-" {
 		return err
 	}

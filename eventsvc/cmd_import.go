@@ -30,7 +30,8 @@ type importC struct {
 	File        []string `arg:"" help:"Files and folders that have events in any form; - is standard input."`
 	GroupDomain string   `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	reading
-	ApplyDeletions bool `env:"-" help:"Delete what the files say was deleted. Default: its last version is stored, because a watch tells of expiry in the same way."`
+	Expect         *int64 `env:"-" placeholder:"N" help:"Store nothing unless the files have exactly so many events."`
+	ApplyDeletions bool   `env:"-" help:"Delete what the files say was deleted. Default: its last version is stored, because a watch tells of expiry in the same way."`
 	storeSettings
 	printer
 }
@@ -38,6 +39,7 @@ type importC struct {
 // reading has the settings that say how files are read.
 type reading struct {
 	Cluster string            `env:"-" placeholder:"NAME" help:"The cluster that the events come from, as their label; never mix two clusters without it."`
+	Relabel bool              `env:"-" help:"With --cluster: make events of another cluster ones of this. Otherwise these are named, and left as they are."`
 	Label   map[string]string `env:"-" short:"l" placeholder:"NAME=VALUE;..." help:"Labels that the events get."`
 	Time    time.Time         `env:"-" placeholder:"TIME" help:"The time of events that have none, in RFC 3339."`
 	Strict  bool              `env:"-" help:"Store nothing of a file in which anything is wrong or would not be kept."`
@@ -51,6 +53,7 @@ func (*importC) Help() string {
     eventsvc import must-gather.tar.gz --cluster north
     kubectl get events -A -o json | eventsvc import - --cluster north
     eventsvc import later.ndjson --apply-deletions
+    eventsvc query --deleted -n shop -o json > deleted.json && eventsvc import deleted.json --expect 13
 
 Takes the events out of files of any of these kinds: exports of this service; lists, arrays, single events and lines of
 kubectl in JSON or YAML, of core/v1, events.k8s.io/v1 and v1beta1; watches; lines of exporters, and records of log stores that
@@ -108,7 +111,7 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	load.deletions = i.ApplyDeletions
+	load.deletions, load.expect = i.ApplyDeletions, i.Expect
 	defer load.close()
 	s, closeStore, err := i.open(true, formats)
 	if err == nil {
@@ -118,7 +121,12 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	sum, err := load.files(ctx, s, i.File)
-	if err = errors.Join(err, closeStore(), i.print(std.out, sum, sum.String())); err != nil {
+	interrupted, unexpected := ctx.Err() != nil, errors.Is(err, errUnexpected)
+	if err = errors.Join(err, closeStore(), i.print(std.out, sum, sum.String())); interrupted {
+		return errors.New("interrupted; run it again: what is imported already is left alone")
+	} else if unexpected {
+		return err
+	} else if err != nil {
 		return fmt.Errorf("%w; run it again when that is mended: what is imported already is left alone", err)
 	}
 	if sum.LeftOut > 0 || sum.Events == 0 && !sum.current {
@@ -140,6 +148,7 @@ func (s imported) String() string {
 type loader struct {
 	dump.Options
 	strict, deletions bool
+	expect            *int64 // events; nil: any number
 	done              func()
 	spooled           *os.File      // standard input, if it is read twice
 	signs             *clusterSigns // nil: labels tell clusters apart
@@ -159,7 +168,7 @@ func (r *reading) loader(std stdio, what string, formats *codec.Codec) (*loader,
 		return ev, err
 	}
 	tell, done := tellFiles(std, what)
-	return &loader{Options: dump.Options{Labels: labels, Time: r.Time, Decode: decode, Progress: tell, Stdin: os.Stdin}, strict: r.Strict, done: done}, nil
+	return &loader{Options: dump.Options{Labels: labels, Relabel: r.Relabel, Time: r.Time, Decode: decode, Progress: tell, Stdin: os.Stdin}, strict: r.Strict, done: done}, nil
 }
 
 // tellFiles shows the progress on a line of the terminal or, elsewhere, as a line for each 10 seconds.
@@ -191,7 +200,7 @@ func (l *loader) close() {
 func (l *loader) files(ctx context.Context, s admin.Store, files []string) (imported, error) {
 	defer boundMemory()()
 	var err error
-	if l.strict {
+	if l.strict || l.expect != nil {
 		files, err = l.sound(ctx, files)
 	}
 	if len(l.Labels) == 0 {
@@ -278,11 +287,23 @@ func (l *loader) store(ctx context.Context, s admin.Store, items []dump.Item) er
 	}
 	go func() {
 		defer close(next.done)
-		next.sum, next.err = s.Import(ctx, admin.Arrivals(items, l.deletions))
+		whole, stop := finishing(ctx)
+		defer stop()
+		next.sum, next.err = s.Import(whole, admin.Arrivals(items, l.deletions, l.Relabel))
 	}()
 	err := l.settle()
 	l.under = next
 	return err
+}
+
+// finishTime is how long a call of Import may go on when its command is interrupted: it stores a second's work, and is counted.
+const finishTime = 10 * time.Second
+
+// finishing returns a context that ends somewhat later than another one.
+func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	whole, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishTime, cancel) })
+	return whole, func() { stop(); cancel() }
 }
 
 // settle waits for the call of Import that is under way, and counts what it has stored.
@@ -307,9 +328,13 @@ func (l *loader) settle() error {
 // maxMessages is how many events are named that the store refuses.
 const maxMessages = 20
 
-// sound returns the files that have nothing wrong in them. It reads standard input into a file without a name, so that
+// errUnexpected says that --expect has another number.
+var errUnexpected = errors.New("none is stored; look at them, and give their number")
+
+// sound returns the files that have nothing wrong in them, if that is asked for, and counts their events. It reads standard input into a file without a name, so that
 // it can be read again.
 func (l *loader) sound(ctx context.Context, files []string) (good []string, err error) {
+	found := int64(0) // events of the good files
 	for _, name := range files {
 		if name == "-" && l.spooled == nil {
 			if err := l.spool(); err != nil {
@@ -325,13 +350,16 @@ func (l *loader) sound(ctx context.Context, files []string) (good []string, err 
 				return nil, err
 			}
 		}
-		if report.Failed == 0 && !report.Noted() {
-			good = append(good, name)
+		if !l.strict || report.Failed == 0 && !report.Noted() {
+			good, found = append(good, name), found+report.Events
 			continue
 		}
 		l.sum.LeftOut += max(1, report.Events+report.Failed)
 		l.sum.Messages = append(l.sum.Messages, report.Lines()...)
 		l.sum.Messages = append(l.sum.Messages, name+": --strict: nothing of it is stored")
+	}
+	if l.expect != nil && found != *l.expect {
+		return nil, fmt.Errorf("--expect %d: the files have %d events: %w", *l.expect, found, errUnexpected)
 	}
 	return good, nil
 }

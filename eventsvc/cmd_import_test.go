@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -167,6 +165,52 @@ func TestImportCountsOnce(t *testing.T) {
 	}
 }
 
+// TestImportKeepsClusters: an import does not move an event to another cluster unless it is told to, and loses none.
+func TestImportKeepsClusters(t *testing.T) {
+	t.Parallel()
+	dir, file := t.TempDir(), dumpFile(t, dumped("e", "u", 1, 1))
+	labelled := dumpFile(t, strings.Replace(dumped("f", "v", 1, 1), `"uid"`, `"labels":{"tidings.example/cluster":"north"},"uid"`, 1))
+	for _, step := range []struct {
+		args []string
+		code int
+		says string
+		want string
+	}{
+		{[]string{file, "--cluster=north"}, 0, "1 created", "e u 1 north"},
+		{[]string{file}, 0, "1 unchanged", "e u 1 north"},
+		{[]string{dumpFile(t, dumped("e", "u", 3, 3))}, 0, "1 changed", "e u 3 north"},
+		{[]string{file, "--cluster=south"}, 3, "it is stored as one of cluster north: import it with --cluster north, or say --relabel", "e u 3 north"},
+		{[]string{labelled, "--cluster=south"}, 3, "it is of cluster north: leave out --cluster, or say --relabel", "e u 3 north"},
+		{[]string{dumpFile(t, dumped("e", "u", 3, 3)), "--cluster=south", "--relabel"}, 0, "1 changed", "e u 3 south"},
+	} {
+		said := command(t, step.code, append([]string{"import", "--data-dir=" + dir}, step.args...)...)
+		if got := strings.Join(exported(t, dir), ", "); !strings.Contains(said, step.says) || got != step.want {
+			t.Errorf("%v: %s, want %s: %s", step.args, got, step.want, said)
+		}
+	}
+}
+
+// TestImportInterrupted: what is under way when an import is interrupted is stored, and counted.
+func TestImportInterrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		s := &slowStore{begun: make(chan string, 9), end: map[string]chan admin.Imported{"a": make(chan admin.Imported)}}
+		ended := make(chan imported)
+		go func() {
+			sum, _ := (&loader{Options: dump.Options{Labels: map[string]string{"a": "b"}}, done: func() {}}).files(ctx, s, []string{dumpFile(t, dumped("a", "u", 1, 1))})
+			ended <- sum
+		}()
+		<-s.begun
+		interrupt()
+		synctest.Wait()
+		s.end["a"] <- admin.Imported{Created: 1}
+		if sum := <-ended; sum.Created != 1 {
+			t.Errorf("%+v", sum)
+		}
+	})
+}
+
 // TestImportStrict: nothing of a file is stored in which anything is wrong, or has a field that would not be kept.
 func TestImportStrict(t *testing.T) {
 	t.Parallel()
@@ -229,64 +273,96 @@ func TestImportRoundTrip(t *testing.T) {
 	}
 }
 
-// TestUndo: the events that were deleted by mistake come back from an export of an earlier revision, with their uids, while
-// a watch goes on and sees them.
+// TestUndo: the service lists what was deleted since a time, in whatever way, and by whom, but nothing that is there. An import of
+// the list brings exactly these events back, with their uids, while a watch goes on and sees them.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	i, dir := newIssuer(t), t.TempDir()
 	p := start(t, dir, i)
 	here := []string{"--data-dir=" + dir, "--listen-admin=" + p.addrs["--listen-admin"]}
-	for n := range 5 {
-		p.do("POST", eventsPath, newEvent(fmt.Sprint("e", n)))
+	for n := range 13 {
+		p.do("POST", eventsPath, strings.Replace(newEvent(fmt.Sprint("e", n)), `"metadata":{`, fmt.Sprintf(`"metadata":{"labels":{"part":"p%d"},`, n/4), 1))
 	}
 	before := p.items(0)
-	_, list := p.do("GET", eventsPath, "")
-	revision := list["metadata"].(map[string]any)["resourceVersion"].(string)
 	p.do("DELETE", eventsPath+"/e1", "")
-	p.do("DELETE", eventsPath+"/e2", "")
-	p.do("PATCH", eventsPath+"/e3", `{"metadata":{"labels":{"since":"then"}}}`)
-	watch, err := p.send("GET", eventsPath+"?watch=1", "") // begins with the three that are there
+	p.do("POST", eventsPath, newEvent("e1")) // another one of the name
+	p.do("DELETE", eventsPath+"/e1", "")
+	p.do("DELETE", eventsPath+"?labelSelector=part%3Dp1", "")
+	p.do("PATCH", eventsPath+"/e12", `{"metadata":{"labels":{"since":"then"}}}`)
+	deleted := func() (file string, names []string) {
+		t.Helper()
+		code, answer := p.do("GET", "/query/v1/deleted?namespace=default&from=-1h", "")
+		if code != 200 || answer["partial"] == true && answer["partialReason"] == "" {
+			t.Fatal(code, answer)
+		}
+		for _, item := range answer["items"].([]any) {
+			item := item.(map[string]any)
+			names = append(names, item["event"].(map[string]any)["metadata"].(map[string]any)["name"].(string))
+			if by := item["by"].(map[string]any); by["client"] != "demo" || by["audit"] == "" {
+				t.Errorf("deleted by %v", by)
+			}
+		}
+		text, err := json.Marshal(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return dumpFile(t, string(text)), names
+	}
+	if _, names := deleted(); !cmp.Equal(names, []string{"e1", "e1", "e4", "e5", "e6", "e7"}) {
+		t.Errorf("deleted by name and label: %v", names)
+	}
+	p.do("DELETE", eventsPath, "")
+	file, names := deleted()
+	if len(names) != 14 {
+		t.Fatalf("deleted: %v", names)
+	}
+	watch, err := p.send("GET", eventsPath+"?watch=1", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = watch.Body.Close() }()
-	file := filepath.Join(t.TempDir(), "before.ndjson")
-	command(t, 0, append([]string{"export", file, "--at", revision, "--namespace", "default"}, here...)...)
-	said := command(t, 0, append([]string{"import", file}, here...)...)
-	if !strings.HasPrefix(said, "2 created, 0 changed, 0 deleted, 3 unchanged, 0 left out\n") {
+	if said := command(t, 1, append([]string{"import", file, "--expect", "13"}, here...)...); !strings.Contains(said, "the files have 14 events: none is stored") {
 		t.Error(said)
 	}
-	uids := func(items []any) (all []string) {
+	if said := command(t, 0, append([]string{"import", file, "--expect", "14"}, here...)...); !strings.HasPrefix(said, "14 created, 0 changed, 0 deleted, 0 unchanged, 0 left out\n") {
+		t.Error(said)
+	}
+	// What is there is left as it is, in whatever form it is told: without managed fields, as kubectl prints it, or otherwise spelled.
+	_, list := p.do("GET", eventsPath, "")
+	whole, _ := json.MarshalIndent(list, "", "    ")
+	for _, item := range list["items"].([]any) {
+		delete(item.(map[string]any)["metadata"].(map[string]any), "managedFields")
+	}
+	bare, _ := json.Marshal(list)
+	listed, _ := os.ReadFile(file)
+	for form, text := range map[string]string{"indented": string(whole), "without managed fields": string(bare), "the list of deletions": string(listed)} {
+		if said := command(t, 0, append([]string{"import", dumpFile(t, text)}, here...)...); !strings.HasPrefix(said, "0 created, 0 changed, 0 deleted, 14 unchanged, 0 left out\n") {
+			t.Errorf("%s: %s", form, said)
+		}
+	}
+	if _, names := deleted(); len(names) != 0 {
+		t.Errorf("deleted, after they came back: %v", names)
+	}
+	uids := func(items []any) map[string]bool {
+		all := map[string]bool{}
 		for _, item := range items {
-			meta := item.(map[string]any)["metadata"].(map[string]any)
-			all = append(all, fmt.Sprint(meta["name"], meta["uid"]))
+			all[fmt.Sprint(item.(map[string]any)["metadata"].(map[string]any)["uid"])] = true
 		}
 		return all
 	}
-	if diff := cmp.Diff(uids(before), uids(p.items(0))); diff != "" {
-		t.Error(diff)
-	}
-	if n, err := strconv.ParseUint(revision, 10, 64); err != nil || len(p.items(n)) != 5 { // still held: nothing was compacted
-		t.Errorf("%v, %d events", err, len(p.items(n)))
-	}
-	var seen []any
-	for frames := json.NewDecoder(watch.Body); len(seen) < 5; {
-		var frame struct {
-			Type   string
-			Object map[string]any
+	after := uids(p.items(0))
+	for uid := range uids(before) {
+		if !after[uid] {
+			t.Errorf("uid %s is not back", uid)
 		}
+	}
+	frames := json.NewDecoder(watch.Body)
+	for range 14 {
+		var frame struct{ Type string }
 		if err := frames.Decode(&frame); err != nil || frame.Type != "ADDED" {
 			t.Fatalf("the watch has %+v: %v", frame, err)
 		}
-		seen = append(seen, frame.Object)
 	}
-	if diff := cmp.Diff(uids(before), slices.Sorted(slices.Values(uids(seen)))); diff != "" {
-		t.Error(diff)
-	}
-	if said := command(t, 1, append([]string{"export", "-", "--at", "99999"}, here...)...); !strings.Contains(said, "yet to come") {
-		t.Error(said)
-	}
-	command(t, 2, append([]string{"export", "-", "--after=1", "--at=2"}, here...)...)
 }
 
 // TestOwnOutput: what get prints in any form is imported unchanged.
@@ -327,9 +403,14 @@ type slowStore struct {
 	end   map[string]chan admin.Imported // by that name
 }
 
-func (s *slowStore) Import(_ context.Context, arrivals []admin.Arrival) (admin.Imported, error) {
+func (s *slowStore) Import(ctx context.Context, arrivals []admin.Arrival) (admin.Imported, error) {
 	s.begun <- arrivals[0].Event.Name
-	return <-s.end[arrivals[0].Event.Name], nil
+	select {
+	case sum := <-s.end[arrivals[0].Event.Name]:
+		return sum, nil
+	case <-ctx.Done():
+		return admin.Imported{}, ctx.Err()
+	}
 }
 
 // TestImportGoesOn: events are stored while those before wait for the disk, unless one of them has the same name or nothing is known

@@ -21,7 +21,7 @@ func TestArrivalsOnTheirWay(t *testing.T) {
 		wide.Labels[strconv.Itoa(i)] = "v"
 	}
 	sent := []Arrival{
-		{Event: eventtest.Typical(), Version: 7, Believed: true}, {Event: eventtest.InSeries(), Deleted: true, Replace: true}, {Event: wide},
+		{Event: eventtest.Typical(), Version: 7, Believed: true}, {Event: eventtest.InSeries(), Deleted: true, Replace: true}, {Event: wide, Relabel: true},
 	}
 	encode := func(arrivals ...Arrival) []byte {
 		t.Helper()

@@ -2,7 +2,6 @@ package admin
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,21 +22,19 @@ type exporter struct {
 }
 
 // Export implements [Store].
-func (l Local) Export(ctx context.Context, what Exported, open Open) error {
+func (l Local) Export(ctx context.Context, after uint64, open Open) error {
 	if _, err := l.DB.Fresh(ctx); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
 	x := &exporter{Local: l, frames: l.Codec.NewFrames(codec.Format{}, event.EventsV1), revision: l.DB.Revision()}
 	var err error
-	if x.revision = cmp.Or(what.At, x.revision); what.After == 0 {
-		err = x.everything(ctx, what.Namespace, open)
+	if after == 0 {
+		err = x.everything(ctx, open)
 	} else {
-		err = x.changes(ctx, what.After, open)
+		err = x.changes(ctx, after, open)
 	}
-	if _, ok := errors.AsType[*store.ExpiredError](err); ok && what.At == 0 {
+	if errors.As(err, new(*store.ExpiredError)) {
 		return fmt.Errorf("export: %w; export everything, without --after", err)
-	} else if ok {
-		return fmt.Errorf("export: %w; --history says how long old versions are kept: look for the events in a backup", err)
 	}
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
@@ -50,7 +47,7 @@ func (l Local) Export(ctx context.Context, what Exported, open Open) error {
 const exportBytes = 256 << 10
 
 // everything writes the state of the revision.
-func (x *exporter) everything(ctx context.Context, namespace string, open Open) error {
+func (x *exporter) everything(ctx context.Context, open Open) error {
 	total := x.DB.Stats().Events
 	var failed error
 	visit := func(v *store.View) bool {
@@ -58,7 +55,7 @@ func (x *exporter) everything(ctx context.Context, namespace string, open Open) 
 		x.annotate(v.Attributes)
 		return failed == nil && len(x.buf) < exportBytes
 	}
-	for q := (store.Query{Namespace: namespace, Revision: x.revision}); ; {
+	for q := (store.Query{Revision: x.revision}); ; {
 		page, err := x.DB.List(ctx, q, visit)
 		if err := errors.Join(err, failed); err != nil {
 			return err

@@ -166,11 +166,9 @@ func (h *Handler) usage(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	after, err := strconv.ParseUint(q.Get("after"), 10, 64)
-	at, errAt := strconv.ParseUint(q.Get("at"), 10, 64)
-	if err := errors.Join(err, errAt); err != nil {
-		http.Error(w, "after, at: "+err.Error(), http.StatusBadRequest)
+	after, err := strconv.ParseUint(r.URL.Query().Get("after"), 10, 64)
+	if err != nil {
+		http.Error(w, "after: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	select {
@@ -183,7 +181,7 @@ func (h *Handler) export(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := &answer{ResponseWriter: w}
-	a.fail(h.store.Export(r.Context(), Exported{after, at, q.Get("namespace")}, a.open("application/x-ndjson", headerLines)))
+	a.fail(h.store.Export(r.Context(), after, a.open("application/x-ndjson", headerLines)))
 }
 
 func (h *Handler) importArrivals(w http.ResponseWriter, r *http.Request) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -29,13 +30,15 @@ type Arrival struct {
 	// Deleted removes the event. Replace removes another event of its name that is older, because it was deleted
 	// where this one comes from.
 	Deleted, Replace bool
+	Relabel          bool // it may get another cluster than it has in the store
 }
 
-// Arrivals returns events of a dump as arrivals. With deletions, what a watch says was deleted is.
-func Arrivals(items []dump.Item, deletions bool) []Arrival {
+// Arrivals returns events of a dump as arrivals. With deletions, what a watch says was deleted is; with relabel, an event may change
+// its cluster.
+func Arrivals(items []dump.Item, deletions, relabel bool) []Arrival {
 	all := make([]Arrival, len(items))
 	for i, it := range items {
-		all[i] = Arrival{Event: it.Event, Version: it.Version, Believed: it.Believed, Deleted: it.Deleted && deletions, Replace: deletions}
+		all[i] = Arrival{Event: it.Event, Version: it.Version, Believed: it.Believed, Deleted: it.Deleted && deletions, Replace: deletions, Relabel: relabel}
 	}
 	return all
 }
@@ -163,6 +166,9 @@ func (l Local) importBatch(ctx context.Context, batch []*arriving, sum *Imported
 	return failed
 }
 
+// deleter is who deletes what files say was deleted.
+var deleter = codec.Deleter{Client: "eventsvc import"}.Stored()
+
 // errRefused is the error of an event that cannot be stored, whatever is tried.
 var errRefused = errors.New("refused")
 
@@ -251,8 +257,16 @@ func (l Local) decide(ctx context.Context, in *arriving, current *store.Record) 
 	}
 	switch {
 	case live.UID == in.Event.UID && in.Deleted:
-		return store.Decision{Op: store.Delete}, done, nil
+		return store.Decision{Op: store.Delete, By: deleter}, done, nil
 	case live.UID == in.Event.UID:
+		if len(in.Event.ManagedFields) == 0 { // kubectl leaves them out of what it prints
+			whole := *in.Event
+			whole.ManagedFields = live.ManagedFields
+			in.Event = &whole
+		}
+		if err := in.stay(live); err != nil {
+			return store.Decision{}, done, err
+		}
 		if l.stays(current, live, in) {
 			return store.Decision{}, done, nil
 		}
@@ -263,12 +277,35 @@ func (l Local) decide(ctx context.Context, in *arriving, current *store.Record) 
 	case in.Replace && in.Event.CreationTimestamp.Before(&live.CreationTimestamp), in.Replace && in.Deleted:
 		return store.Decision{}, done, nil // it was deleted before the other one was made
 	case in.Replace:
-		return store.Decision{Op: store.Delete}, removed, nil
+		return store.Decision{Op: store.Delete, By: deleter}, removed, nil
 	case in.beside:
 		return store.Decision{}, done, fmt.Errorf("%w: another event has the name %s", errRefused, in.key.Name)
 	default:
 		return store.Decision{}, beside, nil
 	}
+}
+
+// stay keeps an event in its cluster: an arrival without one gets that of the stored event, another one is refused.
+func (in *arriving) stay(live *eventsv1.Event) error {
+	is, to := live.Labels[event.ClusterLabel], in.Event.Labels[event.ClusterLabel]
+	switch {
+	case is == "" || is == to || in.Relabel && to != "":
+		return nil
+	case to != "":
+		return fmt.Errorf("%w: it is stored as one of cluster %s: import it with --cluster %s, or say --relabel to make it one of %s", errRefused, is, is, to)
+	}
+	whole := *in.Event
+	whole.Labels = maps.Clone(whole.Labels)
+	if whole.Labels == nil {
+		whole.Labels = map[string]string{}
+	}
+	for name, value := range live.Labels {
+		if value == is { // --cluster sets two
+			whole.Labels[name] = value
+		}
+	}
+	in.Event = &whole
+	return nil
 }
 
 // decideNew says what becomes of an arrival whose name no event has.
@@ -320,7 +357,8 @@ func (l Local) stays(current *store.Record, live *eventsv1.Event, in *arriving) 
 		return in.Version < version
 	}
 	order := cmp.Or(event.LastSeen(in.Event).Compare(event.LastSeen(live)), cmp.Compare(count(in.Event), count(live)), managed(in.Event).Compare(managed(live)))
-	return order < 0 || order == 0 && !told
+	relabelled := in.Relabel && in.Event.Labels[event.ClusterLabel] != live.Labels[event.ClusterLabel]
+	return order < 0 || order == 0 && !told && !relabelled
 }
 
 // count is how often an event was observed.
@@ -341,6 +379,7 @@ const (
 	markBelieved = 1 << iota
 	markDeleted
 	markReplace
+	markRelabel
 )
 
 func (a *Arrival) marks() (m byte) {
@@ -352,6 +391,9 @@ func (a *Arrival) marks() (m byte) {
 	}
 	if a.Replace {
 		m |= markReplace
+	}
+	if a.Relabel {
+		m |= markRelabel
 	}
 	return m
 }
@@ -410,6 +452,6 @@ func decodeArrival(b []byte) (a Arrival, rest []byte, err error) {
 	}
 	return Arrival{
 		Event: ev, Version: version,
-		Believed: marks&markBelieved != 0, Deleted: marks&markDeleted != 0, Replace: marks&markReplace != 0,
+		Believed: marks&markBelieved != 0, Deleted: marks&markDeleted != 0, Replace: marks&markReplace != 0, Relabel: marks&markRelabel != 0,
 	}, rest, nil
 }

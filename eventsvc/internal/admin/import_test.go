@@ -41,7 +41,7 @@ func newFiles(t *testing.T, o bolt.Options) files {
 func (f files) export(t *testing.T, after uint64) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := f.Export(t.Context(), admin.Exported{After: after}, func(uint64, int64) io.Writer { return &out }); err != nil {
+	if err := f.Export(t.Context(), after, func(uint64, int64) io.Writer { return &out }); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -117,9 +116,8 @@ func (r *Remote) Backup(ctx context.Context, open Open) error {
 }
 
 // Export implements [Store].
-func (r *Remote) Export(ctx context.Context, what Exported, open Open) error {
-	q := url.Values{"after": {strconv.FormatUint(what.After, 10)}, "at": {strconv.FormatUint(what.At, 10)}, "namespace": {what.Namespace}}
-	return r.copy(ctx, "export?"+q.Encode(), headerLines, open)
+func (r *Remote) Export(ctx context.Context, after uint64, open Open) error {
+	return r.copy(ctx, "export?after="+strconv.FormatUint(after, 10), headerLines, open)
 }
 
 // Check implements [Store].

@@ -86,6 +86,7 @@ type change struct {
 type version struct {
 	Time    time.Time
 	Deleted bool
+	By      struct{ User, Client, Audit string } // who deleted it
 	Event   json.RawMessage
 }
 

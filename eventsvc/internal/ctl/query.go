@@ -35,13 +35,14 @@ type queryCmd struct {
 	Histogram     bool          `env:"-" help:"Count over time."`
 	Clusters      bool          `env:"-" help:"Which clusters are mirrored, until when each is complete, and its gaps in the range."`
 	Changes       bool          `env:"-" help:"What is new, more or less than before, the most unexpected first."`
+	Deleted       bool          `env:"-" help:"Which events somebody has deleted, when and who; not what has expired. With -o json, for eventsvc import."`
 	Object        string        `env:"-" placeholder:"KIND/NAME" help:"The life of one object: every version of every event about it, deleted ones too; without a / it is a uid."`
 	By            []string      `env:"-" placeholder:"DIMENSION" help:"With --histogram (default type) or --facets (default all): the dimensions."`
 	Step          time.Duration `env:"-" placeholder:"DURATION" help:"With --histogram: the length of a bucket. Default: the server chooses."`
 	At            string        `env:"-" placeholder:"TIME" help:"With --changes: the end of the window. Default: now."`
 	Window        time.Duration `env:"-" placeholder:"DURATION" help:"With --changes: its length. Default: the server's, 15m."`
 	Order         string        `env:"-" placeholder:"ORDER" help:"newest, oldest or, with --group-by, count. Default: newest; count with --group-by, oldest with --object."`
-	Limit         *int          `env:"-" placeholder:"N" help:"At most so many rows, or values of a dimension; 0: all. Default: 100, with --changes 20, with --facets 10."`
+	Limit         *int          `env:"-" placeholder:"N" help:"At most so many rows, or values of a dimension; 0: all. Default: 100, with --changes 20, with --facets 10, with --deleted all."`
 	Output        string        `env:"-" short:"o" default:"table" enum:"table,wide,json,csv" help:"table, wide (more columns, nothing is cut), json (as the server answers) or csv."`
 
 	EscapeFormulas bool `env:"-" help:"With -o csv: put ' before texts that a spreadsheet takes for formulas."`
@@ -58,6 +59,7 @@ func (*queryCmd) Help() string {
     eventsvc query --changes --at '2026-11-23 14:05' --window 30m
     eventsvc query --since 7d --object Deployment/web -n shop
     eventsvc query --clusters --since 24h
+    eventsvc query --deleted --since 2h -n shop
 
 Words and phrases ("in quotation marks") are searched in the note, the reason, the name of the object and the node. field:value and
 field=value ask for a field: type, reason, kind, name, namespace (ns), reporter, cluster, owner, node, uid, note, or one of kubectl's
@@ -86,12 +88,13 @@ var modes = []mode{
 	{"changes", "changes", false, (*queryCmd).changes},
 	{"object", "object", true, (*queryCmd).object},
 	{"clusters", "clusters", false, (*queryCmd).clusters},
+	{"deleted", "deleted", true, (*queryCmd).deleted},
 }
 
 // mode returns the way to ask that the flags choose, or an error if they choose several.
 func (q *queryCmd) mode() (mode, error) {
 	chosen := modes[0]
-	for i, given := range []bool{false, len(q.GroupBy) > 0, q.Facets, q.Histogram, q.Changes, q.Object != "" && !q.Changes, q.Clusters} {
+	for i, given := range []bool{false, len(q.GroupBy) > 0, q.Facets, q.Histogram, q.Changes, q.Object != "" && !q.Changes, q.Clusters, q.Deleted} {
 		if given && chosen.flag != "" {
 			return chosen, cli.Usagef("--%s and --%s exclude each other: set one of them", chosen.flag, modes[i].flag)
 		}
@@ -126,6 +129,9 @@ func (q *queryCmd) check(m mode) error {
 	if m.path == "clusters" && len(q.Terms)+len(q.Selector)+len(q.FieldSelector) > 0 {
 		return cli.Usagef("--clusters tells of all clusters that you may see: leave out terms and selectors")
 	}
+	if m.path == "deleted" && len(q.Terms) > 0 {
+		return cli.Usagef("--deleted takes no terms: set --namespace, --selector or --field-selector")
+	}
 	if (q.Object != "" || m.path == "changes") && len(q.Selector)+len(q.FieldSelector) > 0 || q.Object != "" && len(q.Terms) > 0 {
 		return cli.Usagef("--object and --changes look at everything that happened: leave out terms and selectors; --namespace says where to look")
 	}
@@ -140,7 +146,7 @@ func (q *queryCmd) checkAnswer(m mode) error {
 	switch {
 	case m.path != "histogram" && m.path != "facets" && len(q.By) > 0:
 		return cli.Usagef("--by has no effect without --histogram or --facets; to count, set --group-by")
-	case !m.pages && q.Order != "":
+	case (!m.pages || m.path == "deleted") && q.Order != "":
 		return cli.Usagef("--order has no effect with --%s", m.flag)
 	case m.path == "histogram" && q.Limit != nil:
 		return cli.Usagef("--limit has no effect with --histogram: set --step for fewer buckets")
@@ -277,8 +283,11 @@ func (q *queryCmd) Run(ctx context.Context, std IO) error {
 	for _, line := range a.notices(p.Has("namespace")) {
 		fmt.Fprintln(std.Err, "eventsvc: "+printable.OneLine(line))
 	}
-	if q.From == "" && q.At == "" && a.rows() == 0 && a.Total == 0 {
+	if q.From == "" && q.At == "" && !q.Deleted && a.rows() == 0 && a.Total == 0 {
 		sayNewest(ctx, c, std.Err, p, a)
+	}
+	if q.Deleted {
+		fmt.Fprintf(std.Err, "eventsvc: %d events were deleted and are gone\n", a.rows())
 	}
 	if q.Output == "json" {
 		return writeAnswer(out, a)
@@ -288,10 +297,13 @@ func (q *queryCmd) Run(ctx context.Context, std IO) error {
 
 // limit returns how many rows are wanted; 0: all.
 func (q *queryCmd) limit() int {
-	if q.Limit == nil {
-		return defaultLimit
+	switch {
+	case q.Limit != nil:
+		return *q.Limit
+	case q.Deleted:
+		return 0
 	}
-	return *q.Limit
+	return defaultLimit
 }
 
 const (

@@ -124,6 +124,9 @@ var answers = map[string]string{
 	"object": `{` + head + `"gaps":[],"partial":false,"items":[
 		{"time":"2026-11-20T15:00:00.000001Z","revision":"60","count":1,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}},
 		{"time":"2026-11-20T15:59:00Z","revision":"61","count":1,"deleted":true,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}}]}`,
+	"deleted": `{` + head + `"gaps":[],"partial":false,"total":2,"items":[
+		{"time":"2026-11-20T15:59:00Z","revision":"61","by":{"user":"ann","client":"console","audit":"id-1"},"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"61"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}},
+		{"time":"2026-11-20T15:59:00Z","revision":"62","by":{"audit":"=\u001b[31m"},"event":{"metadata":{"name":"web-0.2","namespace":"shop","resourceVersion":"62"},"type":"Normal","reason":"Pulled","regarding":{"kind":"Pod","name":"web-0"}}}]}`,
 	"clusters": `{` + head + `"gaps":[],"partial":false,"items":[
 		{"name":"east","completeUntil":"2026-11-20T15:59:30Z","lag":30,"lastEvent":"2026-11-20T15:59:01Z","gaps":0,"mirror":"v1.2.0"},
 		{"name":"=w\u001b[31m","completeUntil":"2026-11-20T14:00:00Z","lag":7200,"gaps":2}]}`,
@@ -135,7 +138,7 @@ var empty = map[string]string{
 	"facets":    `{` + head + `"gaps":[],"partial":false,"facets":{"type":[]},"other":{"type":0},"total":0}`,
 	"histogram": `{` + head + `"gaps":[],"partial":false,"step":"5m","buckets":[],"total":0}`,
 	"changes":   `{` + head + `"gaps":[],"partial":false,"changes":[]}`, "object": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
-	"clusters": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
+	"clusters": `{` + head + `"gaps":[],"partial":false,"items":[]}`, "deleted": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
 }
 
 // TestQueryOutput has each form of each answer.
@@ -144,7 +147,7 @@ func TestQueryOutput(t *testing.T) {
 	full, none := newStub(t, answers), newStub(t, empty)
 	for name, args := range map[string][]string{
 		"events": nil, "groups": {"--group-by=reason,object"}, "facets": {"--facets"}, "histogram": {"--histogram"}, "changes": {"--changes"}, "object": {"--object=Pod/web-0"},
-		"clusters": {"--clusters"},
+		"clusters": {"--clusters"}, "deleted": {"--deleted"},
 	} {
 		for _, form := range []string{"table", "wide", "json", "csv"} {
 			for file, s := range map[string]*stub{name: full, name + "-empty": none} {
@@ -238,6 +241,7 @@ func TestQueryParameters(t *testing.T) {
 		"--changes|--at=2026-11-20 14:05|--window=2d":       "at=2026-11-20T14:05:00Z&window=172800s",
 		"--changes|--object=Pod/web-0|--limit=3":            "kind=Pod&limit=3&name=web-0",
 		"--changes|type:warning|ns:shop":                    "search=type:warning ns:shop",
+		"--deleted|--since=2h|-n|shop|-l|app=web":           "from=-7200s&labelSelector=app=web&limit=500&namespace=shop",
 		"--clusters|--since=24h|-n|shop":                    "from=-86400s&namespace=shop",
 	} {
 		s := newStub(t, empty)
@@ -265,6 +269,8 @@ func TestQueryMistakes(t *testing.T) {
 		"reason=a|reason=b":                 "an event has one reason",
 		"label:=":                           "label:key=value",
 		"label:":                            "label:key=value",
+		"--deleted|--order=newest":          "--order has no effect with --deleted",
+		"--deleted|reason=a":                "--deleted takes no terms",
 		"--facets|--histogram":              "--facets and --histogram exclude each other",
 		"--group-by=type|--changes":         "--group-by and --changes exclude each other",
 		"--since=1h|--from=-2h":             "--since and --from",

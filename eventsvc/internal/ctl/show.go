@@ -146,6 +146,29 @@ func (q *queryCmd) object(a *answer, o *output) error {
 	return o.write(r, "Nothing is known about this object.")
 }
 
+func (q *queryCmd) deleted(a *answer, o *output) error {
+	r := rows{header: slices.Insert(o.eventHeader(), 1, "BY"), names: append(slices.Clip(eventNames), "user", "client", "audit")}
+	r.names[0] = "deleted"
+	deletions, err := decodeRows[version](a.Items)
+	if err != nil {
+		return err
+	}
+	for _, d := range deletions {
+		s, err := decode(d.Event)
+		if err != nil {
+			return err
+		}
+		line := o.eventRow(d.Time, s.event)
+		if o.form == "csv" {
+			line = append(line, d.By.User, d.By.Client, d.By.Audit)
+		} else {
+			line = slices.Insert(line, 1, cmp.Or(d.By.User, d.By.Client, d.By.Audit))
+		}
+		r.cells = append(r.cells, line)
+	}
+	return o.write(r, "Nobody has deleted events in this range.")
+}
+
 func (q *queryCmd) clusters(a *answer, o *output) error {
 	r := rows{
 		header: []string{"CLUSTER", "COMPLETE UNTIL", "BEHIND", "LAST EVENT", "GAPS", "MIRROR"},

@@ -125,7 +125,8 @@ const (
 // Decision is the outcome of the closure given to [Store.Update].
 type Decision struct {
 	Op    Op
-	Draft Draft // for Put
+	Draft Draft  // for Put
+	By    []byte // for Delete: who asked for it, which [Timeline] tells; nothing if the service itself did
 }
 
 // Decide returns what becomes of an event, whose newest version it is given, nil if there
@@ -184,8 +185,8 @@ type Store interface {
 	UpdateMany(ctx context.Context, keys []Key, expect func(i int) Expect, decide func(i int, current *Record) (Decision, error)) []Outcome
 	// DeleteMany deletes versions that were listed, and returns how many, also with an
 	// error. It returns the keys of events that have changed or are gone since, and does
-	// not delete these. It takes many commits, so that others can write meanwhile.
-	DeleteMany(ctx context.Context, seen []Seen) (n int, changed []Key, err error)
+	// not delete these. It takes many commits, so that others can write meanwhile. By is that of [Decision].
+	DeleteMany(ctx context.Context, seen []Seen, by []byte) (n int, changed []Key, err error)
 	// Watch delivers every change after a revision. A revision that is no longer held is
 	// an *ExpiredError. One that was never given out is a *FutureError: the caller has it
 	// from another store.

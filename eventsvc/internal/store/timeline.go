@@ -35,6 +35,10 @@ type Timeline interface {
 	// far as they are held, the newest first, until it returns false. It
 	// goes back over a bounded number of versions, and ends where one is damaged.
 	Deleted(ctx context.Context, key Key, visit func(*View) bool) error
+	// Deletions calls visit with the last version of each event that somebody deleted, and with who did, under the revision
+	// and time of its deletion and in the order of these, until it returns false. What the service itself has deleted, because
+	// it was past its time, is left out. So is what is no longer held.
+	Deletions(ctx context.Context, q DeletionQuery, visit func(v *View, by []byte) bool) error
 	// Gaps returns the gaps without a rule that the marked events of a state report, those that were
 	// written last first. It looks at so many marked versions at most, and tells whether
 	// there are more.
@@ -55,6 +59,12 @@ type Range struct {
 	// Sees reports whether the caller may see events with these dimensions, which have no node; nil: all. What it may not see is
 	// not read, so that a caller does not pay for what others have written.
 	Sees func(event.Dimensions) bool
+}
+
+// DeletionQuery says which deletions are asked for.
+type DeletionQuery struct {
+	From, To     time.Time // when they were written; To is not part of the range
+	After, Until uint64    // revisions: behind the first one, up to the second one
 }
 
 // Resume returns the draft of an event that does not exist, but may have existed before it was

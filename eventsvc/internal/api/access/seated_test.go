@@ -36,7 +36,7 @@ func (n *noting) Watch(context.Context, store.WatchQuery) (store.Watcher, error)
 	return nil, nil
 }
 
-func (n *noting) DeleteMany(context.Context, []store.Seen) (int, []store.Key, error) {
+func (n *noting) DeleteMany(context.Context, []store.Seen, []byte) (int, []store.Key, error) {
 	n.note()
 	return 7, nil, nil
 }
@@ -67,6 +67,11 @@ func (n *noting) Observed(context.Context, store.TimeQuery, func(*store.View, st
 }
 
 func (n *noting) Versions(context.Context, *event.Selector, func(*store.View, bool) bool) error {
+	n.note()
+	return nil
+}
+
+func (n *noting) Deletions(context.Context, store.DeletionQuery, func(*store.View, []byte) bool) error {
 	n.note()
 	return nil
 }
@@ -144,6 +149,9 @@ func TestReadsTakeASeat(t *testing.T) {
 		"Versions": func(ctx context.Context, _ store.Store, l store.Timeline) (bool, error) {
 			return true, l.Versions(ctx, nil, nil)
 		},
+		"Deletions": func(ctx context.Context, _ store.Store, l store.Timeline) (bool, error) {
+			return true, l.Deletions(ctx, store.DeletionQuery{}, nil)
+		},
 		"Deleted": func(ctx context.Context, _ store.Store, l store.Timeline) (bool, error) {
 			return true, l.Deleted(ctx, store.Key{}, nil)
 		},
@@ -203,7 +211,7 @@ func TestWritesYieldTheirSeat(t *testing.T) {
 	apitest.Equal(t, s.seats(), 1.0)
 
 	s.noted = nil
-	if n, _, err := wrapped.DeleteMany(s.ctx, nil); n != 7 || err != nil {
+	if n, _, err := wrapped.DeleteMany(s.ctx, nil, nil); n != 7 || err != nil {
 		t.Errorf("%d are deleted: %v", n, err)
 	}
 	apitest.Equal(t, s.noted, []float64{0})

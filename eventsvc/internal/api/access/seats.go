@@ -151,10 +151,10 @@ func (s seatedStore) UpdateMany(
 }
 
 // DeleteMany implements [store.Store].
-func (s seatedStore) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
+func (s seatedStore) DeleteMany(ctx context.Context, seen []store.Seen, by []byte) (n int, changed []store.Key, err error) {
 	seat := flow.FromContext(ctx)
 	seat.Yield()
-	n, changed, err = s.Store.DeleteMany(ctx, seen)
+	n, changed, err = s.Store.DeleteMany(ctx, seen, by)
 	_ = seat.Acquire(ctx) // likewise
 	return n, changed, err
 }
@@ -205,6 +205,14 @@ func (s seatedTimeline) Deleted(ctx context.Context, key store.Key, visit func(*
 		return err
 	}
 	return s.Timeline.Deleted(ctx, key, visit)
+}
+
+// Deletions implements [store.Timeline].
+func (s seatedTimeline) Deletions(ctx context.Context, q store.DeletionQuery, visit func(v *store.View, by []byte) bool) error {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return err
+	}
+	return s.Timeline.Deletions(ctx, q, visit)
 }
 
 // Gaps implements [store.Timeline].

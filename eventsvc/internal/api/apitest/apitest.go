@@ -370,7 +370,7 @@ func ImportLines(t testing.TB, to admin.Local, lines string) admin.Imported {
 	}
 	var sum admin.Imported
 	report, err := dump.Read(t.Context(), []string{file}, dump.Options{}, func(items []dump.Item) error {
-		more, err := to.Import(t.Context(), admin.Arrivals(items, true))
+		more, err := to.Import(t.Context(), admin.Arrivals(items, true, false))
 		sum.Add(more)
 		sum.Problems = append(sum.Problems, more.Problems...)
 		return err

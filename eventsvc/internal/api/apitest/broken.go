@@ -29,7 +29,7 @@ func (b *Broken) UpdateMany(
 }
 
 // DeleteMany implements [store.Store].
-func (b *Broken) DeleteMany(context.Context, []store.Seen) (int, []store.Key, error) {
+func (b *Broken) DeleteMany(context.Context, []store.Seen, []byte) (int, []store.Key, error) {
 	return 0, nil, b.Err
 }
 

@@ -51,7 +51,7 @@ func remove(r *restored) { r.Do("DELETE", restoredPath+"/e", "").Must(200) }
 
 func export(r *restored) {
 	var out bytes.Buffer
-	if err := r.files().Export(r.T.Context(), admin.Exported{}, func(uint64, int64) io.Writer { return &out }); err != nil {
+	if err := r.files().Export(r.T.Context(), 0, func(uint64, int64) io.Writer { return &out }); err != nil {
 		r.T.Fatal(err)
 	}
 	r.exports = append(r.exports, out.String())

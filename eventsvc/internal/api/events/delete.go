@@ -30,7 +30,7 @@ func (r *Resource) delete(c echo.Context, may access.Grant) error {
 	}
 	defer in.end()
 	// 2. The store.
-	result, uid, err := r.remove(in.ctx, may, in.key, in.options, func(value []byte) error { return answerable(in.ctx, value) })
+	result, uid, err := r.remove(in.ctx, r.remover(c, may, false), in.key, in.options, func(value []byte) error { return answerable(in.ctx, value) })
 	if err != nil {
 		return r.named(err, in.key.Name)
 	}
@@ -52,10 +52,10 @@ func (r *Resource) delete(c echo.Context, may access.Grant) error {
 
 // remove deletes or marks one event. It calls shown with the value of one that stays, whose
 // error refuses the removal.
-func (r *Resource) remove(ctx context.Context, may access.Grant, key store.Key, o *metav1.DeleteOptions, shown func(value []byte) error) (store.Result, types.UID, error) {
+func (r *Resource) remove(ctx context.Context, w writer, key store.Key, o *metav1.DeleteOptions, shown func(value []byte) error) (store.Result, types.UID, error) {
 	var uid types.UID
 	result, err := target(r.Store, len(o.DryRun) > 0).Update(ctx, key, store.Any, func(current *store.Record) (store.Decision, error) {
-		if current == nil || !may.Sees(current.Attributes) {
+		if current == nil || !w.may.Sees(current.Attributes) {
 			return store.Decision{}, store.ErrNotFound
 		}
 		live, err := r.Codec.Event(current.View())
@@ -73,13 +73,13 @@ func (r *Resource) remove(ctx context.Context, may access.Grant, key store.Key, 
 		}
 		switch {
 		case len(live.Finalizers) == 0:
-			return store.Decision{Op: store.Delete}, nil
+			return store.Decision{Op: store.Delete, By: w.deleter}, nil
 		case live.DeletionTimestamp != nil:
 			return store.Decision{Op: store.Keep}, shown(current.Value)
 		}
 		now, grace := metav1.NewTime(r.Now()).Rfc3339Copy(), int64(0)
 		live.DeletionTimestamp, live.DeletionGracePeriodSeconds = &now, &grace
-		draft, err := r.draft(ctx, writer{may: may}, live, live, current)
+		draft, err := r.draft(ctx, w, live, live, current)
 		if err != nil {
 			return store.Decision{}, err
 		}

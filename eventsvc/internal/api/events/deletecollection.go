@@ -50,7 +50,7 @@ func (r *Resource) deleteCollection(c echo.Context, may access.Grant) error {
 	}
 	before := *p
 	// 3. The store, page by page.
-	gone := &removal{r: r, may: may, pages: p, options: in.options.delete}
+	gone := &removal{r: r, w: r.remover(c, may, false), pages: p, options: in.options.delete}
 	page, err := gone.read(ctx)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (r *Resource) collectionOptions(req *http.Request, q url.Values, body []byt
 // removal deletes a collection page by page.
 type removal struct {
 	r       *Resource
-	may     access.Grant
+	w       writer
 	pages   *pages
 	options *metav1.DeleteOptions
 	first   uint64 // revision of the first page: what was written later stays
@@ -171,12 +171,12 @@ func (r *removal) all(ctx context.Context, page *removable) (int, error) {
 // events that are gone already; any other error ends it. Plain events that have changed
 // since they were listed are decided on one by one.
 func (r *removal) remove(ctx context.Context, page *removable) (int, error) {
-	n, changed, err := r.r.Store.DeleteMany(ctx, page.plain)
+	n, changed, err := r.r.Store.DeleteMany(ctx, page.plain, r.w.deleter)
 	if err != nil {
 		return n, err
 	}
 	for _, key := range append(page.others, changed...) {
-		switch _, _, err := r.r.remove(ctx, r.may, key, r.options, func([]byte) error { return nil }); {
+		switch _, _, err := r.r.remove(ctx, r.w, key, r.options, func([]byte) error { return nil }); {
 		case err == nil:
 			n++
 		case !errors.Is(err, store.ErrNotFound):

@@ -13,11 +13,13 @@ import (
 	"tidings.example/eventsvc/internal/policy/pattern"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/httpserver"
 )
 
 // A writer says what is believed of a write.
 type writer struct {
 	may        access.Grant
+	deleter    []byte       // who it is; set by remover
 	everywhere pattern.List // clusters of which it may create events in every namespace, and whose mirrors it may speak for
 	whole      bool         // has sent the whole event, and not a change of one
 }
@@ -28,6 +30,17 @@ func (r *Resource) writer(c echo.Context, may access.Grant, whole bool) writer {
 	if caller, ok := bearer.FromContext(c.Request().Context()); ok {
 		w.everywhere = r.Guard.Policy().Decide(caller, policy.Create, policy.AllNamespaces).Clusters
 	}
+	return w
+}
+
+// remover returns the writer of a request that may delete events, which are stored with who it is.
+func (r *Resource) remover(c echo.Context, may access.Grant, whole bool) writer {
+	w := r.writer(c, may, whole)
+	d := codec.Deleter{Audit: c.Response().Header().Get("Audit-Id")}
+	if caller, ok := bearer.FromContext(c.Request().Context()); ok {
+		d.User, d.Client = httpserver.Shorten(caller.Subject), httpserver.Shorten(caller.ClientID)
+	}
+	w.deleter = d.Stored()
 	return w
 }
 

@@ -42,7 +42,7 @@ func (r *Resource) patch(c echo.Context, may access.Grant) error {
 	// 3. The next version, and the store.
 	mayCreate := r.Guard.MayCreate(c, r.groupResource)
 	var warnings []string // of the attempt that counts
-	rec, code, err := r.write(in.ctx, r.writer(c, may, false), in.key, in.options.DryRun, func(live *eventsv1.Event) (next *eventsv1.Event, err error) {
+	rec, code, err := r.write(in.ctx, r.remover(c, may, false), in.key, in.options.DryRun, func(live *eventsv1.Event) (next *eventsv1.Event, err error) {
 		as := may
 		if live == nil {
 			if kind != types.ApplyYAMLPatchType {

@@ -83,7 +83,7 @@ type meddler struct {
 	first func()
 }
 
-func (m *meddler) DeleteMany(ctx context.Context, seen []store.Seen) (int, []store.Key, error) {
+func (m *meddler) DeleteMany(ctx context.Context, seen []store.Seen, by []byte) (int, []store.Key, error) {
 	m.first()
-	return m.Store.DeleteMany(ctx, seen)
+	return m.Store.DeleteMany(ctx, seen, by)
 }

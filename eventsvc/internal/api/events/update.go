@@ -39,7 +39,7 @@ func (r *Resource) update(c echo.Context, may access.Grant) error {
 	}
 	// 3. The next version, and the store.
 	mayCreate := r.Guard.MayCreate(c, r.groupResource)
-	rec, code, err := r.write(in.ctx, r.writer(c, may, true), in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
+	rec, code, err := r.write(in.ctx, r.remover(c, may, true), in.key, in.options.DryRun, func(live *eventsv1.Event) (*eventsv1.Event, error) {
 		as := may
 		switch {
 		case sent.UID != "" && (live == nil || live.UID != sent.UID):
@@ -194,7 +194,7 @@ func (r *Resource) decide(
 		// The last finalizer is gone, so the event goes too. The answer is what was sent,
 		// at the version that was there.
 		last = &store.Record{Key: key, Revision: current.Revision, Attributes: draft.Attributes, Value: draft.Value}
-		return store.Decision{Op: store.Delete}, last, nil
+		return store.Decision{Op: store.Delete, By: w.deleter}, last, nil
 	}
 	return store.Decision{Op: store.Put, Draft: draft}, nil, err
 }

@@ -36,6 +36,11 @@ var endpoints = []*endpoint{
 		limit:      100, maxLimit: 1000, allHistory: true, orders: []query.Order{query.Oldest, query.Newest}, answer: answerObject,
 	},
 	{
+		name: "deleted", summary: "Which events somebody has deleted, and who; not what has expired.",
+		parameters: []string{"from", "to", "namespace", "fieldSelector", "labelSelector", "limit", "continue", "revision", "formulas"},
+		limit:      100, maxLimit: 1000, answer: answerDeleted,
+	},
+	{
 		name: "clusters", summary: "Which clusters are mirrored to here, until when each is complete, and its gaps in the range.",
 		parameters: []string{"namespace", "from", "to", "formulas"}, allHistory: true, ofNow: true, answer: answerClusters,
 	},

@@ -207,7 +207,7 @@ func (h *history) add(ev *eventsv1.Event) {
 // export returns an export of everything.
 func (h *history) export() string {
 	var out bytes.Buffer
-	if err := h.admin().Export(h.w.T.Context(), admin.Exported{}, func(uint64, int64) io.Writer { return &out }); err != nil {
+	if err := h.admin().Export(h.w.T.Context(), 0, func(uint64, int64) io.Writer { return &out }); err != nil {
 		h.w.T.Fatal(err)
 	}
 	return out.String()

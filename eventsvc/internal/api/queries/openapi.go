@@ -133,6 +133,11 @@ func schemas() schema {
 		}),
 		"groups":  head(schema{"counted": counted, "groups": list(ref("group")), "continue": text}, "continue"),
 		"changes": head(schema{"scope": text, "changes": list(ref("change"))}, "scope"),
+		"deleter": schema{"type": "object", "properties": schema{"user": text, "client": text, "audit": text}},
+		"deletion": members(schema{
+			"time": at, "revision": text, "by": ref("deleter"), "believed": yes, "source": number, "event": ref("Event"),
+		}, "believed", "source"),
+		"deleted": head(schema{"items": list(ref("deletion")), "continue": text, "total": number}, "continue", "total"),
 		"object":  head(schema{"items": list(ref("happened")), "continue": text}, "continue"),
 	}
 }

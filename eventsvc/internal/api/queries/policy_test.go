@@ -67,6 +67,28 @@ func TestQueryPolicy(t *testing.T) {
 	}
 }
 
+// TestDeletedPolicy: every caller sees what was deleted in the namespaces that it may list, with who did it, and nothing of others.
+func TestDeletedPolicy(t *testing.T) {
+	t.Parallel()
+	w, _ := apitest.NewPolicyWorld(t, apitest.FullMatrixPolicy(), func(c *api.Config) { c.Now = func() time.Time { return apitest.StoryEnd } })
+	for _, namespace := range markedNamespaces {
+		mark(w, namespace)
+		w.As("root", "DELETE", "/apis/events.k8s.io/v1/namespaces/"+namespace+"/events", "").Must(200)
+	}
+	path := apitest.QueryPath("deleted", "from", "2026-01-01T00:00:00Z", "to", "2100-01-01T00:00:00Z")
+	for _, caller := range []string{"root", "nobody", "x+events:read", "team", "prefix", "team+events:read", "only-list", "only-get", "only-watch"} {
+		for _, asked := range [][]string{nil, {"team-a"}, {"team-b"}, {"default"}, {"team-a", "team-b"}, {"default", "team-a"}} {
+			for _, accept := range []string{"application/json", "text/csv"} {
+				tryQuery(w, caller, "deleted", path, asked, accept)
+			}
+		}
+	}
+	item := w.As("root", "GET", path, "").Must(200).At("items").([]any)[0]
+	if by := apitest.Field(item, "by").(map[string]any); by["user"] != "root" || by["audit"] == "" {
+		t.Errorf("deleted by %v", by)
+	}
+}
+
 // tryQuery does one cell of the matrix.
 func tryQuery(w *apitest.World, caller, name, path string, asked []string, accept string) {
 	w.T.Helper()

@@ -32,6 +32,7 @@ func questions() map[string]string {
 		"facets":     apitest.QueryPath("facets", "limit", "2"),
 		"groups":     apitest.QueryPath("groups", "by", "namespace,object", "order", "newest", "limit", "2"),
 		"object":     apitest.QueryPath("object", "uid", "uid-shop", "limit", "2"),
+		"deleted":    apitest.QueryPath("deleted", "limit", "2"),
 		"changes":    apitest.QueryPath("changes", "at", "2026-03-04T13:00:00Z", "window", "10m"),
 	}
 }
@@ -479,7 +480,7 @@ func TestQueryOpenAPI(t *testing.T) {
 	path := index.At("paths").(map[string]any)["query/v1"].(map[string]any)["serverRelativeURL"].(string)
 	doc := w.Do("GET", path, "").Must(200).Object()
 	schemas := apitest.Field(doc, "components.schemas").(map[string]any)
-	apitest.Equal(t, len(doc["paths"].(map[string]any)), 7)
+	apitest.Equal(t, len(doc["paths"].(map[string]any)), 8)
 	apitest.EveryReference(t, doc, "#/components/schemas/", schemas)
 	w.Do("GET", path, "", "Accept", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf").Must(200) // which is parsed for it
 	all := []string{}

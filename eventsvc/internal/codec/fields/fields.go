@@ -2,6 +2,7 @@ package fields
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,7 +101,34 @@ func applyError(err error) error {
 // the times in their managed fields: a write of the one over the other changes
 // nothing then.
 func Same(a, b *eventsv1.Event) bool {
-	return !surelyDiffer(a, b) && bytes.Equal(essence(a), essence(b))
+	if surelyDiffer(a, b) {
+		return false
+	}
+	return bytes.Equal(essence(a), essence(b)) || respelled(a, b) && bytes.Equal(essence(spelled(a)), essence(spelled(b)))
+}
+
+// respelled reports whether some managed field is not written byte for byte as in the other event, although it may say the same:
+// somebody has indented the JSON, or sorted it.
+func respelled(a, b *eventsv1.Event) bool {
+	return len(a.ManagedFields) == len(b.ManagedFields) && !slices.EqualFunc(a.ManagedFields, b.ManagedFields, func(a, b metav1.ManagedFieldsEntry) bool {
+		return a.FieldsV1 == nil || b.FieldsV1 == nil || bytes.Equal(a.FieldsV1.Raw, b.FieldsV1.Raw)
+	})
+}
+
+// spelled returns an event whose managed fields are written in one way.
+func spelled(ev *eventsv1.Event) *eventsv1.Event {
+	out := *ev
+	out.ManagedFields = slices.Clone(ev.ManagedFields)
+	for i := range out.ManagedFields {
+		if f := out.ManagedFields[i].FieldsV1; f != nil {
+			var all any
+			if json.Unmarshal(f.Raw, &all) == nil {
+				raw, _ := json.Marshal(all) // it was JSON
+				out.ManagedFields[i].FieldsV1 = &metav1.FieldsV1{Raw: raw}
+			}
+		}
+	}
+	return &out
 }
 
 // surelyDiffer compares only the members that most changes are about, which is

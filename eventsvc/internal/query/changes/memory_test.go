@@ -187,6 +187,11 @@ func (m *memory) Begin(context.Context) (observed, written time.Time, err error)
 	return observed, m.written, nil
 }
 
+// Deletions implements [store.Timeline].
+func (m *memory) Deletions(context.Context, store.DeletionQuery, func(*store.View, []byte) bool) error {
+	return nil
+}
+
 // Deleted implements [store.Timeline].
 func (m *memory) Deleted(context.Context, store.Key, func(*store.View) bool) error { return nil }
 

@@ -23,7 +23,7 @@ func BenchmarkDeleteMany(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			deleted, changed, err := db.DeleteMany(b.Context(), seen)
+			deleted, changed, err := db.DeleteMany(b.Context(), seen, nil)
 			if err != nil || len(changed) > 0 {
 				b.Fatal(len(changed), err)
 			}

@@ -68,7 +68,7 @@ func (o *Options) delete(db *DB) func(context.Context, []store.Seen) error {
 		return o.Copy.Delete
 	}
 	return func(ctx context.Context, seen []store.Seen) error {
-		_, _, err := db.DeleteMany(ctx, seen)
+		_, _, err := db.DeleteMany(ctx, seen, nil)
 		return err
 	}
 }

@@ -1,8 +1,10 @@
 package bolt
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -49,4 +51,85 @@ func deletedVersions(ctx context.Context, log *seglog.Reader, key store.Key, rev
 		deleted, revision = e.Kind == seglog.Deleted, e.Previous
 	}
 	return nil
+}
+
+// Deletions implements [store.Timeline]. It goes over all records of the range.
+func (r *reader) Deletions(ctx context.Context, q store.DeletionQuery, visit func(v *store.View, by []byte) bool) error {
+	published, err := r.state(0)
+	if err != nil {
+		return err
+	}
+	q.Until = min(q.Until, published)
+	err = r.Log.View(func(log *seglog.Reader) (err error) {
+		if q.After == 0 {
+			q.After, err = writtenBefore(log, q.From, q.Until)
+		}
+		turns := r.turns(ctx, log)
+		for more := true; more && err == nil; {
+			if err = turns.next(); err == nil {
+				more, err = someDeletions(log, &q, visit)
+			}
+		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return r.ended(published, err)
+}
+
+// writtenBefore returns a revision up to which everything was written before a time, and behind which nothing was. Records are in
+// the order of their times.
+func writtenBefore(log *seglog.Reader, at time.Time, last uint64) (revision uint64, err error) {
+	for end := last; revision < end && err == nil; {
+		middle, before := revision+(end-revision)/2, false
+		err = log.Scan(middle, end, func(e seglog.Entry) bool {
+			if before = e.Time.Before(at); before {
+				revision = e.Revision
+			}
+			return false
+		}, seglog.SkipDamaged)
+		if !before {
+			end = middle
+		}
+	}
+	return revision, err
+}
+
+// someDeletions looks at the next records, moves After over them, and reports whether there may be more deletions behind.
+func someDeletions(log *seglog.Reader, q *store.DeletionQuery, visit func(v *store.View, by []byte) bool) (more bool, err error) {
+	var found []uint64
+	records := 0
+	err = log.Scan(q.After, q.Until, func(e seglog.Entry) bool {
+		if !e.Time.Before(q.To) {
+			return false
+		}
+		if e.Kind == seglog.Deleted && len(e.Value) > 0 {
+			found = append(found, e.Revision)
+		}
+		q.After = e.Revision
+		records++
+		more = records == seglog.Chunk
+		return !more
+	}, nil)
+	for _, revision := range found {
+		if err != nil {
+			break
+		}
+		on := true
+		if on, err = deletion(log, revision, visit); !on {
+			return false, err
+		}
+	}
+	return more, err
+}
+
+// deletion lends the version before a deletion to visit.
+func deletion(log *seglog.Reader, revision uint64, visit func(v *store.View, by []byte) bool) (more bool, err error) {
+	e, err := log.Get(revision)
+	if err != nil {
+		return false, err
+	}
+	by := bytes.Clone(e.Value) // the next record takes its room
+	return lendDeleted(log, &e, func(v *store.View) bool { return visit(v, by) })
 }

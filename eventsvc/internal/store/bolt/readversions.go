@@ -189,23 +189,30 @@ func (h *history) chain(log *seglog.Reader, key string, newest uint64) (all []ui
 // lend lends a version of an event to visit. With a deletion it lends the version before; a
 // deletion of which that is gone is left out, like the versions that are.
 func (h *history) lend(log *seglog.Reader, revision uint64, visit func(v *store.View, gone bool) bool) (more bool, err error) {
-	e, err := h.held(log, revision)
+	e, err := held(log, revision)
 	if e == nil {
 		return true, err
 	}
-	if e.Kind != seglog.Deleted {
-		return log.Lend(e, e.StoreKey(), func(v *store.View) bool { return visit(v, false) }), nil
+	if e.Kind == seglog.Deleted {
+		return lendDeleted(log, e, func(v *store.View) bool { return visit(v, true) })
 	}
-	last, err := h.held(log, e.Previous)
+	return log.Lend(e, e.StoreKey(), func(v *store.View) bool { return visit(v, false) }), nil
+}
+
+// lendDeleted lends the version before a deletion to visit, under the revision and time of the deletion. If that is gone, it
+// calls nobody.
+func lendDeleted(log *seglog.Reader, e *seglog.Entry, visit func(*store.View) bool) (more bool, err error) {
+	revision, at := e.Revision, e.Time
+	last, err := held(log, e.Previous)
 	if last == nil {
 		return true, err
 	}
-	last.Revision, last.Time = e.Revision, e.Time
-	return log.Lend(last, last.StoreKey(), func(v *store.View) bool { return visit(v, true) }), nil
+	last.Revision, last.Time = revision, at
+	return log.Lend(last, last.StoreKey(), visit), nil
 }
 
 // held returns a record, nil if it is no longer held.
-func (h *history) held(log *seglog.Reader, revision uint64) (*seglog.Entry, error) {
+func held(log *seglog.Reader, revision uint64) (*seglog.Entry, error) {
 	e, err := log.Get(revision)
 	if err == nil {
 		return &e, nil

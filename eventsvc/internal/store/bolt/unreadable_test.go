@@ -43,7 +43,7 @@ func TestUnreadableIndexFailsNoFile(t *testing.T) {
 	if _, err := f.WriteAt(make([]byte, len(whole)), 2*page); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = db.DeleteMany(t.Context(), seen[:3])
+	_, _, err = db.DeleteMany(t.Context(), seen[:3], nil)
 	if !errors.As(err, new(*store.CorruptError)) {
 		t.Errorf("deletions are answered with %v, want a CorruptError", err)
 	}
@@ -53,7 +53,7 @@ func TestUnreadableIndexFailsNoFile(t *testing.T) {
 	if _, err := f.WriteAt(whole, 2*page); err != nil {
 		t.Fatal(err)
 	}
-	n, changed, err := db.DeleteMany(t.Context(), seen[:3])
+	n, changed, err := db.DeleteMany(t.Context(), seen[:3], nil)
 	if n != 3 || len(changed) > 0 || err != nil {
 		t.Errorf("with the index back, %d are deleted, %v have changed: %v", n, changed, err)
 	}

@@ -60,10 +60,10 @@ func TestDeletionsThatNobodyWatches(t *testing.T) {
 	before := db.Revision()
 
 	watched := watch("watched", 0)
-	if _, _, err := db.DeleteMany(t.Context(), seen["alone"]); err != nil {
+	if _, _, err := db.DeleteMany(t.Context(), seen["alone"], nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := db.DeleteMany(t.Context(), seen["watched"]); err != nil {
+	if _, _, err := db.DeleteMany(t.Context(), seen["watched"], nil); err != nil {
 		t.Fatal(err)
 	}
 	removed(watched, "watched", true)

@@ -54,11 +54,11 @@ func (db *DB) Unknown(keys []store.Key) []bool {
 }
 
 // DeleteMany implements [store.Store].
-func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
+func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen, by []byte) (n int, changed []store.Key, err error) {
 	if db.life.Closed() {
 		return 0, nil, store.ErrClosed
 	}
-	d := commit.Deletions{Queue: db.committer.Queue, Prepare: db.readWatched, Stop: db.life.Ctx.Done()}
+	d := commit.Deletions{Queue: db.committer.Queue, By: by, Prepare: db.readWatched, Stop: db.life.Ctx.Done()}
 	err = d.Do(ctx, seen)
 	return d.Count, d.Changed, err
 }

@@ -16,6 +16,7 @@ const deletionBatch = 1024
 // Deletions deletes versions of events.
 type Deletions struct {
 	Queue *Queue
+	By    []byte // who asks for it
 	// Prepare completes the writes of a part, if it is set.
 	Prepare func([]Write) error
 	// Stop is closed when the store begins to close.
@@ -66,7 +67,7 @@ func (d *Deletions) Do(ctx context.Context, seen []store.Seen) (err error) {
 func (d *Deletions) Writes(ctx context.Context, seen []store.Seen) ([]Write, error) {
 	writes := make([]Write, len(seen))
 	for i := range seen {
-		writes[i] = Write{Ctx: ctx, Kind: seglog.Deleted, Key: seen[i].Key, Seen: seen[i]}
+		writes[i] = Write{Ctx: ctx, Kind: seglog.Deleted, Key: seen[i].Key, Seen: seen[i], Draft: store.Draft{Value: d.By}}
 	}
 	if d.Prepare != nil {
 		if err := d.Prepare(writes); err != nil {

@@ -45,7 +45,7 @@ func Prepare(
 		w.Kind, w.Draft = seglog.Modified, d.Draft
 		w.Draft.Attributes = w.Draft.Attributes.Since(current.Attributes)
 	case store.Delete:
-		w.Kind = seglog.Deleted
+		w.Kind, w.Draft.Value = seglog.Deleted, d.By
 	default:
 		return nil, store.Result{Record: *current}, nil
 	}

@@ -77,7 +77,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	})
 	db.keeper = newKeeper(db)
 	if db.copy, err = openReplica(o.Copy, &bolt.Copy{Expires: db.keeper.holds, Delete: func(ctx context.Context, seen []store.Seen) error {
-		_, _, err := db.DeleteMany(ctx, seen)
+		_, _, err := db.DeleteMany(ctx, seen, nil)
 		return err
 	}}); err != nil {
 		pool.Close()

@@ -229,8 +229,8 @@ func (s *turns) UpdateMany(
 	return all
 }
 
-func (s *turns) DeleteMany(ctx context.Context, seen []store.Seen) (int, []store.Key, error) {
-	n, changed, err := s.one().DeleteMany(ctx, seen)
+func (s *turns) DeleteMany(ctx context.Context, seen []store.Seen, by []byte) (int, []store.Key, error) {
+	n, changed, err := s.one().DeleteMany(ctx, seen, by)
 	return n, changed, errors.Join(err, s.refresh(ctx, err))
 }
 

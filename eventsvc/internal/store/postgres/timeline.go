@@ -34,6 +34,11 @@ func (t timeline) Deleted(ctx context.Context, key store.Key, visit func(*store.
 	return t.copy.now().Timeline().Deleted(ctx, key, visit)
 }
 
+// Deletions implements [store.Timeline].
+func (t timeline) Deletions(ctx context.Context, q store.DeletionQuery, visit func(v *store.View, by []byte) bool) error {
+	return t.copy.now().Timeline().Deletions(ctx, q, visit)
+}
+
 // Gaps implements [store.Timeline].
 func (t timeline) Gaps(ctx context.Context, revision uint64, most int) ([]store.Gap, bool, error) {
 	return t.copy.now().Timeline().Gaps(ctx, revision, most)

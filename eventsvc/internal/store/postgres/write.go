@@ -81,8 +81,8 @@ func (db *DB) UpdateMany(
 }
 
 // DeleteMany implements [store.Store].
-func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen) (n int, changed []store.Key, err error) {
-	d := commit.Deletions{Queue: db.queue, Stop: db.life.Ctx.Done()}
+func (db *DB) DeleteMany(ctx context.Context, seen []store.Seen, by []byte) (n int, changed []store.Key, err error) {
+	d := commit.Deletions{Queue: db.queue, By: by, Stop: db.life.Ctx.Done()}
 	err = d.Do(ctx, seen)
 	_, late := db.copy.await(ctx, d.Revision)
 	return d.Count, d.Changed, errors.Join(err, late)

@@ -30,6 +30,7 @@ type modelChange struct {
 	time     time.Time
 	before   *store.Record // nil: it did not exist
 	after    *store.Record // nil: it was deleted
+	by       []byte        // who deleted it
 }
 
 // firstRevision is the revision of the empty store.
@@ -88,9 +89,9 @@ func (m *Model) newest(key store.Key) *store.Record {
 }
 
 // write stores a version, or with a nil draft a deletion.
-func (m *Model) write(key store.Key, draft *store.Draft) store.Record {
+func (m *Model) write(key store.Key, draft *store.Draft, by []byte) store.Record {
 	m.last++
-	c := modelChange{revision: m.last, key: key, time: m.now(), before: m.newest(key)}
+	c := modelChange{revision: m.last, key: key, time: m.now(), before: m.newest(key), by: by}
 	result := store.Record{Key: key, Revision: c.revision}
 	if draft != nil {
 		result.Time, result.Attributes, result.Value = c.time, draft.Attributes.Written(c.time), draft.Value
@@ -134,9 +135,9 @@ func (m *Model) Update(_ context.Context, key store.Key, _ store.Expect, decide 
 	case d.Op == store.Delete && current == nil:
 		return store.Result{}, store.ErrNotFound
 	case d.Op == store.Delete:
-		return store.Result{Op: d.Op, Record: m.write(key, nil)}, nil
+		return store.Result{Op: d.Op, Record: m.write(key, nil, d.By)}, nil
 	}
-	return store.Result{Op: d.Op, Record: m.write(key, &d.Draft), Created: current == nil}, nil
+	return store.Result{Op: d.Op, Record: m.write(key, &d.Draft, nil), Created: current == nil}, nil
 }
 
 // UpdateMany implements [store.Store].
@@ -155,7 +156,7 @@ func (m *Model) UpdateMany(
 }
 
 // DeleteMany implements [store.Store].
-func (m *Model) DeleteMany(_ context.Context, seen []store.Seen) (n int, changed []store.Key, _ error) {
+func (m *Model) DeleteMany(_ context.Context, seen []store.Seen, by []byte) (n int, changed []store.Key, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range seen {
@@ -163,7 +164,7 @@ func (m *Model) DeleteMany(_ context.Context, seen []store.Seen) (n int, changed
 			changed = append(changed, r.Key)
 			continue
 		}
-		m.write(r.Key, nil)
+		m.write(r.Key, nil, by)
 		n++
 	}
 	return n, changed, nil

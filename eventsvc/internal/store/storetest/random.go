@@ -111,6 +111,15 @@ func (r *random) revision() uint64 {
 	return oldest + r.rnd.Uint64N(r.model.Revision()-oldest+2)
 }
 
+// remove returns what deletes an event, for somebody or not.
+func (r *random) remove() store.Decide {
+	d := store.Decision{Op: store.Delete}
+	if r.rnd.IntN(2) == 0 {
+		d.By = []byte("somebody")
+	}
+	return func(*store.Record) (store.Decision, error) { return d, nil }
+}
+
 func (r *random) step() {
 	r.now = r.now.Add(time.Duration(r.rnd.IntN(1000)) * time.Millisecond)
 	switch n := r.rnd.IntN(100); {
@@ -119,7 +128,7 @@ func (r *random) step() {
 	case n < 60:
 		r.update(put(r.draft()))
 	case n < 75:
-		r.update(remove)
+		r.update(r.remove())
 	case n < 80:
 		r.update(keep)
 	case n < 85:

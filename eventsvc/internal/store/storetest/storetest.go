@@ -69,6 +69,7 @@ func Cases(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engi
 		{"UpdateRetries", testUpdateRetries},
 		{"Delete", testDelete},
 		{"DeleteMany", testDeleteMany},
+		{"Deletions", testDeletions},
 		{"UpdateMany", testUpdateMany},
 		{"ListOrderAndPages", testListPages},
 		{"ListVisit", testListVisit},
@@ -334,7 +335,7 @@ func testDeleteMany(t *testing.T, s store.Store) {
 	at := s.Revision()
 	mustPut(t, s, key("a", "17"), draft("changed", "R", "x"))
 	mustDelete(t, s, key("a", "18"))
-	gone, changed, err := s.DeleteMany(t.Context(), seen)
+	gone, changed, err := s.DeleteMany(t.Context(), seen, nil)
 	if err != nil || gone != n-2 {
 		t.Errorf("%d deleted, %v; want %d", gone, err, n-2)
 	}
@@ -349,8 +350,83 @@ func testDeleteMany(t *testing.T, s store.Store) {
 			t.Errorf("told of %s with type %d and %q", d.Object.Key, d.Type, d.Object.Value)
 		}
 	}
-	if gone, changed, err := s.DeleteMany(t.Context(), seen); gone != 0 || len(changed) != n || err != nil {
+	if gone, changed, err := s.DeleteMany(t.Context(), seen, nil); gone != 0 || len(changed) != n || err != nil {
 		t.Errorf("again: %d deleted, %d left alone, %v", gone, len(changed), err)
+	}
+}
+
+// testDeletions: what somebody has deleted is told with who did, in order, and apart from what the store deletes by itself.
+func testDeletions(t *testing.T, s store.Store) {
+	timed, ok := s.(Timeliner)
+	if !ok {
+		t.Skip("the store has no timeline")
+	}
+	begin := s.Revision()
+	for _, name := range []string{"one", "two", "three", "expired", "again", "stays"} {
+		mustCreate(t, s, key("a", name), draft(name, "R", "x"))
+	}
+	mustCreate(t, s, key("b", "other"), draft("other", "R", "x"))
+	removed := func(name string, by string) store.Record {
+		t.Helper()
+		r, err := s.Update(t.Context(), key("a", name), store.Any, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Delete, By: []byte(by)}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Record
+	}
+	many := func(by []byte, keys ...store.Key) {
+		t.Helper()
+		var seen []store.Seen
+		for _, k := range keys {
+			r, err := store.Read(t.Context(), s, k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			seen = append(seen, r.View().Seen())
+		}
+		if n, _, err := s.DeleteMany(t.Context(), seen, by); n != len(keys) || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	removed("again", "ann")
+	mustCreate(t, s, key("a", "again"), draft("again 2", "R", "x"))
+	one := removed("one", "ann")
+	many([]byte("bob"), key("a", "two"), key("a", "three"), key("b", "other"))
+	many(nil, key("a", "expired"))
+	removed("again", "cid")
+	read := func(q store.DeletionQuery, most int) (all []string) {
+		t.Helper()
+		err := timed.Timeline().Deletions(t.Context(), q, func(v *store.View, by []byte) bool {
+			all = append(all, fmt.Sprintf("%s %s %s", v.Name, v.Value, by))
+			return len(all) < most
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return all
+	}
+	all := store.DeletionQuery{From: time.Unix(0, 0), To: time.Now().Add(24 * time.Hour), After: begin, Until: s.Revision()}
+	bounded, later, earlier, past := all, all, all, all
+	bounded.Until, later.After = one.Revision, one.Revision
+	earlier.After, earlier.To = 0, time.Unix(1, 0)
+	past.After, past.From = 0, time.Now().Add(time.Hour)
+	for name, test := range map[string]struct {
+		q    store.DeletionQuery
+		most int
+		want string
+	}{
+		"all":                 {all, 99, "again again ann, one one ann, two two bob, three three bob, other other bob, again again 2 cid"},
+		"two":                 {all, 2, "again again ann, one one ann"},
+		"up to a revision":    {bounded, 99, "again again ann, one one ann"},
+		"behind it":           {later, 99, "two two bob, three three bob, other other bob, again again 2 cid"},
+		"before anything was": {earlier, 99, ""},
+		"after all":           {past, 99, ""},
+	} {
+		if got := strings.Join(read(test.q, test.most), ", "); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
 	}
 }
 

@@ -27,7 +27,7 @@ CREATE TABLE confirmed (
 );
 INSERT INTO confirmed DEFAULT VALUES;
 
--- Every change, the newest version of each event among them. A deletion has no attributes and no value.
+-- Every change, the newest version of each event among them. A deletion has no attributes, and its value says who asked for it.
 CREATE TABLE log (
     revision   bigint      NOT NULL,
     op         smallint    NOT NULL, -- 1 created, 2 modified, 3 deleted
