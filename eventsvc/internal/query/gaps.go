@@ -72,6 +72,7 @@ func (s *Snapshot) FindDropped(ctx context.Context) error {
 	looked, more := 0, false
 	q := store.TimeQuery{
 		Range:    store.Range{From: s.From.Add(-dropHour), To: s.To.Add(dropHour), Sees: s.sees}, // a report was last observed within its hour
+		Wanted:   s.sees,
 		Selector: &event.Selector{Dropped: true, Fields: []event.FieldRequirement{{Field: event.Reason, Value: event.DroppedReason}}},
 	}
 	err := s.reading(func() error {

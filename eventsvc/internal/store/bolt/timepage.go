@@ -265,10 +265,19 @@ func (p *timePager) wants(e *seglog.Entry, at store.Moment) bool {
 		return false
 	}
 	namespace, name := string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:])
-	if p.moments == nil && q.Wanted != nil && !q.Wanted(event.DimensionsOf(namespace, e.Attributes)) {
+	if p.moments == nil && !wantsDimensions(q, event.DimensionsOf(namespace, e.Attributes)) {
 		return false
 	}
 	return q.Selector.Matches(namespace, name, e.Attributes)
+}
+
+// wantsDimensions reports whether a query is about events with these dimensions.
+func wantsDimensions(q *store.TimeQuery, d event.Dimensions) bool {
+	if q.Wanted != nil && !q.Wanted(d) {
+		return false
+	}
+	d.Node = ""
+	return q.Sees == nil || q.Sees(d)
 }
 
 // copyOf copies a version behind what is in memory.
