@@ -344,6 +344,38 @@ func TestObservedLooksAtFew(t *testing.T) {
 	}
 }
 
+// TestObservedSees: a page has what its caller sees and nothing else, whether it goes over the time or reads the postings of a term.
+func TestObservedSees(t *testing.T) {
+	t.Parallel()
+	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
+	defer bolttest.Close(t, db)
+	bolttest.Fill(t, db, 400, func(i int) (store.Key, store.Draft) {
+		reason := "Usual"
+		if i%100 < 2 {
+			reason = "Rare"
+		}
+		at := goldenTime().Add(time.Duration(i) * time.Second)
+		a := event.NewAttributes([event.NumFields]string{event.Reason: reason, event.Node: "n"}, nil).With(event.Occurrence{Time: at, Count: 1, New: 1})
+		return store.Key{Namespace: []string{"mine", "other"}[i%2], Name: fmt.Sprint("e", i)}, store.Draft{Attributes: a}
+	})
+	for _, s := range []*event.Selector{nil, {Fields: []event.FieldRequirement{{Field: event.Reason, Value: "Rare"}}}} {
+		for _, nodes := range []bool{false, true} {
+			q := store.TimeQuery{Range: allTime(), Selector: s}
+			q.Nodes, q.Sees = nodes, func(d event.Dimensions) bool { return d.Namespace == "mine" && d.Node == "" }
+			n := 0
+			_, err := db.Timeline().Observed(t.Context(), q, func(v *store.View, _ store.Moment) bool {
+				if n++; v.Namespace != "mine" {
+					t.Errorf("%v with nodes %v: shows %s", s, nodes, v.Key)
+				}
+				return true
+			})
+			if want := map[bool]int{true: 200, false: 4}[s == nil]; err != nil || n != want {
+				t.Errorf("%v with nodes %v: %d events, want %d: %v", s, nodes, n, want, err)
+			}
+		}
+	}
+}
+
 // rounds counts how often a read asks whether anybody waits for it: once a round.
 type rounds struct {
 	context.Context
