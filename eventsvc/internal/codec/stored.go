@@ -48,8 +48,8 @@ const (
 	fieldAPIVersion      = 3
 )
 
-// Draft makes the stored form of an event, without its resourceVersion. All that is stored passes here, so times that cannot be
-// shown are refused here ([event.CheckTimes]), with a 422.
+// Draft makes the stored form of an event, without its resourceVersion. All that is stored passes here, so times that
+// cannot be shown are refused here ([event.CheckTimes]), with a 422.
 func (c *Codec) Draft(ev *eventsv1.Event) (store.Draft, error) {
 	if errs := event.CheckTimes(ev); len(errs) > 0 {
 		return store.Draft{}, event.Invalid(ev.Name, errs)

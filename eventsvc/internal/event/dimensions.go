@@ -106,8 +106,9 @@ func CutDimension[T string | []byte](text T) T {
 	return T(string(text[:n]) + cutMark)
 }
 
-// Reporter returns who reports an event: its reportingController or, if it has none, the component of its deprecated source. All
-// that names reporters asks here, but for the field source and the column Source, which are kubectl's and prefer the component.
+// Reporter returns who reports an event: its reportingController or, if it has none, the component of its deprecated
+// source. All that names reporters asks here, but for the field source and the column Source, which are kubectl's and
+// prefer the component.
 func Reporter[T string | []byte](controller, component T) T {
 	if len(controller) > 0 {
 		return controller

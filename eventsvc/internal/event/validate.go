@@ -74,8 +74,8 @@ func ValidateStored(ev *eventsv1.Event) field.ErrorList {
 	return append(errs, CheckTimes(ev)...)
 }
 
-// CheckTimes refuses years that RFC 3339 cannot write. Protobuf can have them, and JSON at the ends of the range if its zone
-// is not UTC. kube-apiserver stores them, and from then on no client can read a list that has one.
+// CheckTimes refuses years that RFC 3339 cannot write. Protobuf can have them, and JSON at the ends of the range if its
+// zone is not UTC. kube-apiserver stores them, and from then on no client can read a list that has one.
 func CheckTimes(ev *eventsv1.Event) (errs field.ErrorList) {
 	check := func(t time.Time, path ...string) {
 		if !Writable(t) {
@@ -109,8 +109,8 @@ var (
 // Writable reports whether RFC 3339 can write a time in UTC.
 func Writable(t time.Time) bool { return !t.Before(firstTime) && !t.After(lastTime) }
 
-// Nearest returns a time or, if it is not [Writable], the nearest one that is. A store that was written by other means than
-// requests may have such times, and one of them must not make a whole list unreadable.
+// Nearest returns a time or, if it is not [Writable], the nearest one that is. A store that was written by other means
+// than requests may have such times, and one of them must not make a whole list unreadable.
 func Nearest(t time.Time) time.Time {
 	switch {
 	case t.Before(firstTime):

@@ -16,8 +16,9 @@ import (
 // maxHintValues bounds the values of a dimension that are compared with a term.
 const maxHintValues = 20_000
 
-// FindHints looks for terms of the search, of the selectors and of other parameters that fit nothing in the range, and for what may
-// have been meant. It is for answers that are empty. Values are those of the namespaces that the caller may list.
+// FindHints looks for terms of the search, of the selectors and of other parameters that fit nothing in the range, and
+// for what may have been meant. It is for answers that are empty. Values are those of the namespaces that the caller
+// may list.
 func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject Subject, allows func(namespace, cluster string) bool) error {
 	terms := s.query.Terms.asked(namespaces, subject)
 	if len(terms) == 0 {

@@ -56,8 +56,8 @@ type Range struct {
 	Nodes bool
 	// Hours allows what was observed within one hour (UTC) to be visited as one sum. It has no effect with Nodes.
 	Hours bool
-	// Sees reports whether the caller may see events with these dimensions, which have no node; nil: all. What it may not see is
-	// not read, so that a caller does not pay for what others have written.
+	// Sees reports whether the caller may see events with these dimensions, which have no node; nil: all. What it may
+	// not see is not read, so that a caller does not pay for what others have written.
 	Sees func(event.Dimensions) bool
 }
 

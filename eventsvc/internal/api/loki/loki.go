@@ -102,8 +102,8 @@ func (r *request) warn(format string, args ...any) {
 	}
 }
 
-// A share bounds how much of something a request keeps. Half of it is for whoever comes first, and the other half for namespaces
-// that have little: so one namespace that has very much does not take the place of all others.
+// A share bounds how much of something a request keeps. Half of it is for whoever comes first, and the other half for
+// namespaces that have little: so one namespace that has very much does not take the place of all others.
 type share struct {
 	most int
 	n    int

@@ -90,8 +90,8 @@ func (p period) points(step time.Duration) []time.Time {
 	return all
 }
 
-// fewSeries keeps the largest series of an answer that has too many. Loki refuses such an answer, and here one namespace could take
-// it from everybody who sees them all.
+// fewSeries keeps the largest series of an answer that has too many. Loki refuses such an answer, and here one
+// namespace could take it from everybody who sees them all.
 func (r *request) fewSeries(all []*logql.Series) []*logql.Series {
 	if len(all) > maxSeries {
 		r.warn("there are %d series, and the %d largest are shown: select fewer, or put them together by sum() or topk()", len(all), maxSeries)

@@ -148,8 +148,8 @@ func (a *API) volume(r *request) (answer, error) {
 	return r.data("vector", func(b []byte) []byte { return appendVector(b, all, q.in.end) }), nil
 }
 
-// volumeRange serves /index/volume_range: the volumes of the range in pieces that end at multiples of the step, or with the range. Each
-// has the time at which it ends, as in Loki (NewVolumeMiddleware in its source).
+// volumeRange serves /index/volume_range: the volumes of the range in pieces that end at multiples of the step, or with
+// the range. Each has the time at which it ends, as in Loki (NewVolumeMiddleware in its source).
 func (a *API) volumeRange(r *request) (answer, error) {
 	q, err := r.volume()
 	if err != nil {

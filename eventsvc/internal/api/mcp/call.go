@@ -251,8 +251,8 @@ func (c *call) period(parameters url.Values) url.Values {
 	return parameters
 }
 
-// where returns the parameters that select by the argument search and by others, which are terms of a search: so they are compared
-// as its terms are, and a value that fits nothing is named.
+// where returns the parameters that select by the argument search and by others, which are terms of a search: so they
+// are compared as its terms are, and a value that fits nothing is named.
 func (c *call) where(names ...string) (url.Values, error) {
 	text := c.given[search.name]
 	e, err := terms.Parse(text)

@@ -34,8 +34,8 @@ func (l List) Match(name string) bool {
 // All reports whether the patterns match every name.
 func (l List) All() bool { return slices.Contains(l, "*") }
 
-// Join returns patterns for the names that one of the lists matches. Lists that match the same names are equal afterwards:
-// the patterns are sorted, and none covers another.
+// Join returns patterns for the names that one of the lists matches. Lists that match the same names are equal
+// afterwards: the patterns are sorted, and none covers another.
 func Join(a, b List) List {
 	both := slices.Concat(a, b)
 	slices.Sort(both)
