@@ -73,6 +73,7 @@ type DB struct {
 	read        *reader
 	reads       *reads
 	life        *commit.Life
+	lock        *os.File // of the directory; nil if the caller of open holds it
 }
 
 var _ store.Store = (*DB)(nil)
@@ -89,32 +90,50 @@ func Holds(dir string) (bool, error) {
 // Open opens the store in a directory, which it makes if need be. A file that
 // is not the store's, is damaged or in use by another process is a *store.FileError.
 func Open(o Options) (*DB, error) {
-	o.setDefaults()
 	if o.Dir == "" {
 		return nil, errors.New("store: no data directory given")
 	}
 	if err := safefile.MkdirAll(o.Dir); err != nil {
 		return nil, fmt.Errorf("store directory: %w; name a directory that this user may write to, or one that can be made", err)
 	}
+	lock, err := lockDir(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	return open(o, lock)
+}
+
+// open opens the store in a directory that is locked. The lock is the store's, unless it is nil.
+func open(o Options, lock *os.File) (*DB, error) {
+	o.setDefaults()
+	db := &DB{o: o, lock: lock}
+	db.life = commit.NewLife(db.end)
+	db.reads = newReads(o.Log, db.life)
+	if err := db.start(); err != nil {
+		return nil, errors.Join(err, db.closeFiles())
+	}
+	return db, nil
+}
+
+// start opens the files, and begins to write to them.
+func (db *DB) start() error {
+	o := &db.o
 	if o.MaxBytes == 0 {
 		var err error
 		if o.MaxBytes, err = usage.DefaultMaxBytes(o.Dir); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	o.SegmentBytes, o.MemtableLimit = cmp.Or(o.SegmentBytes, usage.SegmentBytes(o.MaxBytes)), cmp.Or(o.MemtableLimit, usage.MemtableKeys(o.MaxBytes))
-	db := &DB{o: o}
-	db.life = commit.NewLife(db.end)
-	db.reads = newReads(o.Log, db.life)
 	if err := db.recover(); err != nil {
-		return nil, errors.Join(err, db.closeFiles())
+		return err
 	}
 	if err := register(o.Registry, db); err != nil {
-		return nil, errors.Join(fmt.Errorf("store metrics: %w", err), db.closeFiles())
+		return fmt.Errorf("store metrics: %w", err)
 	}
 	db.life.Running.Go(db.committer.Run)
 	db.life.Running.Go(func() { db.committer.Merger.Run(db.life.Ctx.Done()) })
-	return db, nil
+	return nil
 }
 
 // Revision implements [store.Store].
@@ -141,6 +160,9 @@ func (db *DB) closeFiles() error {
 	}
 	if db.index != nil {
 		errs = append(errs, db.index.Close())
+	}
+	if db.lock != nil {
+		errs = append(errs, db.lock.Close())
 	}
 	return errors.Join(errs...)
 }

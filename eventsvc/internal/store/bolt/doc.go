@@ -24,9 +24,11 @@
 //	                the newest is the head, the others are sealed: never written,
 //	                only replaced whole or unlinked
 //	wal             the write-ahead log: the newest records, until the head has them
-//	index.db        where the newest version of each event is; its file lock keeps
-//	                a second process out; if it is missing it is made again from the log
+//	index.db        where the newest version of each event is; if it is missing it is
+//	                made again from the log
 //	*.tmp           files in the making, removed at start
+//
+// The lock of the directory itself keeps a second process out.
 //
 // Packages seglog, wal and index describe their formats. Files in .db are bbolt files
 // whose bucket "meta" names the version of the format and the random id of the store.

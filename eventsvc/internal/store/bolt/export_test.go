@@ -84,6 +84,11 @@ func (db *DB) FailAfterCommit(key store.Key, value []byte) (failed error) {
 	return errors.Join(failed, err)
 }
 
+// AwaitCheckpoint waits for a checkpoint that runs beside the committer.
+func (db *DB) AwaitCheckpoint() error {
+	return db.committer.Queue.Do(context.Background(), db.committer.Writer.AwaitCheckpoint)
+}
+
 // Checkpoint brings the records of the write-ahead log into the head.
 func (db *DB) Checkpoint() error {
 	return db.committer.Queue.Do(context.Background(), db.committer.Writer.Checkpoint)

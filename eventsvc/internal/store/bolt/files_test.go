@@ -34,14 +34,14 @@ func wantFileError(t *testing.T, dir, path string, says ...string) {
 	}
 }
 
-// R21: a second opener is told at once. bbolt's lock is between open files, so
+// R21: a second opener is told at once. The lock is between open files, so
 // that one process can play both.
 func TestSecondProcessIsTold(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	db := bolttest.Open(t, bolt.Options{Dir: dir})
 	defer bolttest.Close(t, db)
-	wantFileError(t, dir, filepath.Join(dir, "index.db"), "another process")
+	wantFileError(t, dir, dir, "another process")
 }
 
 // R18: what is not ours, or not of this version, is refused by name and left

@@ -34,12 +34,17 @@ func (db *DB) Compact(ctx context.Context, compress bool, progress store.Progres
 
 // DropDamaged drops what cannot be read from a store that no process has open (see
 // [maintenance.Maintenance.DropDamaged]). The next [Open] makes its index again.
-func DropDamaged(ctx context.Context, o Options, progress store.Progress) (maintenance.Dropped, error) {
-	db, err := Open(o)
+func DropDamaged(ctx context.Context, o Options, progress store.Progress) (dropped maintenance.Dropped, err error) {
+	lock, err := lockDir(o.Dir) // until the index is removed
 	if err != nil {
-		return maintenance.Dropped{}, err
+		return dropped, err
 	}
-	dropped, err := db.maintenance.DropDamaged(ctx, progress)
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	db, err := open(o, nil)
+	if err != nil {
+		return dropped, err
+	}
+	dropped, err = db.maintenance.DropDamaged(ctx, progress)
 	path := db.index.Path()
 	if err = errors.Join(err, db.Close()); err == nil {
 		err = disk.Remove(path)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
@@ -34,15 +33,15 @@ const restoring = ".restoring"
 func Restore(ctx context.Context, dir string, r io.Reader, progress store.Progress) (report *store.Report, err error) {
 	dir = filepath.Clean(dir)
 	tmp := dir + restoring
-	lock, err := lockRestore(dir, tmp)
+	unlock, err := lockRestore(dir, tmp)
 	if err != nil {
 		return nil, fmt.Errorf("store restore: %w", err)
 	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.RemoveAll(tmp))
 		}
+		err = errors.Join(err, unlock(err != nil))
 	}()
 	m, err := unpack(ctx, tmp, r)
 	if err != nil {
@@ -60,7 +59,7 @@ func Restore(ctx context.Context, dir string, r io.Reader, progress store.Progre
 // checkRestored opens the unpacked store, which makes its index, checks it, and moves it to
 // a revision that was never given out.
 func checkRestored(ctx context.Context, dir string, m *manifest, progress store.Progress) (*store.Report, error) {
-	db, err := Open(Options{Dir: dir, MaxBytes: -1, MinFree: -1})
+	db, err := open(Options{Dir: dir, MaxBytes: -1, MinFree: -1}, nil) // locked by Restore
 	if damage := store.DamageOf(err); damage != nil {
 		return damage.Report, damage
 	} else if err != nil {
@@ -82,44 +81,42 @@ func checkRestored(ctx context.Context, dir string, m *manifest, progress store.
 	return report, nil
 }
 
-// lockRestore makes the directory beside dir an empty one that no other process
-// restores into, as long as the file is open.
-func lockRestore(dir, tmp string) (lock *os.File, err error) {
-	if err := safefile.MkdirAll(tmp); err != nil {
-		return nil, err
-	}
-	if lock, err = os.Open(tmp); err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
+// lockRestore locks dir and the directory beside it, and makes both empty ones. It refuses a dir that has files. If the restore
+// has failed, unlock removes a dir that was not there.
+func lockRestore(dir, tmp string) (unlock func(failed bool) error, err error) {
+	var locks []*os.File
+	_, unknown := os.Stat(dir)
+	unlock = func(failed bool) (err error) {
+		if failed && errors.Is(unknown, os.ErrNotExist) {
+			err = disk.Remove(dir)
+		}
+		for _, lock := range locks {
 			err = errors.Join(err, lock.Close())
 		}
-	}()
-	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, &store.FileError{Path: dir, Reason: "another process is restoring into it", Fix: boltfile.FixLocked, Err: store.ErrInUse}
-	} else if err != nil {
-		return nil, err
+		return err
 	}
-	// What was locked may be the store by now, if the other one was done just then.
-	mine, err := lock.Stat()
-	there, gone := os.Stat(tmp)
-	if err = errors.Join(err, gone); err != nil || !os.SameFile(mine, there) {
-		return nil, errors.Join(&store.FileError{Path: dir, Reason: "another process was restoring into it", Fix: boltfile.FixLocked, Err: store.ErrInUse}, err)
+	for _, path := range []string{dir, tmp} {
+		var lock *os.File
+		if err = safefile.MkdirAll(path); err == nil {
+			lock, err = lockDir(path)
+		}
+		if err != nil {
+			return nil, errors.Join(err, unlock(true))
+		}
+		locks = append(locks, lock)
 	}
 	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+	if err == nil && len(entries) > 0 {
+		err = fmt.Errorf("%s is not empty; move it away or choose another data directory", dir)
 	}
-	if len(entries) > 0 {
-		return nil, fmt.Errorf("%s is not empty; move it away or choose another data directory", dir)
-	}
-	left, err := os.ReadDir(tmp)
+	left, unread := os.ReadDir(tmp) // by a restore that was killed
 	for _, e := range left {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(tmp, e.Name())))
+		unread = errors.Join(unread, os.RemoveAll(filepath.Join(tmp, e.Name())))
 	}
-	return lock, err
+	if err = errors.Join(err, unread); err != nil {
+		return nil, errors.Join(err, os.Remove(tmp), unlock(true))
+	}
+	return unlock, nil
 }
 
 // unpack writes the files of a backup into a directory.

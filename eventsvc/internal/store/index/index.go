@@ -88,7 +88,7 @@ func (x *Index) mergeKeys() int {
 func buckets() []string { return []string{bucketKeys, bucketSorted, bucketTerms, bucketPacked} }
 
 // Open opens the index of a directory. It makes an empty one with the id of newID if
-// there is none. The lock of its file keeps a second process out of the directory. Open checks everything but the entries of
+// there is none. Open checks everything but the entries of
 // keys, which the owner goes over to count events: see [Index.Counted].
 func Open(dir string, newID func() []byte) (*Index, error) {
 	path := filepath.Join(dir, fileName)

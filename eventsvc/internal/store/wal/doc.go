@@ -37,16 +37,18 @@
 // Numbers are big-endian.
 //
 //	header, in a block of 4 KiB
-//	"tidings event store wal 1\n", length of store id 2, store id, size of the file 8, salt 8, CRC32C 4
+//	"tidings event store wal 2\n", length of store id 2, store id, size of the file 8, salt 8, CRC32C 4
 //
 //	frame, at a multiple of 4 KiB
-//	┌──────┬───────┬────────┬────────┬────────┬────────┬───────────────────────┐
-//	│ salt │ first │ before │ length │ CRC32C │ CRC32C │ (length 4, record)... │
-//	│  8   │   8   │   8    │   4    │   4    │   4    │                       │
-//	└──────┴───────┴────────┴────────┴────────┴────────┴───────────────────────┘
-//	first: revision of the first record, each further one has the next; before: the
-//	newest revision before the frame; length of the records; checksum of the records;
-//	checksum of all fields before
+//	┌──────┬────────┬─────────┬────────┬────────┬────────┬───────────┬───────────────────────────┐
+//	│ salt │ before │ records │ length │ CRC32C │ CRC32C │ record... │ (revision 8, length 4)... │
+//	│  8   │   8    │    4    │   4    │   4    │   4    │           │ the table                 │
+//	└──────┴────────┴─────────┴────────┴────────┴────────┴───────────┴───────────────────────────┘
+//	before: the newest revision before the frame; number and length of the records; checksum of the
+//	records; checksum of all fields before that and of the table
+//
+// The table has the revision of every record, because revisions may have gaps: those of a copy that is
+// filled from another store, which has removed history.
 //
 // The salt is random and new whenever a store begins to use the log. No client
 // knows it, so no content of an event can pass for a frame.

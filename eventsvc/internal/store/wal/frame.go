@@ -13,7 +13,7 @@ type Frame struct {
 	// Records are those of the frame, in order of revision. Their data lie in the
 	// frame's memory and stay valid.
 	Records []Record
-	bytes   []byte
+	bytes   []byte // header and data; [Log.Append] adds the table
 }
 
 // NewFrame returns an empty frame with room for so many records of so many bytes in
@@ -21,18 +21,19 @@ type Frame struct {
 func NewFrame(records int, bytes int64) *Frame {
 	return &Frame{
 		Records: make([]Record, 0, records),
-		bytes:   make([]byte, frameHeader, padded(frameHeader+lengthPrefix*records+int(bytes))),
+		bytes:   make([]byte, frameHeader, padded(frameHeader+int(bytes)+tableEntry*records)),
 	}
 }
 
 // Append appends a record, which encode writes behind the bytes that it is given.
 func (f *Frame) Append(revision uint64, encode func([]byte) []byte) {
-	start := len(f.bytes) + lengthPrefix
-	f.bytes = encode(append(f.bytes, 0, 0, 0, 0))
-	data := f.bytes[start:len(f.bytes):len(f.bytes)]
-	be.PutUint32(f.bytes[start-lengthPrefix:], uint32(len(data)))
-	f.Records = append(f.Records, Record{revision, data})
+	start := len(f.bytes)
+	f.bytes = encode(f.bytes)
+	f.Records = append(f.Records, Record{revision, f.bytes[start:len(f.bytes):len(f.bytes)]})
 }
+
+// size returns the length of the blocks that the frame takes.
+func (f *Frame) size() int64 { return padded(len(f.bytes) + tableEntry*len(f.Records)) }
 
 // Bytes returns the length of all data of records.
 func Bytes(records []Record) (n int64) {

@@ -10,37 +10,44 @@ import (
 
 // A foundFrame is one that lies in a file.
 type foundFrame struct {
-	at, end       int64
-	first, before uint64
-	records       []Record // none if their lengths make no sense
-	intact        bool     // the checksum of the records is right
+	at, end int64
+	before  uint64
+	records []Record // at least one
+	intact  bool     // the checksum of the data is right
 }
 
-func (f *foundFrame) last() uint64 { return f.first + uint64(max(1, len(f.records))) - 1 }
+func (f *foundFrame) first() uint64 { return f.records[0].Revision }
+func (f *foundFrame) last() uint64  { return f.records[len(f.records)-1].Revision }
 
 // frameAt reads the frame at an offset. It reports false if there is none.
 func (l *Log) frameAt(file []byte, at int64) (f *foundFrame, ok bool) {
 	h := file[at : at+frameHeader]
-	length := int64(be.Uint32(h[24:]))
-	if be.Uint64(h) != l.salt || be.Uint32(h[32:]) != crc32.Checksum(h[:32], castagnoliTable) || at+frameHeader+length > int64(len(file)) {
+	count, length := int64(be.Uint32(h[16:])), int64(be.Uint32(h[20:]))
+	end := at + frameHeader + length + tableEntry*count
+	if be.Uint64(h) != l.salt || count == 0 || end > int64(len(file)) {
 		return nil, false
 	}
-	body := file[at+frameHeader : at+frameHeader+length]
-	f = &foundFrame{at: at, first: be.Uint64(h[8:]), before: be.Uint64(h[16:]), end: at + padded(frameHeader+int(length))}
-	f.intact = be.Uint32(h[28:]) == crc32.Checksum(body, castagnoliTable)
-	f.records = split(f.first, body)
-	return f, true
+	data, table := file[at+frameHeader:end-tableEntry*count], file[end-tableEntry*count:end]
+	if be.Uint32(h[28:]) != crc32.Update(crc32.Checksum(h[:28], castagnoliTable), castagnoliTable, table) {
+		return nil, false
+	}
+	f = &foundFrame{at: at, before: be.Uint64(h[8:]), end: at + padded(int(end-at))}
+	f.intact = be.Uint32(h[24:]) == crc32.Checksum(data, castagnoliTable)
+	f.records = split(data, table)
+	return f, f.records != nil
 }
 
-// split returns the records of a frame's body, none if their lengths make no sense.
-func split(first uint64, body []byte) (records []Record) {
-	for revision := first; len(body) > 0; revision++ {
-		if len(body) < lengthPrefix || int64(be.Uint32(body))+lengthPrefix > int64(len(body)) {
+// split returns the records that a table describes, nil if their lengths are not that of the data.
+func split(data, table []byte) (records []Record) {
+	for ; len(table) > 0; table = table[tableEntry:] {
+		n := int64(be.Uint32(table[8:]))
+		if n > int64(len(data)) {
 			return nil
 		}
-		n := lengthPrefix + int(be.Uint32(body))
-		records = append(records, Record{revision, body[lengthPrefix:n:n]})
-		body = body[n:]
+		records, data = append(records, Record{be.Uint64(table), data[:n:n]}), data[n:]
+	}
+	if len(data) > 0 {
+		return nil
 	}
 	return records
 }
@@ -66,7 +73,7 @@ func (l *Log) replay(file []byte, after uint64) (records []Record, newest *found
 	last := after
 	for {
 		f := next(frames, last)
-		if f == nil || len(f.records) == 0 || !f.intact && !continued(frames, f) {
+		if f == nil || !f.intact && !continued(frames, f) {
 			break
 		}
 		records, newest = append(records, f.records...), f
@@ -89,7 +96,7 @@ func (l *Log) replay(file []byte, after uint64) (records []Record, newest *found
 // frame was cut short and another written after a restart, it is the intact one.
 func next(frames []*foundFrame, revision uint64) (best *foundFrame) {
 	for _, f := range frames {
-		if f.before <= revision && f.first > revision && (best == nil || f.intact) {
+		if f.before <= revision && f.first() > revision && (best == nil || f.intact) {
 			best = f
 		}
 	}

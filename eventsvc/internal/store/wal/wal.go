@@ -22,9 +22,9 @@ type Log struct {
 }
 
 const (
-	blockSize    = 4 << 10
-	frameHeader  = 36
-	lengthPrefix = 4 // length of the record behind it
+	blockSize   = 4 << 10
+	frameHeader = 32
+	tableEntry  = 12 // revision and length of a record
 )
 
 var (
@@ -59,10 +59,10 @@ func (l *Log) begin(second bool) {
 func (l *Log) second() bool { return l.to == l.size }
 
 // Fits reports whether a frame fits into the rest of the current half.
-func (l *Log) Fits(f *Frame) bool { return l.end+padded(len(f.bytes)) <= l.to }
+func (l *Log) Fits(f *Frame) bool { return l.end+f.size() <= l.to }
 
 // FitsHalf reports whether a frame fits into an empty half.
-func (l *Log) FitsHalf(f *Frame) bool { return blockSize+padded(len(f.bytes)) <= l.size/2 }
+func (l *Log) FitsHalf(f *Frame) bool { return blockSize+f.size() <= l.size/2 }
 
 // padded returns the length of the blocks that n bytes take.
 func padded(n int) int64 { return (int64(n) + blockSize - 1) / blockSize * blockSize }
@@ -71,12 +71,16 @@ func padded(n int) int64 { return (int64(n) + blockSize - 1) / blockSize * block
 // newest revision that is older than its records: that of the last frame, or of what was
 // committed elsewhere since. The frame must have a record and must fit.
 func (l *Log) Append(f *Frame, before uint64) error {
-	h := be.AppendUint64(be.AppendUint64(be.AppendUint64(f.bytes[:0], l.salt), f.Records[0].Revision), before)
-	h = be.AppendUint32(h, uint32(len(f.bytes)-frameHeader))
+	all := f.bytes
+	for _, r := range f.Records {
+		all = be.AppendUint32(be.AppendUint64(all, r.Revision), uint32(len(r.Data)))
+	}
+	h := be.AppendUint64(be.AppendUint64(all[:0], l.salt), before)
+	h = be.AppendUint32(be.AppendUint32(h, uint32(len(f.Records))), uint32(len(f.bytes)-frameHeader))
 	h = be.AppendUint32(h, crc32.Checksum(f.bytes[frameHeader:], castagnoliTable))
-	be.AppendUint32(h, crc32.Checksum(h, castagnoliTable))
+	be.AppendUint32(h, crc32.Update(crc32.Checksum(h, castagnoliTable), castagnoliTable, all[len(f.bytes):]))
 	// Whole blocks: of a partial one the kernel would first have to read the rest.
-	blocks := f.bytes[:padded(len(f.bytes))]
+	blocks := all[:f.size()]
 	if err := l.write(blocks, l.end); err != nil {
 		return fmt.Errorf("%w: %w", ErrAppend, err)
 	}

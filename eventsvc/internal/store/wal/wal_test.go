@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -82,6 +85,67 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	reopen(1, 2, 1, false)
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every record is replayed with its own revision, whatever gaps there are within a frame and between frames, and wherever the
+// log was released.
+func TestReplayWithGaps(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	path := filepath.Join(t.TempDir(), "wal")
+	l, err := Create(path, "id", MinSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last, released := uint64(1), uint64(1)
+	var want []Record
+	for range 200 {
+		f := NewFrame(20, 20*100)
+		for range 1 + r.IntN(20) {
+			before := last
+			last += 1 + uint64(r.ExpFloat64()*float64(r.IntN(3)*r.IntN(1<<20)))
+			f.Append(last, func(dst []byte) []byte { return fmt.Appendf(dst, "record %d behind %d", last, before) })
+		}
+		if !l.Fits(f) { // what the other half has is checkpointed by now
+			released = want[len(want)-1].Revision
+			l.Rotate()
+			l.ReleaseOtherHalf()
+			want = nil
+		}
+		before := released
+		if len(want) > 0 {
+			before = want[len(want)-1].Revision
+		}
+		if err := l.Append(f, before); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range f.Records {
+			want = append(want, Record{r.Revision, bytes.Clone(r.Data)})
+		}
+		if r.IntN(4) > 0 {
+			continue
+		}
+		var got []Record
+		if err = l.Close(); err == nil {
+			l, got, err = Open(path, "id", released)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+		for _, r := range want {
+			if found := Find(got, r.Revision); !bytes.Equal(found, r.Data) {
+				t.Fatalf("found %q for revision %d", found, r.Revision)
+			}
+		}
+	}
 	if err := l.Close(); err != nil {
 		t.Error(err)
 	}
@@ -200,8 +264,8 @@ func TestRefusedFiles(t *testing.T) {
 		"it is missing":            nil,
 		"should have":              whole[:len(whole)-blockSize],
 		"not a write-ahead log":    []byte("something else"),
-		"first block is damaged":   append([]byte("tidings event store wal 1\n"), make([]byte, 10000)...),
-		"format 2":                 append([]byte("tidings event store wal 2\n"), whole...),
+		"first block is damaged":   append([]byte("tidings event store wal 2\n"), make([]byte, 10000)...),
+		"format 3":                 append([]byte("tidings event store wal 3\n"), whole...),
 		"belongs to another store": another,
 		"goes on behind":           noFrame,
 	} {

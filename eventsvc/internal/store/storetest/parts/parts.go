@@ -6,11 +6,15 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/store"
@@ -44,7 +48,8 @@ type Parts struct {
 	Registry    *prometheus.Registry // has the metrics of both
 }
 
-// Open makes files in a new directory, and commits what is written until the test ends.
+// Open makes files in a new directory, and commits what is written until the test ends. Then it opens a copy of the files as a
+// kill would leave them, which must have the same records.
 func Open(t testing.TB, o Options) *Parts {
 	t.Helper()
 	o.SegmentBytes, o.QueueLength, o.QueueBytes = cmp.Or(o.SegmentBytes, 1<<20), cmp.Or(o.QueueLength, 100), cmp.Or(o.QueueBytes, 1<<20)
@@ -54,7 +59,8 @@ func Open(t testing.TB, o Options) *Parts {
 	}
 	p := &Parts{Registry: prometheus.NewRegistry()}
 	stop := make(chan struct{})
-	writer, err := p.open(t.TempDir(), &o)
+	dir := t.TempDir()
+	writer, err := p.open(dir, &o)
 	if err == nil {
 		err = writer.Start()
 	}
@@ -82,6 +88,8 @@ func Open(t testing.TB, o Options) *Parts {
 	t.Cleanup(func() {
 		close(stop)
 		waittest.Join(t, &running)
+		_ = writer.AwaitCheckpoint() // one that has failed changes no record
+		p.wantAfterKill(t, dir, &o)
 		if err := errors.Join(writer.Close(), p.Files.Log.Close(), p.Files.Index.Close()); err != nil {
 			t.Error(err)
 		}
@@ -98,11 +106,13 @@ func (p *Parts) open(dir string, o *Options) (*commit.Writer, error) {
 	if p.Files.Log, err = seglog.Open(dir, 1<<24, func() uint64 { return p.Hub.Published() }); err != nil {
 		return nil, err
 	}
-	head, err := p.Files.Log.NewHead(2, p.Files.Index.StoreID, 1, false)
-	if err != nil {
-		return nil, err
+	if len(p.Files.Log.Segments()) == 0 {
+		head, err := p.Files.Log.NewHead(2, p.Files.Index.StoreID, 1, false)
+		if err != nil {
+			return nil, err
+		}
+		p.Files.Log.Add(head)
 	}
-	p.Files.Log.Add(head)
 	p.Files.Log.SetCompactRevision(1)
 	if p.Usage, err = usage.New(dir, usage.Limits{MaxBytes: o.MaxBytes, OverLimit: func() {}}, p.Files); err != nil {
 		return nil, err
@@ -111,6 +121,45 @@ func (p *Parts) open(dir string, o *Options) (*commit.Writer, error) {
 		Dir: dir, StoreID: p.Files.Index.StoreID, SegmentBytes: o.SegmentBytes, Records: p.Files.Log,
 		Health: commit.NewHealth(o.Log), Rotated: p.Usage.Measure, Log: o.Log,
 	})
+}
+
+// wantAfterKill opens a copy of the files, and compares its records.
+func (p *Parts) wantAfterKill(t testing.TB, dir string, o *Options) {
+	t.Helper()
+	killed := filepath.Join(t.TempDir(), "killed")
+	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+		t.Error(err)
+		return
+	}
+	again := &Parts{Hub: p.Hub}
+	writer, err := again.open(killed, o)
+	if err != nil {
+		t.Errorf("after a kill: %v", err)
+		return
+	}
+	if diff := gocmp.Diff(p.records(t), again.records(t)); diff != "" {
+		t.Errorf("after a kill: %s", diff)
+	}
+	if err := errors.Join(writer.Close(), again.Files.Log.Close(), again.Files.Index.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+// records prints every record.
+func (p *Parts) records(t testing.TB) (all []string) {
+	t.Helper()
+	err := p.Files.Log.View(func(r *seglog.Reader) error {
+		all = nil
+		put := func(e seglog.Entry) bool {
+			all = append(all, fmt.Sprintf("%d %d %d %s %s %x %x", e.Revision, e.Kind, e.Previous, e.Time.UTC(), e.Key, e.Attributes, e.Value))
+			return true
+		}
+		return r.Scan(0, p.Hub.Published(), put, func(e seglog.Entry) bool { return put(seglog.Entry{Revision: e.Revision}) })
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return all
 }
 
 // Create creates an event.
