@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/wal"
+	"tidings.example/shared/safefile"
 )
 
 // Copy says how the copy of another store has events deleted that are past their time. A copy is changed by its
@@ -18,6 +22,24 @@ type Copy struct {
 	// Delete deletes versions in the other store, but not those that have changed. It returns when the copy has the
 	// deletions.
 	Delete func(context.Context, []store.Seen) error
+	// Discard removes the files that are there first: the other store has everything that is in them.
+	Discard bool
+}
+
+// discard removes the files of a store. Its directory is locked.
+func discard(dir string) error {
+	for _, pattern := range []string{"*.db", wal.FileName} {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, file := range files {
+			if err := os.Remove(file); err != nil {
+				return err
+			}
+		}
+	}
+	return safefile.Sync(dir)
 }
 
 // Follower changes a store as the one says that it is a copy of. It is safe for concurrent use, as the store is.

@@ -118,6 +118,11 @@ func open(o Options, lock *os.File) (*DB, error) {
 // start opens the files, and begins to write to them.
 func (db *DB) start() error {
 	o := &db.o
+	if o.Copy != nil && o.Copy.Discard {
+		if err := discard(o.Dir); err != nil {
+			return fmt.Errorf("store directory: %w", err)
+		}
+	}
 	if o.MaxBytes == 0 {
 		var err error
 		if o.MaxBytes, err = usage.DefaultMaxBytes(o.Dir); err != nil {

@@ -184,6 +184,9 @@ func (r *replay) run(last uint64) error {
 			return err
 		}
 	}
+	if r.damaged > 0 && r.db.o.Copy != nil { // the other store has these records as they were
+		return &store.CorruptError{Revision: r.at, Reason: fmt.Sprintf("%d records that were not merged into the index are damaged", r.damaged)}
+	}
 	if r.damaged > 0 {
 		r.db.o.Log.Error("damaged records were passed over; restore a backup, or see with check which events they are of", "records", r.damaged)
 	}

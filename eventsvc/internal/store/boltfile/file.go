@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -193,7 +194,7 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 		return nil, &store.FileError{Path: path, Reason: "another process is using it", Fix: FixLocked, Err: store.ErrInUse}
 	case errors.Is(err, os.ErrPermission):
 		return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: fixPermission, Err: os.ErrPermission}
-	case disk.IsFull(err): // nothing is wrong with the file
+	case disk.IsFull(err), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM): // nothing is wrong with the file
 		return nil, fmt.Errorf("store file %s: %w", path, err)
 	}
 	return nil, &store.FileError{Path: path, Reason: err.Error(), Fix: FixRestore}

@@ -16,8 +16,11 @@ import (
 // the cursor, and so is every failure.
 func Prefetch(tx *bbolt.Tx, path string, bucket []byte, keys [][]byte) {
 	root := uint64(tx.Bucket(bucket).Root())
+	if root == 0 { // the bucket is inline
+		return
+	}
 	file, err := os.Open(path)
-	if root == 0 || err != nil { // the bucket is inline
+	if err != nil {
 		return
 	}
 	defer func() { _ = file.Close() }()

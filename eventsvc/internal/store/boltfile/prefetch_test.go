@@ -3,6 +3,7 @@ package boltfile
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -73,5 +74,43 @@ func TestPrefetchFindsLeaves(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPrefetchKeepsNoFile: a bucket that is inline has no pages to read, and leaves no file open either.
+func TestPrefetchKeepsNoFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.db")
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	err = db.Update(func(tx *bbolt.Tx) error {
+		b, err := tx.CreateBucket([]byte("log"))
+		return errors.Join(err, b.Put([]byte("key"), []byte("value")))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := func() (n int) {
+		links, _ := filepath.Glob("/proc/self/fd/*") // none on other systems than Linux
+		for _, link := range links {
+			if open, err := os.Readlink(link); err == nil && open == path {
+				n++
+			}
+		}
+		return n
+	}
+	before := opened()
+	if err := db.View(func(tx *bbolt.Tx) error { Prefetch(tx, path, []byte("log"), [][]byte{[]byte("key")}); return nil }); err != nil {
+		t.Error(err)
+	}
+	if after := opened(); after != before {
+		t.Errorf("%d files are open, before %d were", after, before)
 	}
 }

@@ -14,7 +14,7 @@ type metrics struct {
 	all                   []prometheus.Collector
 	writes, seconds, head prometheus.Histogram
 	ambiguous, refused    prometheus.Counter
-	remade, lost          prometheus.Counter
+	lost                  prometheus.Counter
 	lastWrites, lastHead  atomic.Int64 // of the last commit, and nanoseconds of the last question for the head
 }
 
@@ -35,9 +35,6 @@ func newMetrics(db *DB) *metrics {
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "store_database_refused_commits_total", Help: "Commits that were not written: the database was away, refused them, or lacked what this replica has seen.",
 		}),
-		remade: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "store_copy_remade_total", Help: "Times that the copy was made again from the database.",
-		}),
 		lost: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "store_database_lost_commits_total", Help: "Times that the database lacked writes that this replica had acknowledged or shown.",
 		}),
@@ -46,7 +43,7 @@ func newMetrics(db *DB) *metrics {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
 	}
 	m.all = []prometheus.Collector{
-		db.copy, m.writes, m.seconds, m.head, m.ambiguous, m.refused, m.remade, m.lost,
+		db.copy, m.writes, m.seconds, m.head, m.ambiguous, m.refused, db.copy.remade, m.lost,
 		gauge("store_database_up", "1 while the database can be followed.", func() float64 { return one(db.tail.failed() == nil) }),
 		gauge("store_database_epoch", "Epoch of the database: one more for each time that it has lost commits.", func() float64 { return float64(db.tail.epoch.Load()) }),
 		gauge("store_copy_ready", "1 when the copy has caught up with the database.", func() float64 { return one(db.tail.caughtUp.Load()) }),

@@ -15,7 +15,6 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/commit"
-	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/shared/safefile"
 )
 
@@ -42,6 +41,8 @@ func IsCopy(dir string) (bool, error) {
 // concurrent use, but follow and remake are for the tail alone.
 type replica struct {
 	options  bolt.Options
+	remade   prometheus.Counter
+	lacking  bool       // a remake has failed: there is no copy until one succeeds; only remake's user uses it
 	applying sync.Mutex // held while changes are stored, and while the copy is replaced
 
 	mu       sync.Mutex
@@ -52,46 +53,79 @@ type replica struct {
 	replaced chan struct{} // closed when db was replaced
 }
 
-// openReplica opens the copy. A store of its own is refused.
+// openReplica opens the copy, or begins with an empty one if it cannot be read: the database has everything. A store of its own
+// is refused.
 func openReplica(o bolt.Options, c *bolt.Copy) (*replica, error) {
 	o.Copy = c
 	r := &replica{options: o, applied: make(chan struct{}), replaced: make(chan struct{})}
-	there, err := bolt.Holds(o.Dir)
-	if err != nil {
-		return nil, err
+	r.remade = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "store_copy_remade_total", Help: "Times that the copy was made again from the database.",
+	})
+	err := r.readMark()
+	if err == nil {
+		err = r.open(false)
 	}
-	text, err := os.ReadFile(filepath.Join(o.Dir, markName))
-	switch {
-	case errors.Is(err, os.ErrNotExist) && there:
-		return nil, &RefusedError{fmt.Sprintf("%s holds the events of a store of its own, and is not the copy of a database: export them, "+
-			"name another data directory, and import them there", o.Dir)}
-	case errors.Is(err, os.ErrNotExist):
-		if err := safefile.MkdirAll(o.Dir); err != nil {
-			return nil, err
-		}
-		if err := r.follow(mark{Filling: true}); err != nil { // of whichever database is there
-			return nil, err
-		}
-	case err != nil:
-		return nil, err
-	default:
-		if err := json.Unmarshal(text, &r.mark); err != nil {
-			return nil, fmt.Errorf("%s: %w; remove %s, it is made again from the database", filepath.Join(o.Dir, markName), err, o.Dir)
-		}
+	if store.DamageOf(err) == nil {
+		return r, err
 	}
-	return r, r.open()
+	o.Log.Error("the copy cannot be opened, and is made again from the database", "error", err)
+	return r, r.discard()
 }
 
-// open opens the files. Their metrics are collected through the replica, because the files may be replaced.
-func (r *replica) open() error {
-	r.metrics = prometheus.NewRegistry()
-	o := r.options
-	o.Registry = r.metrics
-	db, err := bolt.Open(o)
+// readMark reads of which database the copy is. Where there is none it makes the directory of one.
+func (r *replica) readMark() error {
+	dir := r.options.Dir
+	path := filepath.Join(dir, markName)
+	text, err := os.ReadFile(path)
 	if err == nil {
-		r.db = db
+		if err := json.Unmarshal(text, &r.mark); err != nil {
+			return &store.FileError{Path: path, Reason: err.Error(), Fix: "remove " + dir}
+		}
+		return nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	there, err := bolt.Holds(dir)
+	if err == nil && there {
+		err = &RefusedError{fmt.Sprintf("%s holds the events of a store of its own, and is not the copy of a database: export them, "+
+			"name another data directory, and import them there", dir)}
+	}
+	if err == nil {
+		err = safefile.MkdirAll(dir)
+	}
+	if err == nil {
+		err = r.follow(mark{Filling: true}) // of whichever database is there
 	}
 	return err
+}
+
+// discard replaces the files by those of an empty copy.
+func (r *replica) discard() error {
+	r.remade.Inc()
+	m := r.belongs()
+	m.Filling = true
+	if err := r.follow(m); err != nil {
+		return err
+	}
+	return r.open(true)
+}
+
+// open opens the files, or an empty copy without them. Their metrics are collected through the replica, because the files may be
+// replaced.
+func (r *replica) open(discard bool) error {
+	o, metrics, c := r.options, prometheus.NewRegistry(), *r.options.Copy
+	c.Discard = discard
+	o.Copy, o.Registry = &c, metrics
+	db, err := bolt.Open(o)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.db, r.metrics = db, metrics
+	close(r.replaced)
+	r.replaced = make(chan struct{})
+	return nil
 }
 
 // current returns the copy, and what is closed when it is replaced.
@@ -205,28 +239,11 @@ func (r *replica) follow(m mark) error {
 func (r *replica) remake() error {
 	r.applying.Lock()
 	defer r.applying.Unlock()
-	if err := r.now().Close(); err != nil {
-		return err
-	}
-	for _, pattern := range []string{"*.db", "*.tmp", wal.FileName} {
-		files, err := filepath.Glob(filepath.Join(r.options.Dir, pattern))
-		if err != nil {
-			return err
-		}
-		for _, file := range files {
-			if err := os.Remove(file); err != nil {
-				return err
-			}
-		}
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.open(); err != nil {
-		return err
-	}
-	close(r.replaced)
-	r.replaced = make(chan struct{})
-	return nil
+	r.lacking = true
+	_ = r.now().Close() // what it could not write is not needed
+	err := r.discard()
+	r.lacking = err != nil
+	return err
 }
 
 // close closes the files.

@@ -120,6 +120,11 @@ func (t *tail) follow(ctx context.Context) error {
 	}
 	defer conn.Release()
 	defer end(ctx, conn.Conn()) // which ends the subscription
+	if t.db.copy.lacking { // as on a full disk
+		if err := t.remake(); err != nil {
+			return err
+		}
+	}
 	if err := t.begin(ctx, conn.Conn()); err != nil {
 		return err
 	}
@@ -214,10 +219,7 @@ func (t *tail) broken(err error) error {
 // remake begins with an empty copy.
 func (t *tail) remake() error {
 	t.caughtUp.Store(false)
-	t.db.metrics.remade.Inc()
-	m := t.db.copy.belongs()
-	m.Filling = true
-	return errors.Join(t.db.copy.follow(m), t.db.copy.remake())
+	return t.db.copy.remake()
 }
 
 // selectTail reads the head with the records after a revision, of one snapshot. There is one row without a record if there are
