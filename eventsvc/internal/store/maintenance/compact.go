@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"tidings.example/eventsvc/internal/store"
@@ -77,7 +76,7 @@ func (c *compaction) sealed() seglog.Segments {
 // run unlinks the oldest sealed segments as long as they have no record that is needed. It
 // rewrites others in which much is dead, or whose index by time would become much smaller.
 func (c *compaction) run(ctx context.Context) error {
-	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
+	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil && !isFull(err) { // a next head needs room
 		return err
 	}
 	for {
@@ -214,7 +213,10 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 	k := c.filter(clean)
 	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Filter: k.view, Since: c.Kept(), Compress: compress, Drop: c.drop})
 	if err != nil {
-		return errors.Join(err, os.Remove(tmp))
+		if err = errors.Join(err, disk.Remove(tmp)); disk.IsFull(err) {
+			err = fmt.Errorf("%w: %w", errNoRoom, err)
+		}
+		return err
 	}
 	if err := disk.Rename(tmp, s.Path); err != nil {
 		return err
