@@ -80,13 +80,21 @@ func TestDescriptors(t *testing.T) {
 			_, err := db.List(ctx, store.Query{Selector: s, Limit: 10}, read)
 			return err
 		}},
-		{"a list that ends early", func() error { _, err := db.List(ctx, store.Query{}, func(*store.View) bool { return false }); return err }},
+		{"a list that ends early", func() error {
+			_, err := db.List(ctx, store.Query{}, func(*store.View) bool { return false })
+			return err
+		}},
 		{"a list without a caller", func() error { _, _ = db.List(gone, store.Query{}, read); return nil }},
 		{"a list of old states", func() error { _, err := db.List(ctx, store.Query{Revision: 10}, read); return err }},
 		{"a watch", func() error { return drained(db.Watch(ctx, store.WatchQuery{After: 1})) }},
 		{"a watch of what is to come", func() error { w, err := db.Watch(ctx, store.WatchQuery{After: db.Revision()}); w.Close(); return err }},
-		{"changes", func() error { return db.Changes(ctx, 1, db.Revision(), func([]store.Delivery, uint64) error { return nil }) }},
-		{"changes that end early", func() error { _ = db.Changes(ctx, 1, db.Revision(), func([]store.Delivery, uint64) error { return io.EOF }); return nil }},
+		{"changes", func() error {
+			return db.Changes(ctx, 1, db.Revision(), func([]store.Delivery, uint64) error { return nil })
+		}},
+		{"changes that end early", func() error {
+			_ = db.Changes(ctx, 1, db.Revision(), func([]store.Delivery, uint64) error { return io.EOF })
+			return nil
+		}},
 		{"counts", func() error {
 			return db.Timeline().Occurrences(ctx, all, func(event.Dimensions) int { return 0 }, func(store.Occurred) {})
 		}},
@@ -100,7 +108,9 @@ func TestDescriptors(t *testing.T) {
 			}, func(*store.View, store.Moment) bool { return true })
 			return nil // these values are no events
 		}},
-		{"versions", func() error { return db.Timeline().Versions(ctx, &event.Selector{}, func(*store.View, bool) bool { return true }) }},
+		{"versions", func() error {
+			return db.Timeline().Versions(ctx, &event.Selector{}, func(*store.View, bool) bool { return true })
+		}},
 		{"deleted ones", func() error { return db.Timeline().Deleted(ctx, bolttest.Key(2), read) }},
 		{"gaps", func() error { _, _, err := db.Timeline().Gaps(ctx, db.Revision(), 10); return err }},
 		{"the beginning", func() error { _, _, err := db.Timeline().Begin(ctx); return err }},

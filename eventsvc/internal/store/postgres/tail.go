@@ -120,7 +120,7 @@ func (t *tail) follow(ctx context.Context) error {
 	}
 	defer conn.Release()
 	defer end(ctx, conn.Conn()) // which ends the subscription
-	if t.db.copy.lacking { // as on a full disk
+	if t.db.copy.lacking {      // as on a full disk
 		if err := t.remake(); err != nil {
 			return err
 		}
