@@ -310,7 +310,7 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 		}
 		return 0
 	}))
-	token, err := admin.NewToken(s.DataDir)
+	token, err := admin.NewToken(s.DataDir, log)
 	if err != nil {
 		return nil, err
 	}

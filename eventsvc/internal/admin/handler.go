@@ -21,6 +21,7 @@ import (
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/safefile"
 )
@@ -40,12 +41,21 @@ const (
 )
 
 // NewToken makes the secret that callers of the handler must send, and writes it to
-// the data directory, readable by this user only.
-func NewToken(dataDir string) (string, error) {
-	token := rand.Text()
-	if err := safefile.Write(filepath.Join(dataDir, tokenName), []byte(token)); err != nil {
+// the data directory, readable by this user only. On a full disk the secret of the start before stays, or is missing, which is logged:
+// the service has to start, because its retention makes room.
+func NewToken(dataDir string, log *slog.Logger) (string, error) {
+	path, token := filepath.Join(dataDir, tokenName), rand.Text()
+	err := safefile.Write(path, []byte(token))
+	switch {
+	case err == nil:
+		return token, nil
+	case !disk.IsFull(err):
 		return "", fmt.Errorf("secret of the admin listener: %w", err)
 	}
+	if before, unread := os.ReadFile(path); unread == nil && len(before) == len(token) {
+		return string(before), nil
+	}
+	log.Warn("the disk is full: commands cannot ask this service until a restart with room for its secret", "file", path, "error", err)
 	return token, nil
 }
 

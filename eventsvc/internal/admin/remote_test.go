@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -27,7 +28,7 @@ import (
 func serve(t *testing.T, f files, questions map[string]http.Handler, refused func(string)) (asks *admin.Remote, dataDir, url string) {
 	t.Helper()
 	dataDir = t.TempDir()
-	token, err := admin.NewToken(dataDir)
+	token, err := admin.NewToken(dataDir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/shared/service"
 )
 
@@ -91,12 +92,14 @@ type Log struct {
 	failing atomic.Pointer[error]
 
 	// Used by Run only.
-	file *os.File
-	size int64
-	buf  bytes.Buffer // lines to write next; a part of the first may be written already
+	file  *os.File // nil if the disk was too full to make it
+	size  int64
+	ended bool         // the file ends with a whole line
+	buf   bytes.Buffer // lines to write next; a part of the first may be written already
 }
 
-// Open opens the file of the log, and appends to it if it exists.
+// Open opens the file of the log, and appends to it if it exists. A full disk is no error but makes the log fail until there is room:
+// whoever reads events can be served, and the room comes from retention.
 func Open(c Config) (*Log, error) {
 	if c.Path == "" || c.MaxBytes <= 0 || c.Files < 1 {
 		return nil, errors.New("audit: a path, a size and a number of files are needed")
@@ -119,10 +122,15 @@ func Open(c Config) (*Log, error) {
 	if err := os.MkdirAll(filepath.Dir(c.Path), 0o700); err != nil {
 		return nil, err
 	}
-	return l, l.open()
+	err := l.open()
+	if disk.IsFull(err) {
+		l.fail(err)
+		err = nil
+	}
+	return l, err
 }
 
-// open opens the file. If a crash has left an incomplete line, open ends it, so that
+// open opens the file. If a crash has left an incomplete line, the next write ends it, so that
 // the next entry begins a line.
 func (l *Log) open() error {
 	f, err := os.OpenFile(l.Path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -130,15 +138,10 @@ func (l *Log) open() error {
 		return err
 	}
 	info, err := f.Stat()
-	if err == nil && unfinished(l.Path, info.Size()) {
-		if _, err = f.WriteString("\n"); err == nil {
-			info, err = f.Stat()
-		}
-	}
 	if err != nil {
 		return errors.Join(err, f.Close())
 	}
-	l.file, l.size = f, info.Size()
+	l.file, l.size, l.ended = f, info.Size(), !unfinished(l.Path, info.Size())
 	return nil
 }
 
@@ -243,7 +246,10 @@ func (l *Log) finish() (err error) {
 		l.dropped.Add(float64(lost))
 		err = fmt.Errorf("the last %d entries of the audit log are lost: %w", lost, err)
 	}
-	return errors.Join(err, l.file.Close())
+	if l.file != nil {
+		err = errors.Join(err, l.file.Close())
+	}
+	return err
 }
 
 // gather encodes an entry and those that wait behind it, up to about batchBytes.
@@ -262,6 +268,19 @@ func (l *Log) gather(e *Entry) {
 // write writes the collected lines, and begins a new file when they do not fit. After
 // an error the next call continues where it stopped, even in the middle of a line.
 func (l *Log) write() error {
+	if l.file == nil {
+		if err := l.open(); err != nil {
+			return err
+		}
+	}
+	if !l.ended {
+		n, err := l.file.Write(newline)
+		l.size += int64(n)
+		if err != nil {
+			return err
+		}
+		l.ended = true
+	}
 	for l.buf.Len() > 0 {
 		fits := l.fits()
 		if fits == 0 {

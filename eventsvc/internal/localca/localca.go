@@ -19,6 +19,7 @@ import (
 	"slices"
 	"time"
 
+	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/safefile"
 )
@@ -61,7 +62,11 @@ func loadOrMakeLeaf(dir string, hosts []string, now time.Time) (*tls.Certificate
 	if err == nil && usable(leaf.Leaf, ca.Leaf, hosts, now) {
 		return leaf, nil
 	}
-	return makeLeaf(dir, ca, hosts, now)
+	made, err := makeLeaf(dir, ca, hosts, now)
+	if made != nil && disk.IsFull(err) {
+		return made, nil // the next start makes another one; clients trust it by the authority
+	}
+	return made, err
 }
 
 // loadOrMakeCA loads the authority, or makes it if ca.crt is missing, which is written last. It never replaces one.
@@ -148,7 +153,7 @@ func makeLeaf(dir string, ca *tls.Certificate, hosts []string, now time.Time) (*
 }
 
 // makePair makes a key and a certificate that ca has signed, or that is self-signed if ca is nil. It writes both files, the
-// key first.
+// key first, and returns the pair also if that fails.
 func makePair(certFile, keyFile string, template *x509.Certificate, ca *tls.Certificate) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -166,11 +171,14 @@ func makePair(certFile, keyFile string, template *x509.Certificate, ca *tls.Cert
 	if err != nil {
 		return nil, err
 	}
-	if err := safefile.Write(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})); err != nil {
-		return nil, err
+	keyPEM := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err == nil {
+		err = safefile.Write(keyFile, keyPEM)
 	}
-	if err := safefile.Write(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})); err != nil {
-		return nil, err
+	if err == nil {
+		err = safefile.Write(certFile, certPEM)
 	}
-	return loadPair(certFile, keyFile)
+	return &pair, err
 }
