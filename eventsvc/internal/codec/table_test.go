@@ -1,6 +1,7 @@
 package codec_test
 
 import (
+	"encoding/json"
 	"strconv"
 	"testing"
 
@@ -56,6 +57,27 @@ func TestTableEqualsLibrary(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestTableObjectIsUntouched: what a terminal must not get is left out of cells, and is in the object as it was stored.
+func TestTableObjectIsUntouched(t *testing.T) {
+	t.Parallel()
+	c := codectest.New(t, "k8s.io")
+	ev := eventtest.NewRandom(5).Event("")
+	ev.Note = "red \x1b[31m and \u202ereversed"
+	f := codec.Format{As: codec.Table, IncludeObject: metav1.IncludeObject, TableVersion: "v1"}
+	var table struct {
+		Rows []struct {
+			Cells  []any
+			Object eventsv1.Event
+		}
+	}
+	if err := json.Unmarshal([]byte(appendList(t, c, f, event.EventsV1, metav1.ListMeta{}, []*eventsv1.Event{ev})), &table); err != nil {
+		t.Fatal(err)
+	}
+	if cell, note := table.Rows[0].Cells[6], table.Rows[0].Object.Note; cell != "red �[31m and �reversed" || note != ev.Note {
+		t.Errorf("the cell is %q, the note of the object %q", cell, note)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"tidings.example/shared/printable"
 )
 
 // TableColumns returns the columns that kubectl shows for events, in both views. The
@@ -34,8 +36,8 @@ func TableColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-// TableCells returns the cells of an event, one for each of [TableColumns]. Ages are
-// relative to now.
+// TableCells returns the cells of an event, one for each of [TableColumns]. Each text is one line without control and formatting
+// characters, because kubectl sends cells to the terminal as they are. Ages are relative to now.
 func TableCells(ev *eventsv1.Event, now time.Time) []any {
 	first := age(ev.DeprecatedFirstTimestamp.Time, now)
 	if ev.DeprecatedFirstTimestamp.IsZero() {
@@ -56,10 +58,13 @@ func TableCells(ev *eventsv1.Event, now time.Time) []any {
 	if host := cmp.Or(ev.DeprecatedSource.Host, ev.ReportingInstance); host != "" {
 		source += ", " + host
 	}
-	return []any{
-		last, ev.Type, ev.Reason, object, ev.Regarding.FieldPath, source,
-		strings.TrimSpace(ev.Note), first, count, ev.Name,
+	cells := []any{last, ev.Type, ev.Reason, object, ev.Regarding.FieldPath, source, ev.Note, first, count, ev.Name}
+	for i, cell := range cells {
+		if text, ok := cell.(string); ok {
+			cells[i] = printable.OneLine(text)
+		}
 	}
+	return cells
 }
 
 // age returns the time since t, as kubectl prints it.

@@ -56,7 +56,12 @@ func TestTableCells(t *testing.T) {
 			[]any{"<unknown>", "", "", "", "", "", "", "<unknown>", int32(1), "n"}},
 		"kind only, field path, white space": {eventsv1.Event{
 			Regarding: corev1.ObjectReference{Kind: "ReplicaSet", FieldPath: "spec.containers{c}"}, Note: "\n two\nlines \t",
-		}, []any{"<unknown>", "", "", "replicaset", "spec.containers{c}", "", "two\nlines", "<unknown>", int32(1), ""}},
+		}, []any{"<unknown>", "", "", "replicaset", "spec.containers{c}", "", "two lines", "<unknown>", int32(1), ""}},
+		"control and formatting characters": {eventsv1.Event{
+			ObjectMeta: metav1.ObjectMeta{Name: "n\x07"}, Type: "War\x1b[31mning", Reason: "\u202eReason", Note: "a\x00b\u009b2J\u2066c\x7f",
+			Regarding:        corev1.ObjectReference{Kind: "P\u200bod", Name: "p\r1", FieldPath: "\ue000x\xff"},
+			DeprecatedSource: corev1.EventSource{Component: "a\x1bc", Host: "\u2028h"},
+		}, []any{"<unknown>", "War�[31mning", "�Reason", "p�od/p 1", "�x�", "a�c, �h", "a�b�2J�c�", "<unknown>", int32(1), "n�"}},
 		"future": {eventsv1.Event{EventTime: microAgo(now, -time.Minute)},
 			[]any{"<invalid>", "", "", "", "", "", "", "<invalid>", int32(1), ""}},
 	} {

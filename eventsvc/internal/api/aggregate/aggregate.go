@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/api/discovery"
 	"tidings.example/eventsvc/internal/api/httpio"
 	"tidings.example/eventsvc/internal/audit"
@@ -141,6 +142,9 @@ func (s *Server) serve(c echo.Context) error {
 	}
 	audit.Authenticated(r.Context(), "front-proxy")
 	if err := bearer.Admit(c, &bearer.Caller{Subject: user.Username}, nil, ""); err != nil {
+		return err
+	}
+	if err := access.NoImpersonation(c.Request()); err != nil { // kube-apiserver removes the headers of what it allows
 		return err
 	}
 	c.SetRequest(httpserver.WithValue(c.Request(), userKey{}, user))

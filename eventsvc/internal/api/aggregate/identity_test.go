@@ -119,6 +119,22 @@ func TestAuthorityRotation(t *testing.T) {
 	}
 }
 
+// TestImpersonation: a header that asks for the rights of another user is refused, as the event server does. kube-apiserver never
+// passes one on, so it comes from something else that has the front proxy's certificate, or that kube-apiserver does not know.
+func TestImpersonation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, refuse(t), nil)
+	for _, path := range []string{all, "/apis", "/openapi/v2", "/version", "/apis/" + group + "/v1", "/nothing"} {
+		st := w.get(path, "Impersonate-User", "root", "Impersonate-Group", masters).must(403).status()
+		if !strings.Contains(st.Message, `users "root" is forbidden: User "anna" cannot impersonate`) {
+			t.Errorf("%s: %s", path, st.Message)
+		}
+		for _, name := range []string{"Impersonate-Group", "impersonate-uid", "Impersonate-Extra-a", "IMPERSONATE-ROLE"} {
+			w.get(path, name, "x").must(400)
+		}
+	}
+}
+
 // TestNotReady asks before the ConfigMap was read.
 func TestNotReady(t *testing.T) {
 	t.Parallel()

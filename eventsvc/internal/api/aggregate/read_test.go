@@ -173,7 +173,7 @@ func TestForward(t *testing.T) {
 		_, _ = w.Write([]byte("zipped"))
 	}, nil)
 	a := w.get("/apis/"+group+"/v1/namespaces/shop/events?limit=5&continue=c&labelSelector=a%3Db", "Accept", "application/vnd.kubernetes.protobuf", "Accept-Encoding", "gzip",
-		"Authorization", "Bearer theirs", "X-Remote-Group", "dev", "Impersonate-User", "root", "Cookie", "c=d", "Audit-Id", "audit-1", "X-Request-Id", "request-1").must(200)
+		"Authorization", "Bearer theirs", "X-Remote-Group", "dev", "Cookie", "c=d", "Audit-Id", "audit-1", "X-Request-Id", "request-1").must(200)
 	r := waittest.Within(t, got)
 	if r.URL.Path != "/apis/"+group+"/v1/namespaces/shop/events" || r.URL.RawQuery != "continue=c&labelSelector=a%3Db&limit=5" {
 		t.Error(r.URL)
