@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,6 +47,7 @@ type reading struct {
 	reg        Client
 	known      bool
 	secrets    []Secret // to compare with; an unknown client has none
+	work       int      // of a failure: that of the secrets, or what stands in for it
 }
 
 // ErrUnavailable reports that registrations cannot be read at present.
@@ -91,7 +91,7 @@ type Authenticator struct {
 	ids     *throttle
 	sources *throttle
 	flights flights
-	budget  atomic.Int64 // work of a failure: the largest work of a registration that was seen
+	costs   *costs
 	burn    func(units int)
 
 	kinds   clientkey.Kinds // of the keys of clients
@@ -119,9 +119,8 @@ func New(c Config) (*Authenticator, error) {
 	}
 	a := &Authenticator{
 		c: c, proofs: newProofs(maxProofs), gate: newGate(c.Parallel, c.Waiting), flights: flights{timeout: c.Timeout},
-		burn: burn, replays: newReplays(maxReplays),
+		burn: burn, costs: newCosts(), replays: newReplays(maxReplays),
 	}
-	a.budget.Store(1)
 	a.compares = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "tokensvc_secret_compare_seconds", Help: "Time to compare one submitted secret by BCrypt, without waiting.",
 		Buckets: []float64{.025, .05, .1, .2, .4, .8, 1.6},
@@ -169,26 +168,23 @@ func (a *Authenticator) read(ctx context.Context, try Attempt) ([]reading, error
 	for i := range readings {
 		r := &readings[i]
 		if i > 0 && r.id == readings[0].id {
-			r.reg, r.known, r.secrets = readings[0].reg, readings[0].known, readings[0].secrets
+			secret := r.secret
+			*r = readings[0]
+			r.secret = secret
 			continue
 		}
 		var err error
 		if r.reg, err = a.lookup(ctx, r.id); err != nil && !errors.Is(err, ErrNotFound) {
 			return nil, err
 		}
-		r.known, r.secrets = err == nil, a.valid(r.reg)
+		r.known, r.secrets = err == nil, r.reg.valid(a.c.Now())
+		if r.work = totalWork(r.secrets); r.work > 0 {
+			a.costs.see(r.id, r.work)
+		} else {
+			r.work = a.costs.of(r.id)
+		}
 	}
 	return readings, nil
-}
-
-// valid returns the secrets to compare with; an unknown client has none. It raises the budget of failures to the work of
-// these secrets.
-func (a *Authenticator) valid(reg Client) []Secret {
-	secrets := reg.valid(a.c.Now())
-	work := int64(totalWork(secrets))
-	for seen := a.budget.Load(); work > seen && !a.budget.CompareAndSwap(seen, work); seen = a.budget.Load() {
-	}
-	return secrets
 }
 
 func totalWork(secrets []Secret) int {
@@ -215,10 +211,11 @@ func flightKey(keys []proof) string {
 	return string(key)
 }
 
-// compare throttles the attempt, waits for a seat and compares. It returns the reading that matches. Every failure of an
-// attempt with so many readings costs the same work.
+// compare throttles the attempt, waits for a seat and compares. It returns the reading that matches. What a failure costs depends
+// on the ids alone, in the same way whether they are registered or not: see [costs].
 func (a *Authenticator) compare(ctx context.Context, readings []reading, source string) (matched int, err error) {
 	var begun []attempt
+	work := 0
 	end := func(refund bool) {
 		for _, b := range begun {
 			b.end(refund)
@@ -226,6 +223,7 @@ func (a *Authenticator) compare(ctx context.Context, readings []reading, source 
 	}
 	name, known := "", false
 	for i, r := range readings {
+		work = max(work, r.work) // they are compared at the same time
 		if r.known && !known {
 			name, known = r.id, true
 		}
@@ -245,18 +243,17 @@ func (a *Authenticator) compare(ctx context.Context, readings []reading, source 
 		return 0, err
 	}
 	begun = append(begun, bySource)
-	good, err := a.gate.run(ctx, name, func() bool {
+	matched, err = a.gate.run(ctx, name, work, func() int {
 		defer func(began time.Time) { a.compares.Observe(time.Since(began).Seconds()) }(time.Now())
-		matched = a.matchAny(readings)
-		return matched >= 0
+		return a.matchAny(readings)
 	})
-	end(good || err != nil)
+	end(matched >= 0 || err != nil)
 	switch {
 	case err != nil:
 		return 0, err
 	case !known:
 		return 0, &RejectedError{Reason: ReasonUnknown}
-	case !good:
+	case matched < 0:
 		return 0, &RejectedError{Reason: ReasonSecret, Detail: tooLong(readings)}
 	}
 	return matched, nil
@@ -282,8 +279,8 @@ func (a *Authenticator) matchAny(readings []reading) int {
 	return slices.Index(matched, true)
 }
 
-// match compares a reading with the stored secrets one by one, and remembers the submitted secret if one matches. If none does,
-// it spends the rest of the budget.
+// match compares a reading with the stored secrets one by one, and remembers the submitted secret if one matches. If there is none
+// to compare with, it does the work that stands in for it.
 func (a *Authenticator) match(r reading) bool {
 	for _, s := range r.secrets {
 		if !s.Plain() && s.matchesHash(r.secret) {
@@ -291,7 +288,7 @@ func (a *Authenticator) match(r reading) bool {
 			return true
 		}
 	}
-	a.burn(int(a.budget.Load()) - totalWork(r.secrets))
+	a.burn(r.work - totalWork(r.secrets))
 	return false
 }
 

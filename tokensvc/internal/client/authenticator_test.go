@@ -547,6 +547,132 @@ func TestLineHidesRegistrations(t *testing.T) {
 	}
 }
 
+// TestLineHidesCostlyRegistrations is the same for hashes whose costs differ: what a probe costs depends on its id, and neither its
+// own time nor that of others on whether the id is registered.
+func TestLineHidesCostlyRegistrations(t *testing.T) {
+	t.Parallel()
+	for _, works := range [][]int{{1, 16, 1}, {16, 1, 16}, {1, 1, 17}, {2, 16, 1}, {17, 17, 17}} { // of guesses before, the probes, and guesses after
+		for _, parallel := range []int{1, 2} {
+			for probes := range 4 {
+				var seen [][]time.Duration
+				for _, client := range []string{"registered", ""} {
+					synctest.Test(t, func(t *testing.T) { seen = append(seen, passGate(parallel, probes, client, works)) })
+				}
+				if diff := cmp.Diff(seen[1], seen[0]); diff != "" {
+					t.Errorf("works %v, %d at a time, %d probes (-unknown +registered):\n%s", works, parallel, probes, diff)
+				}
+			}
+		}
+	}
+}
+
+// passGate returns when each attempt has left a gate: guesses of unknown ids before and after probes of one client.
+func passGate(parallel, probes int, name string, works []int) []time.Duration {
+	g, start := client.NewGate(parallel), time.Now()
+	var wg sync.WaitGroup
+	took := make([]time.Duration, 6+probes)
+	next := 0
+	attempts := func(n int, name string, work int) {
+		for range n {
+			i := next
+			next++
+			wg.Go(func() {
+				_, _ = g.Run(context.Background(), name, work, func() int {
+					time.Sleep(time.Duration(work) * time.Second)
+					return -1
+				})
+				took[i] = time.Since(start)
+			})
+			synctest.Wait()
+		}
+	}
+	attempts(3, "", works[0])
+	attempts(probes, name, works[1])
+	attempts(3, "", works[2])
+	wg.Wait()
+	time.Sleep(time.Hour) // the last seats are given back
+	return took
+}
+
+// TestUnknownIDsCostWhatOthersDo: unknown ids cost what registered ones do, each always the same, and one expensive hash makes few of
+// them expensive.
+func TestUnknownIDsCostWhatOthersDo(t *testing.T) {
+	t.Parallel()
+	a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t))})
+	if work := a.Work("nobody"); work != 1 {
+		t.Errorf("without a registration a failure costs %d", work)
+	}
+	const registered, unknown = 400, 10_000
+	for i := range registered {
+		a.Seen(fmt.Sprint("client", i), 1+15*(i%100/99)) // 4 of cost 14
+	}
+	before := map[string]int{}
+	works := map[int]int{}
+	for i := range unknown {
+		id := fmt.Sprint("unknown", i)
+		before[id] = a.Work(id)
+		works[before[id]]++
+	}
+	if works[1]+works[16] != unknown || works[16] == 0 || works[16] > unknown/20 { // about a hundred are expected
+		t.Errorf("unknown ids cost %v", works)
+	}
+	for i := range registered {
+		if work := a.Work(fmt.Sprint("client", i)); work != 1+15*(i%100/99) {
+			t.Errorf("a registered id costs %d", work)
+		}
+	}
+	a.Seen("client with two secrets", 2)
+	changed := 0
+	for id, work := range before {
+		if a.Work(id) != work {
+			changed++
+		}
+	}
+	if changed > unknown/20 {
+		t.Errorf("a new registration changes what %d of %d unknown ids cost", changed, unknown)
+	}
+}
+
+// TestFailuresCostTheirOwn: a wrong secret costs the compares of its client and no more, whatever hashes others have, and an id
+// without hashes costs what stands in for it.
+func TestFailuresCostTheirOwn(t *testing.T) {
+	t.Parallel()
+	a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t))})
+	var mu sync.Mutex
+	burnt := 0
+	a.Burns(func(units int) {
+		mu.Lock()
+		defer mu.Unlock()
+		burnt += units
+	})
+	for i := range 200 {
+		a.Seen(fmt.Sprint("cheap", i), 1)
+	}
+	a.Seen("expensive", 16)
+	fails := func(id string) int {
+		burnt = 0
+		if _, err := a.Authenticate(t.Context(), client.Attempt{ClientID: id, Secret: "wrong"}); outcome(err) != "wrong_secret" && outcome(err) != "unknown_client" {
+			t.Fatalf("%s: %v", id, err)
+		}
+		return burnt
+	}
+	if work := fails("two"); work != 0 {
+		t.Errorf("a client with hashes costs %d more than its own", work)
+	}
+	for _, id := range []string{"noop", "nobody", "expensive"} {
+		if work := fails(id); work != a.Work(id) {
+			t.Errorf("%s costs %d, want %d", id, work, a.Work(id))
+		}
+	}
+	all := 0
+	for i := range 100 {
+		all += fails(fmt.Sprint("unknown", i))
+	}
+	if all > 100+15*20 {
+		t.Errorf("100 unknown ids cost %d", all)
+	}
+}
+
 // observe sends guesses of unknown ids before and after probes of one id, and returns when each of them was answered. So many
 // probes below zero have two readings.
 func observe(t *testing.T, a *client.Authenticator, id string, guesses, probes int) []answer {
@@ -622,12 +748,12 @@ func TestPlacesAreGivenBack(t *testing.T) {
 			for range 30 {
 				name := []string{"", "", "a", "b"}[random.IntN(4)]
 				arrives, patience, compare := random.IntN(20), 1+random.IntN(30), 1+random.IntN(3)
-				match := random.IntN(2) == 0
+				match := random.IntN(2) - 1
 				wg.Go(func() {
 					time.Sleep(time.Duration(arrives) * time.Second)
 					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(patience)*time.Second)
 					defer cancel()
-					_, _ = g.Run(ctx, name, func() bool {
+					_, _ = g.Run(ctx, name, compare, func() int {
 						time.Sleep(time.Duration(compare) * time.Second)
 						return match
 					})

@@ -2,7 +2,7 @@
 // or the verification of a signed assertion.
 //
 // Registrations are read from a [Store] (packages clientsfile and postgres) and never written. secret.go says which hashes they
-// may have and of which cost, compares a secret with them, and spends the same work where there is none. throttle.go and gate.go
+// may have and of which cost, compares a secret with them, and spends work where there is none. throttle.go and gate.go
 // delay or refuse attempts. The limits of throttle.go are settings (config.go of the service), 16 times as high for a source address as
 // for an id; those of gate.go are fixed. An [Authenticator] decides about one attempt, in these steps:
 //
@@ -17,8 +17,8 @@
 //	look up ─▶ verify ─▶ not replayed? ─▶ accepted
 //	              └────────────┴─ no ──▶ throttle ─▶ rejected, or busy
 //
-// An id that is not registered passes the same steps with the same work as a registered one, so that neither the answer nor
-// its time shows which ids are registered. A refused assertion costs the same lookup and verifications, whether its issuer is
+// An id that is not registered passes the same steps with the work of some registered one (costs.go), so that neither the answer
+// nor its time shows which ids are registered. A refused assertion costs the same lookup and verifications, whether its issuer is
 // a client, trusted or neither.
 package client
 

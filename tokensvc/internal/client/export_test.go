@@ -28,10 +28,10 @@ func (a *Authenticator) Apart(n int) []string {
 func (a *Authenticator) HoldGate() (release func()) {
 	held, released := make(chan struct{}), make(chan struct{})
 	go func() {
-		_, _ = a.gate.run(context.Background(), "held by the test", func() bool {
+		_, _ = a.gate.run(context.Background(), "held by the test", 1, func() int {
 			close(held)
 			<-released
-			return true
+			return 0
 		})
 	}()
 	<-held
@@ -40,6 +40,15 @@ func (a *Authenticator) HoldGate() (release func()) {
 
 // CompareTakes replaces the work of a failure by a wait in fake time, because BCrypt takes a second under the race detector.
 func (a *Authenticator) CompareTakes(d time.Duration) { a.burn = func(int) { time.Sleep(d) } }
+
+// Burns replaces the work that stands in for a compare.
+func (a *Authenticator) Burns(burn func(units int)) { a.burn = burn }
+
+// Seen records the work of a registered id, as a look-up does.
+func (a *Authenticator) Seen(id string, work int) { a.costs.see(id, work) }
+
+// Work is what a failed attempt costs of an id without secrets.
+func (a *Authenticator) Work(id string) int { return a.costs.of(id) }
 
 // MatchesHash compares with a stored hash of any cost. The costs that are accepted take too long for fuzzing.
 func MatchesHash(hash, secret string) bool { return Secret{encoded: hash}.matchesHash(secret) }
@@ -50,9 +59,9 @@ type Gate struct{ *gate }
 // NewGate returns a gate for so many compares at a time.
 func NewGate(parallel int) Gate { return Gate{newGate(parallel, 100)} }
 
-// Run calls compare in a seat.
-func (g Gate) Run(ctx context.Context, client string, compare func() bool) (bool, error) {
-	return g.run(ctx, client, compare)
+// Run calls compare in a seat. A failure costs so much work.
+func (g Gate) Run(ctx context.Context, client string, work int, compare func() int) (int, error) {
+	return g.run(ctx, client, work, compare)
 }
 
 // Free is the number of free seats.
