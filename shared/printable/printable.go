@@ -13,9 +13,6 @@ import (
 
 // OneLine returns text as one line without control and formatting characters.
 func OneLine(text string) string {
-	if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) { // as nearly all is
-		return strings.TrimSpace(text)
-	}
 	return strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' || r == '\t' {
 			return ' '

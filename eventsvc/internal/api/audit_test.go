@@ -74,6 +74,50 @@ func TestAudit(t *testing.T) {
 	})
 }
 
+// TestAuditEntriesAreSmall: a client without rights writes no large entries, whatever it puts where, so it cannot replace what the
+// log has by few requests. What nothing can be named is refused before the policy.
+func TestAuditEntriesAreSmall(t *testing.T) {
+	t.Parallel()
+	log := apitest.OpenAudit(t)
+	w, _ := apitest.NewPolicyWorld(t, apitest.FullMatrixPolicy(), func(c *api.Config) { c.Audit = log.Log })
+	asked := 0
+	for _, long := range []string{"%01", "x", "%22", "%3C", "%E2%80%A8"} {
+		for _, n := range []int{60, 700, 5000} {
+			text := strings.Repeat(long, n)
+			for _, path := range []string{
+				"/api/v1/namespaces/" + text + "/events", "/apis/events.k8s.io/v1/namespaces/" + text + "/events/" + text,
+				"/apis/events.k8s.io/v1/namespaces/shop/events/" + text, "/api/v1/namespaces/" + text, "/api/v1/watch/namespaces/" + text + "/events",
+				"/query/v1/events?namespace=" + text, "/query/v1/groups?by=type&search=namespace:" + text, "/loki/api/v1/label/" + text + "/values",
+				"/livez/" + text, "/" + text, "/api/v1/events?fieldSelector=metadata.name%3D" + text + "&" + text + "=1",
+			} {
+				for _, method := range []string{"GET", "PUT", "DELETE"} {
+					asked++
+					answer := w.As("nobody", method, path, "", "User-Agent", text, "Audit-Id", text, "X-Request-Id", text)
+					if answer.Code < 400 {
+						t.Errorf("%s %.60s is answered %d", method, path, answer.Code)
+					}
+				}
+			}
+			w.As("nobody", "GET", "/api/v1/events", "", "Impersonate-User", strings.Repeat("é\"", n), "Impersonate-Extra-"+strings.Repeat("a", n), "b")
+			asked++
+		}
+	}
+	w.As("root", "GET", "/api/v1/namespaces/shop/events/"+strings.Repeat("x", 769), "").Must(404)
+	w.As("nobody", "GET", "/api/v1/namespaces/shop/events/"+strings.Repeat("x", 769), "").Must(404)
+	data, entries := log.Entries()
+	if len(entries) != asked+2 {
+		t.Errorf("%d entries of %d requests", len(entries), asked+2)
+	}
+	for line := range strings.Lines(data) {
+		if len(line) > 3<<10 {
+			t.Errorf("an entry has %d bytes: %.300s", len(line), line)
+		}
+	}
+	if last := entries[len(entries)-1]; last.Allowed != nil {
+		t.Errorf("the policy decided about a name that is too long: %+v", last)
+	}
+}
+
 // TestAuditID: the answer and the entry have the same id: the client's own if
 // it is fit for a log. The entry also has the id of the access line.
 func TestAuditID(t *testing.T) {

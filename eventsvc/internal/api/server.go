@@ -329,13 +329,19 @@ func prepare(h http.Header) {
 	h["Content-Security-Policy"] = noPage
 }
 
+// tooLong reports whether nothing can have a name, because none is so long. Such names reach neither the policy nor the audit log.
+func tooLong(name string) bool { return len(name) > maxName }
+
+// maxName is the length of the longest name that is accepted: of an event by core/v1.
+const maxName = 768
+
 // strict refuses long queries, and requests that the router lets through: names with
 // slashes in them, namespaces without a name, and OPTIONS.
 func (s *Server) strict(c echo.Context) error {
 	switch {
 	case len(c.Request().URL.RawQuery) > s.maxQuery:
 		return httpio.Beyond("query", apierrors.NewBadRequest(fmt.Sprintf("the query has more than %d bytes: shorten the selectors", s.maxQuery)))
-	case strings.Contains(c.Param("name"), "/"), strings.Contains(c.Request().URL.Path, "//"):
+	case strings.Contains(c.Param("name"), "/"), strings.Contains(c.Request().URL.Path, "//"), slices.ContainsFunc(c.ParamValues(), tooLong):
 		return echo.ErrNotFound
 	case c.Request().Method == http.MethodOptions:
 		return echo.ErrMethodNotAllowed

@@ -254,7 +254,9 @@ func (l *Log) finish() (err error) {
 
 // gather encodes an entry and those that wait behind it, up to about batchBytes.
 func (l *Log) gather(e *Entry) {
-	for lines := json.NewEncoder(&l.buf); ; e = <-l.queue {
+	lines := json.NewEncoder(&l.buf)
+	lines.SetEscapeHTML(false) // no page shows a line as it is
+	for ; ; e = <-l.queue {
 		if err := lines.Encode(e); err != nil {
 			l.dropped.Inc()
 			l.Config.Log.Error("audit entry", "id", e.ID, "error", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/httpserver"
@@ -29,8 +30,7 @@ func Handler(l *Log, next http.Handler) http.Handler {
 		w.Header()[idHeader] = []string{id}
 		if l != nil {
 			e := &Entry{
-				ID: id, Method: httpserver.Shorten(r.Method), Path: httpserver.Shorten(r.URL.Path),
-				Remote: r.RemoteAddr, Agent: httpserver.Shorten(r.UserAgent()),
+				ID: id, Method: r.Method, Path: r.URL.Path, Remote: r.RemoteAddr, Agent: r.UserAgent(),
 			}
 			if id != request {
 				e.RequestID = request
@@ -38,9 +38,10 @@ func Handler(l *Log, next http.Handler) http.Handler {
 			r = httpserver.WithValue(r, entryKey{}, e)
 			httpserver.AtEnd(ctx, func(code int, took time.Duration) {
 				if caller, ok := bearer.FromContext(ctx); ok {
-					e.Issuer, e.User, e.Client = caller.Issuer, httpserver.Shorten(caller.Subject), httpserver.Shorten(caller.ClientID)
+					e.Issuer, e.User, e.Client = caller.Issuer, caller.Subject, caller.ClientID
 				}
 				e.Time, e.Code, e.Millis = time.Now(), code, float64(took.Microseconds())/1000
+				e.shorten()
 				l.Record(e)
 			})
 		}
@@ -71,8 +72,7 @@ func Decided(ctx context.Context, d Decision) {
 	if !ok || e.Allowed != nil {
 		return
 	}
-	e.Verb, e.Group, e.Resource = httpserver.Shorten(d.Verb), d.Group, d.Resource
-	e.Namespace, e.Name = httpserver.Shorten(d.Namespace), httpserver.Shorten(d.Name)
+	e.Verb, e.Group, e.Resource, e.Namespace, e.Name = d.Verb, d.Group, d.Resource, d.Namespace, d.Name
 	e.Allowed, e.Rule, e.Impersonate = new(d.Allowed), d.Rule, d.Impersonate
 }
 
@@ -81,6 +81,42 @@ func Called(ctx context.Context, tool string) {
 	if e, ok := ctx.Value(entryKey{}).(*Entry); ok {
 		e.Tool = tool
 	}
+}
+
+// maxText is how many bytes a text of an entry has in JSON at most, and maxWrote in how many namespaces events are counted apart. So an
+// entry has a few kilobytes at most, whatever a client sends, and nobody can replace the log with few requests.
+const maxText, maxWrote = 256, 16
+
+// shorten cuts the texts of an entry.
+func (e *Entry) shorten() {
+	for _, text := range []*string{
+		&e.ID, &e.RequestID, &e.Issuer, &e.User, &e.Client, &e.Auth, &e.Verb, &e.Group, &e.Resource, &e.Namespace, &e.Name,
+		&e.Method, &e.Path, &e.Rule, &e.Tool, &e.Remote, &e.Agent,
+	} {
+		*text = shorten(*text)
+	}
+	if e.Impersonate != nil {
+		e.Impersonate = &Impersonate{shorten(e.Impersonate.User), e.Impersonate.Groups}
+	}
+}
+
+// shorten returns a text that has at most maxText bytes in JSON, cut off with … if it has more.
+func shorten(text string) string {
+	size := 0
+	for i, r := range text {
+		switch {
+		case r < ' ', r == 0x7f, r == utf8.RuneError, r == '\u2028', r == '\u2029': // at most \u and four digits
+			size += 6
+		case r == '"', r == '\\':
+			size += 2
+		default:
+			size += utf8.RuneLen(r)
+		}
+		if size > maxText {
+			return text[:i] + "…"
+		}
+	}
+	return text
 }
 
 // Wrote counts the events of a request that names many, by namespace.
@@ -96,7 +132,10 @@ type Writes struct {
 
 // Add counts an event by the status code that it is answered with, and whether it replaced another version.
 func (w Wrote) Add(namespace string, code int, replaced bool) {
-	namespace = httpserver.Shorten(namespace)
+	namespace = shorten(namespace)
+	if w[namespace] == nil && len(w) >= maxWrote {
+		namespace = "…" // no namespace is named so
+	}
 	n := w[namespace]
 	if n == nil {
 		n = &Writes{}

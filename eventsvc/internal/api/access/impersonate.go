@@ -45,7 +45,7 @@ func NoImpersonation(req *http.Request) error {
 	of, namespace, name := impersonated(user)
 	audit.Decided(ctx, audit.Decision{
 		Verb: "impersonate", Resource: of.Resource, Namespace: namespace, Rule: noImpersonation,
-		Impersonate: &audit.Impersonate{User: httpserver.Shorten(user), Groups: len(req.Header[authenticationv1.ImpersonateGroupHeader])},
+		Impersonate: &audit.Impersonate{User: user, Groups: len(req.Header[authenticationv1.ImpersonateGroupHeader])},
 	})
 	if user == "" {
 		return httpio.Beyond("impersonation", apierrors.NewBadRequest("requested "+wanted(req.Header)+" without impersonating a user name"))

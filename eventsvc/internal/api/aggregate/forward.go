@@ -27,6 +27,7 @@ import (
 
 const (
 	maxQuery   = 8 << 10          // as the event server has it
+	maxName    = 768              // of a namespace or an event in a path, likewise
 	pieceSize  = 32 << 10         // of an answer that is passed on
 	watchPiece = 4 << 10          // the same of a watch, which has it while it waits
 	watchSlack = 10 * time.Second // in which the event server ends a watch whose time is over
@@ -117,7 +118,7 @@ func (s *Server) question(c echo.Context, watchPath bool) (*question, error) {
 		q.path += "/watch"
 	}
 	for _, p := range c.ParamNames() {
-		if len(pathvalidation.IsValidPathSegmentName(c.Param(p))) > 0 || c.Param(p) == "" {
+		if len(pathvalidation.IsValidPathSegmentName(c.Param(p))) > 0 || c.Param(p) == "" || len(c.Param(p)) > maxName {
 			return nil, echo.ErrNotFound
 		}
 	}

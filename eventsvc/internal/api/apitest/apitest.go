@@ -290,7 +290,7 @@ func OpenAudit(t *testing.T) *AuditLog {
 	t.Helper()
 	l := &AuditLog{t: t, path: filepath.Join(t.TempDir(), "audit.log")}
 	var err error
-	if l.Log, err = audit.Open(audit.Config{Path: l.path, MaxBytes: 1 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)}); err != nil {
+	if l.Log, err = audit.Open(audit.Config{Path: l.path, MaxBytes: 4 << 20, Files: 1, Log: slog.New(slog.DiscardHandler)}); err != nil {
 		t.Fatal(err)
 	}
 	return l
