@@ -5,7 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	eventsv1 "k8s.io/api/events/v1"
+
 	"tidings.example/eventsvc/internal/api/apitest"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
 )
 
 // TestDeleteUnreadable: a delete that ignores errors of reading is for events that cannot be read. It keeps one that can be, and is
@@ -28,6 +32,13 @@ func TestDeleteUnreadable(t *testing.T) {
 	apitest.Equal(t, len(w.Do("GET", apitest.EventsPath, "").Names()), 2)
 	w.Do("DELETE", apitest.EventsPath+"/a?"+option+"=false", "").Must(200)
 	w.Do("DELETE", apitest.EventsPath+"?"+option+"=false", "").Must(200)
+	unreadable := store.Draft{Attributes: event.AttributesOf(&eventsv1.Event{}), Value: []byte{1, 0xff}}
+	if _, err := store.Create(t.Context(), w.DB, store.Key{Namespace: "default", Name: "bad"}, unreadable); err != nil {
+		t.Fatal(err)
+	}
+	w.Do("DELETE", apitest.EventsPath+"/bad", "").Must(500)
+	w.Do("DELETE", apitest.EventsPath+"/bad?"+option+"=true&dryRun=All", "").Must(200)
+	w.Do("DELETE", apitest.EventsPath+"/bad?"+option+"=true", "").Must(200)
 	apitest.Equal(t, len(w.Do("GET", apitest.EventsPath, "").Names()), 0)
 }
 
