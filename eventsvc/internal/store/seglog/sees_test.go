@@ -56,7 +56,7 @@ func TestUnseenCostsNothing(t *testing.T) {
 	}
 	for _, nodes := range []bool{false, true} {
 		alone, want := work(0, nodes)
-		beside, got := work(3000, nodes)
+		beside, got := work(300, nodes)
 		if alone == 0 || beside != alone || got != want {
 			t.Errorf("with nodes %v: %d entries are decoded alone and %d beside those of others, and %d and %d are counted", nodes, alone, beside, want, got)
 		}
