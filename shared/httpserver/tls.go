@@ -43,7 +43,7 @@ func CertFiles(cert, key string, log *slog.Logger, reg prometheus.Registerer) (*
 		c.current(time.Now())
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.bad {
+		if c.failed != "" {
 			return 0
 		}
 		return 1
@@ -75,7 +75,7 @@ type certFiles struct {
 	reloads   *prometheus.CounterVec
 
 	mu      sync.Mutex
-	bad     bool // the files could not be loaded when they were last read
+	failed  string // why the files could not be loaded when they were last read; empty: they are in force
 	pair    *tls.Certificate
 	stamp   string // size and time of both files when they were last read
 	checked time.Time
@@ -99,14 +99,18 @@ func (c *certFiles) current(now time.Time) *tls.Certificate {
 		return c.pair
 	}
 	c.checked = now
-	if fileStamp(c.cert)+fileStamp(c.key) != c.stamp {
-		err := c.load()
-		if c.bad = err != nil; c.bad {
-			c.reloads.WithLabelValues(resultError).Inc()
-			c.log.Warn("certificate not reloaded, the old one stays in use", "error", err)
-		} else {
-			c.reloads.WithLabelValues(resultOK).Inc()
-		}
+	same := fileStamp(c.cert)+fileStamp(c.key) == c.stamp
+	if same && c.failed == "" {
+		return c.pair
+	}
+	switch err := c.load(); { // also of files that are the same: a disk or a mount may have failed for a while
+	case err == nil:
+		c.failed = ""
+		c.reloads.WithLabelValues(resultOK).Inc()
+	case !same || c.failed != err.Error(): // else it was reported
+		c.failed = err.Error()
+		c.reloads.WithLabelValues(resultError).Inc()
+		c.log.Warn("certificate not reloaded, the old one stays in use", "error", err)
 	}
 	return c.pair
 }

@@ -3,6 +3,7 @@ package httpserver
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -94,4 +95,50 @@ func certificateMetrics(t *testing.T, reg *prometheus.Registry) (values []float6
 		}
 	}
 	return values
+}
+
+// TestCertFilesUnreadForAWhile: files that could not be read are read again, although nobody touches them, and are reported once.
+func TestCertFilesUnreadForAWhile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	synctest.Test(t, func(t *testing.T) {
+		certtest.Write(t, dir, "old.example")
+		var said bytes.Buffer
+		config, err := CertFiles(certFile, keyFile, slog.New(slog.NewJSONHandler(&said, nil)), prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		serves := func(host string) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			pair, err := config.GetCertificate(&tls.ClientHelloInfo{ServerName: host})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := pair.Leaf.VerifyHostname(host); err != nil {
+				t.Error(err)
+			}
+		}
+		certtest.Write(t, dir, "new.example")
+		key, err := os.ReadFile(keyFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now()
+		write := func(content []byte) { // with the size and the time that the file has
+			t.Helper()
+			if err := errors.Join(os.WriteFile(keyFile, content, 0o600), os.Chtimes(keyFile, at, at)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write(make([]byte, len(key))) // as if it could not be read
+		serves("old.example")
+		serves("old.example")
+		write(key)
+		serves("new.example")
+		if n := strings.Count(said.String(), "certificate not reloaded"); n != 1 {
+			t.Errorf("reported %d times, want once: %s", n, said.String())
+		}
+	})
 }
