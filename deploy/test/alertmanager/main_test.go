@@ -353,11 +353,28 @@ func (w *world) create(name, reason, note string, at time.Time) (revision string
 	return revision
 }
 
-// flushed waits until both Alertmanagers have looked whether each alert was told of, after which none is told twice.
-func (w *world) flushed(n int) {
+// told waits until a message about a pod has come.
+func (w *world) told(name string) {
+	w.t.Helper()
+	until(w.t, "a message about "+name, func() bool { return len(w.of(name)) > 0 })
+}
+
+// settled waits until both Alertmanagers have so many alerts, and have looked twice whether each was told of, after which none is told
+// of again.
+func (w *world) settled(alerts int) {
 	w.t.Helper()
 	for _, a := range w.urls {
-		until(w.t, "both Alertmanagers have decided", func() bool { return w.metric(a, "alertmanager_nflog_queries_total") >= float64(n) })
+		until(w.t, fmt.Sprintf("%s has %d alerts", a, alerts), func() bool {
+			res, err := http.Get(a + "/api/v2/alerts")
+			if err != nil {
+				return false
+			}
+			defer res.Body.Close()
+			var all []any
+			return json.NewDecoder(res.Body).Decode(&all) == nil && len(all) >= alerts
+		})
+		before := w.metric(a, "alertmanager_nflog_queries_total")
+		until(w.t, a+" has decided", func() bool { return w.metric(a, "alertmanager_nflog_queries_total") >= before+float64(2*alerts) })
 	}
 }
 
@@ -377,15 +394,16 @@ func (w *world) metric(base, name string) (value float64) {
 	return value
 }
 
-// once fails the test unless each object was told of once.
-func once(t testing.TB, got map[string]int, want ...string) {
-	t.Helper()
+// once fails the test unless each pod was told of once.
+func (w *world) once(status string, want ...string) {
+	w.t.Helper()
+	got := w.names(status)
 	for name, n := range got {
 		if n != 1 {
-			t.Errorf("%s was told of %d times", name, n)
+			w.t.Errorf("%s is %s %d times", name, status, n)
 		}
 	}
-	if all := slices.Sorted(maps.Keys(got)); !slices.Equal(all, want) {
-		t.Errorf("told of %v, want %v", all, want)
+	if all := slices.Sorted(maps.Keys(got)); !slices.Equal(all, slices.Sorted(slices.Values(want))) {
+		w.t.Errorf("%s: %v, want %v", status, all, want)
 	}
 }

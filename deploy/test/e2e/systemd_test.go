@@ -20,6 +20,7 @@ func TestUnits(t *testing.T) {
 	analyze := testenv.Tool(t, "systemd-analyze") // systemd need not be what started the machine
 	for file, name := range map[string]string{
 		"tokensvc.service": "tokensvc.service", "eventsvc.service": "eventsvc.service", "eventsvc-mirror@.service": "eventsvc-mirror@prod.service",
+		"eventsvc-alerts.service": "eventsvc-alerts.service",
 	} {
 		text, err := os.ReadFile(filepath.Join(root, "deploy/systemd", file))
 		if err != nil {

@@ -201,17 +201,36 @@ var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
 		}
 		mirror := startMirror(t, tokens, source.url, startTarget(t, tokens))
 		before = mirror.scraped(t)
-		if err := source.cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		_ = source.cmd.Wait()
-		again := start(t, "eventsvc", "", "ISSUER="+tokens.url, "LISTEN_HTTP="+strings.TrimPrefix(source.url, "http://")) // with nothing in it
-		again.url = source.url
-		again.ready(t)
-		again.create(t, token, "", http.StatusCreated)
+		startsOver(t, tokens, source, token)
 		return before, mirror.scrapedOnce(t, "it has listed again", func(now scrape) bool {
 			return now.sum(`eventsvc_mirror_lists_total{instance="a",job="eventsvc-mirror",namespace="*",reason="rewound"}`) > 0
 		})
+	},
+	"AlertsBehind": func(t *testing.T) (before, after scrape) {
+		tokens, events, _ := startBoth(t)
+		alerts := startAlerts(t, tokens, events, "http://"+testenv.FreeAddr(t))
+		before = alerts.scraped(t)
+		if err := events.cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		return before, alerts.scrapedOnce(t, "it is behind", func(now scrape) bool { return now.sum("eventsvc_alerts_lag_seconds") > 61 })
+	},
+	"AlertsUndelivered": func(t *testing.T) (before, after scrape) {
+		tokens, events, token := startBoth(t)
+		alerts := startAlerts(t, tokens, events, "http://"+testenv.FreeAddr(t)) // where nobody is
+		before = alerts.scraped(t)
+		events.create(t, token, "", http.StatusCreated)
+		return before, alerts.scrapedOnce(t, "an alert waits", func(now scrape) bool { return now.sum("eventsvc_alerts_waiting_seconds") > 61 })
+	},
+	"AlertsLost": func(t *testing.T) (before, after scrape) {
+		tokens, events, token := startBoth(t)
+		for range 20 {
+			events.create(t, token, "", http.StatusCreated)
+		}
+		alerts := startAlerts(t, tokens, events, "http://"+testenv.FreeAddr(t))
+		before = alerts.scraped(t)
+		startsOver(t, tokens, events, token)
+		return before, alerts.scrapedOnce(t, "it knows of the loss", func(now scrape) bool { return now.sum("eventsvc_alerts_gaps_total") > 0 })
 	},
 	"MirrorRefused": func(t *testing.T) (before, after scrape) {
 		tokens, source, token := startBoth(t)
@@ -223,6 +242,19 @@ var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
 			return now.sum(`eventsvc_mirror_events_total{instance="a",job="eventsvc-mirror",namespace="*",result="refused"}`) > 0
 		})
 	},
+}
+
+// startsOver has a service begin again with one event, as if its data was lost.
+func startsOver(t *testing.T, tokens, s *svc, token string) {
+	t.Helper()
+	if err := s.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.cmd.Wait()
+	again := start(t, "eventsvc", "", "ISSUER="+tokens.url, "LISTEN_HTTP="+strings.TrimPrefix(s.url, "http://"))
+	again.url = s.url
+	again.ready(t)
+	again.create(t, token, "", http.StatusCreated)
 }
 
 // aggregateFaults causes each fault of eventsvc aggregate, and of the servers that it asks, by the name of its alert.

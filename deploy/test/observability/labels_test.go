@@ -60,6 +60,11 @@ var metricLabels = map[string][]label{
 	"eventsvc_aggregate_unidentified_total": {{name: "reason", values: []string{
 		"not-ready", "no-certificate", "unknown-authority", "expired", "no-client-auth", "name-not-allowed", "no-user",
 	}}},
+	"eventsvc_alerts_failures_total": {
+		{name: "code", open: "status of HTTP; `0` if there was no answer"},
+		{name: "to", open: "address of the event server, or of an Alertmanager"},
+	},
+	"eventsvc_alerts_told_total":                    {{name: "rule", open: "name of the rule; `EventsMissed` for what the server no longer kept"}},
 	"eventsvc_audit_entries_total":                  {{name: "result", values: []string{"written", "dropped"}}},
 	"eventsvc_basic_trades_total":                   {{name: "outcome", values: []string{"ok", "refused", "not-accepted", "throttled", "unavailable"}}},
 	"eventsvc_build_info":                           buildLabels,

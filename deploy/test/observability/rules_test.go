@@ -103,6 +103,9 @@ var cases = map[string]struct{ bad, good string }{
 		"up{job=\"eventsvc-aggregate\",instance=\"a\"} 0x300\nup{job=\"eventsvc-aggregate\",instance=\"b\"} 0x300",
 		"up{job=\"eventsvc-aggregate\",instance=\"a\"} 0x300\nup{job=\"eventsvc-aggregate\",instance=\"b\"} 1x300",
 	},
+	"AlertsBehind":         {`eventsvc_alerts_lag_seconds{job="eventsvc-alerts"} 0+15x300`, `eventsvc_alerts_lag_seconds{job="eventsvc-alerts"} 5x300`},
+	"AlertsUndelivered":    {`eventsvc_alerts_waiting_seconds{job="eventsvc-alerts"} 0+15x300`, `eventsvc_alerts_waiting_seconds{job="eventsvc-alerts"} 0x300`},
+	"AlertsLost":           {`eventsvc_alerts_lost_total{job="eventsvc-alerts"} 0+1x300`, `eventsvc_alerts_lost_total{job="eventsvc-alerts"} 1x300`},
 	"AggregateReviewsFail": {`eventsvc_aggregate_reviews_total{job="eventsvc-aggregate",result="failed"} 0+1x300`, `eventsvc_aggregate_reviews_total{job="eventsvc-aggregate",result="denied"} 0+1x300`},
 	"AggregateServerAway":  {`eventsvc_aggregate_forwarded_total{job="eventsvc-aggregate",result="refused"} 0+1x300`, `eventsvc_aggregate_forwarded_total{job="eventsvc-aggregate",result="answered"} 0+1x300`},
 	"BackupOld": { // old at one replica, and never at the other; then one of today, and none ever
@@ -307,10 +310,11 @@ func TestMetricsExist(t *testing.T) {
 	events.mirroredUntil(t, token, "east", time.Now())
 	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens), "RULES_FILE="+rules)
 	aggregate := startAggregate(t, startTarget(t, tokens, "GROUP_DOMAIN=tidings.example"), token).svc
+	alerts := startAlerts(t, tokens, events, tokens.url)
 	onDatabase, _ := startOnDatabase(t, tokens)
 	known, help := map[string]bool{}, map[string]string{}
 	var scrapes []scrape
-	for _, s := range []*svc{tokens, events, mirror, aggregate, onDatabase} {
+	for _, s := range []*svc{tokens, events, mirror, aggregate, alerts, onDatabase} {
 		now := s.scraped(t)
 		scrapes = append(scrapes, now)
 		maps.Copy(help, now.help)

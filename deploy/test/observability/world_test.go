@@ -112,6 +112,19 @@ func startMirror(t *testing.T, tokens *svc, from string, to *svc, settings ...st
 	return s
 }
 
+// startAlerts sends an alert of each event to an Alertmanager, and waits until it has seen what the server has.
+func startAlerts(t *testing.T, tokens, of *svc, alertmanager string) *svc {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir+"/rules.yaml", "[{name: Any, search: 'type:normal,warning', labels: {name: '{{.Event}}'}}]\n")
+	write(t, dir+"/token", tokens.token(t))
+	s := start(t, "eventsvc", "exec "+bin+"/eventsvc alerts;", "SERVER="+of.url, "TOKEN_FILE="+dir+"/token", "RULES="+dir+"/rules.yaml",
+		"CURSOR_FILE="+dir+"/cursor.json", "ALERTMANAGER="+alertmanager)
+	s.name = "eventsvc-alerts"
+	s.ready(t) // it watches
+	return s
+}
+
 // aggregated is a running eventsvc aggregate, for which the test plays kube-apiserver.
 type aggregated struct {
 	*svc

@@ -114,6 +114,7 @@ func (bg background) cronJob(at time.Duration) {
 	owner := a.cronJob
 	job := bg.object("batch/v1", "Job", namespace, fmt.Sprintf("%s-%d", owner.name, 29_000_000+int(at.Minutes())))
 	p := &pod{bg.object("v1", "Pod", namespace, job.name+"-"+bg.suffix(5)), bg.node().name}
+	job.owner, p.owner = owner, owner
 	bg.say(at, reason{normal, "SuccessfulCreate", "", "cronjob-controller"}, owner, "", "Created job %s", job.name)
 	bg.say(at, reason{normal, "SuccessfulCreate", "", "job-controller"}, job, "", "Created pod: %s", p.name)
 	bg.runs(at+time.Second, p, a.image())

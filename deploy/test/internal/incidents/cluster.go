@@ -18,6 +18,7 @@ type cluster struct {
 // object is what events are about.
 type object struct {
 	apiVersion, kind, namespace, name, uid string
+	owner                                  *object // at the top; nil: itself
 }
 
 // app is a Deployment with its present pods, and what belongs to it.
@@ -89,7 +90,7 @@ func (c *cluster) newApp(namespace, name string) *app {
 }
 
 func (c *cluster) object(apiVersion, kind, namespace, name string) *object {
-	return &object{apiVersion, kind, namespace, name, uid(c.rng)}
+	return &object{apiVersion, kind, namespace, name, uid(c.rng), nil}
 }
 
 // uid is a random UUID (RFC 9562 section 5.4).
@@ -112,11 +113,14 @@ func (c *cluster) suffix(n int) string {
 func (c *cluster) renew(a *app) {
 	a.version++
 	a.replicaSet = c.object("apps/v1", "ReplicaSet", a.deployment.namespace, a.deployment.name+"-"+c.suffix(9))
+	a.replicaSet.owner = a.deployment
 }
 
 // pod makes a pod of an app.
 func (c *cluster) pod(a *app) *pod {
-	return &pod{c.object("v1", "Pod", a.deployment.namespace, a.replicaSet.name+"-"+c.suffix(5)), c.node().name}
+	p := &pod{c.object("v1", "Pod", a.deployment.namespace, a.replicaSet.name+"-"+c.suffix(5)), c.node().name}
+	p.owner = a.deployment
+	return p
 }
 
 func (c *cluster) node() *object { return c.nodes[c.rng.IntN(len(c.nodes))] }

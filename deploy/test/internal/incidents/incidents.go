@@ -29,6 +29,9 @@ type Week struct {
 	Seed   uint64
 	Events int       // how many; at least those of the incidents, which are about 600
 	End    time.Time // just behind the last one
+
+	Healthy bool // without the incidents
+	Copies  bool // with the owners that a mirror finds, as labels
 }
 
 // Length is that of a week.
@@ -79,13 +82,17 @@ func (w Week) Write(out io.Writer) (*Facts, error) {
 	c := newCluster(w.Seed)
 	end := w.End.UTC().Truncate(time.Second)
 	facts := &Facts{Begin: end.Add(-Length), End: end, Events: w.Events}
-	if err := (background{c}).live(facts.Begin, w.Events, scenes{c, facts}.all()); err != nil {
+	incidents := scenes{c, facts}.all()
+	if w.Healthy {
+		incidents = nil
+	}
+	if err := (background{c}).live(facts.Begin, w.Events, incidents); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(c.records, func(a, b record) int { return cmp.Compare(a.at, b.at) })
 	buffer := bufio.NewWriterSize(out, 1<<20)
 	lines := json.NewEncoder(buffer)
-	ids := identities{rng: rand.New(rand.NewPCG(w.Seed, 2)), known: map[int]identity{}}
+	ids := identities{rng: rand.New(rand.NewPCG(w.Seed, 2)), known: map[int]identity{}, copies: w.Copies}
 	for i := range c.records {
 		if err := lines.Encode(ids.line(&c.records[i], facts.Begin)); err != nil {
 			return nil, err

@@ -21,8 +21,9 @@ type line struct {
 
 // identities gives events their names and UIDs.
 type identities struct {
-	rng   *rand.Rand
-	known map[int]identity // of events that come more than once
+	rng    *rand.Rand
+	known  map[int]identity // of events that come more than once
+	copies bool             // as a mirror makes them
 }
 
 type identity struct{ name, uid string }
@@ -57,6 +58,10 @@ func (ids *identities) line(r *record, begin time.Time) line {
 		Regarding: corev1.ObjectReference{
 			APIVersion: r.about.apiVersion, Kind: r.about.kind, Namespace: r.about.namespace, Name: r.about.name, UID: types.UID(r.about.uid), FieldPath: r.path,
 		},
+	}
+	if ids.copies {
+		owner := cmp.Or(r.about.owner, r.about)
+		ev.Labels = map[string]string{"tidings.example/owner-kind": owner.kind, "tidings.example/owner-name": owner.name}
 	}
 	if r.action != "" { // a reporter of the new style
 		ev.EventTime, ev.ReportingInstance = metav1.NewMicroTime(first), r.reporter+"-control-plane-1"

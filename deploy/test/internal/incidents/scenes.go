@@ -141,6 +141,7 @@ func (s scenes) mounts(from time.Duration) {
 	s.say(from-4*time.Minute, reason{normal, "NodeNotSchedulable", "", kubelet}, drained, drained.name, "Node %s status is now: NodeNotSchedulable", drained.name)
 	for i := range 2 {
 		p := &pod{s.object("v1", "Pod", m.Namespace, fmt.Sprintf("ledger-%d", i)), s.nodes[10+i].name}
+		p.owner = set
 		at := from + time.Duration(i)*20*time.Second
 		s.say(at-40*time.Second, reason{normal, "SuccessfulCreate", "", "statefulset-controller"}, set, "", "create Pod %s in StatefulSet ledger successful", p.name)
 		s.say(at-39*time.Second, scheduled, p.object, "", "Successfully assigned %s/%s to %s", p.namespace, p.name, p.node)
