@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"tidings.example/shared/cli"
 )
@@ -27,30 +26,23 @@ const (
 // change. If the new pair cannot be loaded, that is logged and the pair in use is kept. The metrics are those of a file that package
 // livefile follows: certificate_reloads_total, and certificate_file_good.
 func CertFiles(cert, key string, log *slog.Logger, reg prometheus.Registerer) (*tls.Config, error) {
-	factory := promauto.With(reg)
 	c := &certFiles{
 		cert: cert, key: key, log: log,
-		reloads: factory.NewCounterVec(prometheus.CounterOpts{
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "certificate_reloads_total", Help: "New versions of the certificate or its key, by result.",
 		}, []string{"result"}),
+		good: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "certificate_file_good", Help: "1 if the certificate's files are in force, 0 if they are bad and the certificate before stays in force.",
+		}),
 	}
 	if err := c.load(); err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
-	factory.NewGaugeFunc(prometheus.GaugeOpts{ // which looks itself: connections may last for days
-		Name: "certificate_file_good", Help: "1 if the certificate's files are in force, 0 if they are bad and the certificate before stays in force.",
-	}, func() float64 {
-		c.current(time.Now())
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.failed != "" {
-			return 0
-		}
-		return 1
-	})
+	c.good.Set(1)
 	for _, result := range []string{resultOK, resultError} {
 		c.reloads.WithLabelValues(result) // shown from the start, so that the first reload is an increase
 	}
+	reg.MustRegister(c)
 	return TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(time.Now()), nil }), nil
 }
 
@@ -73,6 +65,7 @@ type certFiles struct {
 	cert, key string
 	log       *slog.Logger
 	reloads   *prometheus.CounterVec
+	good      prometheus.Gauge
 
 	mu      sync.Mutex
 	failed  string // why the files could not be loaded when they were last read; empty: they are in force
@@ -106,13 +99,28 @@ func (c *certFiles) current(now time.Time) *tls.Certificate {
 	switch err := c.load(); { // also of files that are the same: a disk or a mount may have failed for a while
 	case err == nil:
 		c.failed = ""
+		c.good.Set(1)
 		c.reloads.WithLabelValues(resultOK).Inc()
 	case !same || c.failed != err.Error(): // else it was reported
 		c.failed = err.Error()
+		c.good.Set(0)
 		c.reloads.WithLabelValues(resultError).Inc()
 		c.log.Warn("certificate not reloaded, the old one stays in use", "error", err)
 	}
 	return c.pair
+}
+
+// Describe implements [prometheus.Collector].
+func (c *certFiles) Describe(to chan<- *prometheus.Desc) {
+	c.reloads.Describe(to)
+	c.good.Describe(to)
+}
+
+// Collect implements [prometheus.Collector]. It looks at the files first, because connections may last for days.
+func (c *certFiles) Collect(to chan<- prometheus.Metric) {
+	c.current(time.Now())
+	c.reloads.Collect(to)
+	c.good.Collect(to)
 }
 
 func fileStamp(name string) string {
