@@ -129,10 +129,13 @@ func TestMirrorChanges(t *testing.T) {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	var bulk, puts atomic.Int64
+	var hold sync.RWMutex // bulk requests, which wait meanwhile
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/bulk/v1/events":
 			bulk.Add(1)
+			hold.RLock()
+			defer hold.RUnlock()
 		case r.Method == http.MethodPut && !strings.HasSuffix(r.URL.Path, "/eventsvc-mirror.a"):
 			puts.Add(1)
 		}
@@ -165,9 +168,12 @@ func TestMirrorChanges(t *testing.T) {
 	}
 	arrived("the list", n)
 	before := bulk.Load()
+	hold.Lock() // so that how many requests there are does not depend on the order in which goroutines run
 	for range 3 {
 		source.repeat(n, "")
 	}
+	waittest.Reaches(t, "the changes are sent", 4*n, source.sent.Load)
+	hold.Unlock()
 	arrived("the changes", 4*n)
 	if puts.Load() > 0 || bulk.Load()-before > 3*n/50 {
 		t.Errorf("%d changes took %d bulk requests and %d single ones", 3*n, bulk.Load()-before, puts.Load())

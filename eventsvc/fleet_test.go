@@ -35,6 +35,7 @@ type simulated struct {
 
 	gone    atomic.Int32 // watches to come that are answered with 410
 	watches atomic.Int32 // that are open
+	sent    atomic.Int64 // the version up to which a watch has sent
 
 	mu      sync.Mutex
 	changes []change // the version of a change is its place, from 1
@@ -209,6 +210,7 @@ func (s *simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 			version += n
 			_ = http.NewResponseController(w).Flush() // likewise
+			s.sent.Store(int64(version))
 			select {
 			case <-more:
 			case <-r.Context().Done():

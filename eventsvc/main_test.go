@@ -336,9 +336,7 @@ func TestIssuerIsLate(t *testing.T) {
 		t.Errorf("%d %v", code, object)
 	}
 	up.Unlock()
-	if err := p.healthcheck(waittest.Most); err != nil {
-		t.Fatal(err)
-	}
+	waittest.Becomes(t, func() error { return p.healthcheck(waittest.Most) })
 	i.Close()
 	if code, object := p.do("POST", eventsPath, newEvent("a")); code != http.StatusCreated {
 		t.Errorf("%d %v", code, object)

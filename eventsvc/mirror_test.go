@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/mirror/mirrortest"
+	"tidings.example/shared/randtest"
 	"tidings.example/shared/waittest"
 )
 
@@ -188,7 +189,9 @@ func TestMirrorUnderKills(t *testing.T) {
 	written, deleted := 0, 0
 	var progress atomic.Int64 // written, as others may read it
 	var writer sync.WaitGroup
+	seed := randtest.Seed(t)
 	writer.Go(func() {
+		random := rand.New(rand.NewPCG(seed, 1))
 		for ctx.Err() == nil {
 			name := fmt.Sprintf("e%05d", written)
 			if code := send("POST", eventsPath, newEvent(name)); code != 201 && code != 409 {
@@ -196,7 +199,7 @@ func TestMirrorUnderKills(t *testing.T) {
 			}
 			written++
 			progress.Store(int64(written))
-			if recent := written - rand.IntN(min(written, 20)) - 1; recent%7 != 0 {
+			if recent := written - random.IntN(min(written, 20)) - 1; recent%7 != 0 {
 				send("PATCH", eventsPath+fmt.Sprintf("/e%05d", recent), fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":"2026-01-02T03:05:05.000006Z"}}`, written+2))
 			}
 			if written%7 == 1 && written > 40 { // one that is never patched: its last version is known
@@ -205,16 +208,17 @@ func TestMirrorUnderKills(t *testing.T) {
 			}
 		}
 	})
+	random := rand.New(rand.NewPCG(seed, 2))
 	for round := range 12 {
 		p := parts[round%len(parts)]
 		before := progress.Load()
 		waittest.Reaches(t, "something is written", before+20, progress.Load)
-		if err := wait(ctx, rand.N(300*time.Millisecond)); err != nil {
+		if err := wait(ctx, time.Duration(random.Int64N(int64(300*time.Millisecond)))); err != nil {
 			t.Fatal(err)
 		}
 		p.kill()
 		if round%4 == 0 { // sometimes away for a while
-			_ = wait(ctx, rand.N(300*time.Millisecond))
+			_ = wait(ctx, time.Duration(random.Int64N(int64(300*time.Millisecond))))
 		}
 		p.start()
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/mirror/mirrortest"
+	"tidings.example/shared/randtest"
 	"tidings.example/shared/waittest"
 )
 
@@ -71,12 +71,13 @@ func TestMirrorDrops(t *testing.T) {
 	var last string
 	type known struct{ path, rule, uid string }
 	var all []known
+	random := randtest.New(t)
 	for n := range 240 {
 		if n%40 == 39 {
 			mirror.kill()
 			mirror.start()
 		}
-		pick := func(of ...string) string { return of[rand.IntN(len(of))] }
+		pick := func(of ...string) string { return of[random.IntN(len(of))] }
 		namespace, reason, kind := pick("ci-a", "ci-b", "shop"), pick("Pulled", "Created", "Killing", "Started"), pick("Normal", "Normal", "Warning")
 		path := "/api/v1/namespaces/" + namespace + "/events"
 		code, ev := source.do("POST", path, fmt.Sprintf(`{"metadata":{"name":"e%d"},"involvedObject":{"kind":"Pod","name":"web","namespace":%q},`+
@@ -96,8 +97,8 @@ func TestMirrorDrops(t *testing.T) {
 			}
 		}
 		count(one.rule)
-		if rand.IntN(2) == 0 {
-			other := all[rand.IntN(len(all))]
+		if random.IntN(2) == 0 {
+			other := all[random.IntN(len(all))]
 			code, ev := source.do("PATCH", other.path, fmt.Sprintf(`{"count":%d}`, n+2))
 			if code != 200 {
 				t.Fatal(code, ev)

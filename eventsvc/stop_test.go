@@ -26,7 +26,7 @@ func TestStopUnderLoad(t *testing.T) {
 	var acknowledged sync.Map
 	var created atomic.Int64
 	var wg sync.WaitGroup
-	enough, stopped := make(chan struct{}), make(chan struct{})
+	stopped := make(chan struct{})
 	for n := range 8 {
 		wg.Go(func() {
 			for i := 0; ; i++ {
@@ -43,14 +43,12 @@ func TestStopUnderLoad(t *testing.T) {
 				_ = resp.Body.Close()
 				if resp.StatusCode == http.StatusCreated {
 					acknowledged.Store(name, true)
-					if created.Add(1) == 200 {
-						close(enough)
-					}
+					created.Add(1)
 				}
 			}
 		})
 	}
-	waittest.Within(t, enough)
+	waittest.Reaches(t, "acknowledged", 200, created.Load)
 	err = p.stop()
 	close(stopped)
 	if err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -102,7 +101,7 @@ func TestCertificateReload(t *testing.T) {
 	p := start(t, t.TempDir(), newIssuer(t), "--listen-https=127.0.0.1:0", "--tls-cert-file="+cert, "--tls-key-file="+key)
 	addr := strings.TrimPrefix(p.url("--listen-https"), "http://")
 	dial := func(c *tls.Config) error {
-		conn, err := tls.DialWithDialer(&net.Dialer{Timeout: waittest.Most}, "tcp", addr, c)
+		conn, err := tls.Dial("tcp", addr, c)
 		if err == nil {
 			err = conn.Close()
 		}

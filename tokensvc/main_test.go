@@ -41,7 +41,7 @@ import (
 func command(t *testing.T, input string, args ...string) (stdout, stderr string, err error) {
 	t.Helper()
 	std, read := files(t, input)
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Most) // ends a service that should have refused to start
+	ctx, cancel := waittest.Context(t) // ends a service that should have refused to start
 	defer cancel()
 	err = run(ctx, args, std)
 	if ctx.Err() != nil {
@@ -115,9 +115,11 @@ func start(t testing.TB, args ...string) *running {
 			t.Errorf("stopped with %v", err)
 		}
 	})
-	for lost := time.After(waittest.Most); r.api == "" || r.admin == "" || r.https == "" && slices.Contains(args, "--listen-https"); {
+	lost, found := waittest.Context(t)
+	defer found()
+	for r.api == "" || r.admin == "" || r.https == "" && slices.Contains(args, "--listen-https") {
 		select {
-		case <-lost:
+		case <-lost.Done():
 			waittest.Lost(t, "not all listeners are open\n"+r.log())
 		case a := <-listened:
 			switch a.setting {

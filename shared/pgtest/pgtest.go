@@ -24,7 +24,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tidings.example/shared/certtest"
-	"tidings.example/shared/waittest"
 )
 
 // Server is a PostgreSQL server on which tests may create databases and roles.
@@ -263,7 +262,7 @@ func (p *process) freePort() (string, error) {
 var ports atomic.Int32 // given out so far
 
 func waitFor(ctx context.Context, dsn string) error {
-	ctx, cancel := context.WithTimeout(ctx, waittest.Most)
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
 	retry := time.NewTicker(20 * time.Millisecond)
 	defer retry.Stop()

@@ -1,27 +1,88 @@
-// Package waittest has the waits of tests. What they wait for comes at once, unless it is lost: then the test fails after
-// [Most], and shows what all goroutines do.
+// Package waittest has the waits of tests. What they wait for comes at once, unless it is lost: then the test fails, and shows
+// what all goroutines do. A wait is lost when the machine was idle for [Most], so that it could have done what is missing. On a
+// machine that others keep busy a wait goes on, until it has taken [longest].
 package waittest
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 )
+
+// Most is how long the machine is idle in a wait that is lost.
+const Most = 10 * time.Second
+
+// longest is how long a wait takes that is lost on a machine that is busy all the time.
+const longest = 30 * Most
+
+// A wait is one that goes on.
+type wait struct {
+	began time.Time
+	idle  time.Duration // of the machine when it began
+}
+
+func begin() wait { return wait{time.Now(), idle()} }
+
+// lost tells whether it has been in vain.
+func (w wait) lost() bool {
+	took := time.Since(w.began)
+	return took > longest || took > Most && idle()-w.idle > Most
+}
+
+// pause is how long it takes to look again: a hundredth of what has passed.
+func (w wait) pause() time.Duration { return 5*time.Millisecond + time.Since(w.began)/100 }
+
+// idle is how long the processors had nothing to do since the machine was started, on average. Where the system does not tell, it
+// is the time that has passed.
+func idle() time.Duration {
+	text, err := os.ReadFile("/proc/stat") // proc_stat(5): "cpu", then user, nice, system and idle in hundredths of a second
+	if line := strings.Fields(string(text)); err == nil && len(line) > 4 {
+		if ticks, err := strconv.ParseInt(line[4], 10, 64); err == nil {
+			return time.Duration(ticks) * 10 * time.Millisecond / time.Duration(runtime.NumCPU())
+		}
+	}
+	return time.Since(started)
+}
+
+var started = time.Now()
+
+// Context ends when the wait that begins is lost, and with the test.
+func Context(t testing.TB) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		for w := begin(); !w.lost() && ctx.Err() == nil; {
+			select {
+			case <-ctx.Done():
+			case <-time.After(w.pause()):
+			}
+		}
+	}()
+	return ctx, cancel
+}
 
 // Within receives what others send, or waits until they close the channel.
 func Within[T any](t testing.TB, from <-chan T) (v T) {
 	t.Helper()
 	timer := time.NewTimer(Most)
 	defer timer.Stop()
-	select {
-	case v = <-from:
-	case <-timer.C:
-		Lost(t, "nothing was sent")
+	for w := begin(); ; timer.Reset(w.pause()) {
+		select {
+		case v = <-from:
+			return v
+		case <-timer.C:
+			if w.lost() {
+				Lost(t, "nothing was sent")
+			}
+		}
 	}
-	return v
 }
 
 // Join waits for goroutines that have been told to end, or have little left to do.
@@ -35,12 +96,12 @@ func Join(t testing.TB, all *sync.WaitGroup) {
 // Becomes waits until a condition holds, of which the error says what is missing.
 func Becomes(t testing.TB, condition func() error) {
 	t.Helper()
-	began := time.Now()
+	w := begin()
 	for err := condition(); err != nil; err = condition() {
-		if time.Since(began) > Most {
+		if w.lost() {
 			Lost(t, err.Error())
 		}
-		<-time.After(5 * time.Millisecond)
+		<-time.After(w.pause())
 	}
 }
 
@@ -67,7 +128,7 @@ func Reaches(t testing.TB, what string, want int64, count func() int64) {
 // Lost fails the test, which has waited in vain.
 func Lost(t testing.TB, missing string) {
 	t.Helper()
-	t.Fatalf("waited for %s in vain: %s\n%s", Most, missing, Stacks())
+	t.Fatalf("waited in vain: %s\n%s", missing, Stacks())
 }
 
 // Stacks are those of all goroutines.

@@ -26,7 +26,7 @@ func (r *recorded) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// TestLost: each wait fails after [waittest.Most], with what is missing and the stack of what did not happen.
+// TestLost: each wait fails in the end, with what is missing and the stack of what did not happen.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -47,13 +47,19 @@ func TestLost(t *testing.T) {
 			all.Go(func() { <-ctx.Done() })
 			waittest.Join(t, &all)
 		}},
+		"Context": {"it ends", func(t testing.TB) {
+			ctx, cancel := waittest.Context(t)
+			defer cancel()
+			<-ctx.Done()
+			waittest.Lost(t, "it ends")
+		}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			r := &recorded{TB: t}
 			var waiting sync.WaitGroup
 			waiting.Go(func() { c.wait(r) })
 			waiting.Wait()
-			if !strings.HasPrefix(r.failure, "waited for "+waittest.Most.String()+" in vain: "+c.missing+"\n") || !strings.Contains(r.failure, "waittest_test.TestLost") {
+			if !strings.HasPrefix(r.failure, "waited in vain: "+c.missing+"\n") || !strings.Contains(r.failure, "waittest_test.TestLost") {
 				t.Errorf("%s: %q", name, r.failure)
 			}
 		})

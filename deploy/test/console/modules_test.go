@@ -17,17 +17,3 @@ func TestTypes(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
-
-// TestModules runs the tests of the scripts that need no page.
-func TestModules(t *testing.T) {
-	t.Parallel()
-	node := testenv.Tool(t, "node")
-	tests, err := filepath.Glob(filepath.Join(root, "eventsvc/internal/console/testdata/js/*.test.mjs"))
-	if err != nil || len(tests) == 0 {
-		t.Fatalf("%d tests, %v", len(tests), err)
-	}
-	out, err := exec.CommandContext(t.Context(), node, append([]string{"--test"}, tests...)...).CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-}

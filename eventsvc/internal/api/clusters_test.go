@@ -17,6 +17,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/apitest"
+	"tidings.example/shared/randtest"
 )
 
 // matches is the model of a pattern.
@@ -70,10 +71,10 @@ func randomRights(r *rand.Rand, verbs ...string) (rights []apitest.Right) {
 // mark of another is in any answer, and none that it may see is missing.
 func TestClusterReads(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for n := range 4 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			r := rand.New(rand.NewPCG(seed, 41))
+			r := randtest.New(t)
 			rights := map[string][]apitest.Right{}
 			for i := range 6 {
 				rights[fmt.Sprintf("c%d", i)] = randomRights(r, "*", "*", "list,watch", "get,list", "watch")

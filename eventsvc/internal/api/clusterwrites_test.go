@@ -11,16 +11,17 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/apitest"
+	"tidings.example/shared/randtest"
 )
 
 // TestClusterWrites: random writes of random callers get the answers of the model, and change what it says: no caller writes,
 // moves or deletes an event of another cluster, and one such event looks as if it were not there.
 func TestClusterWrites(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+	for n := range 4 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			m := &writeModel{t: t, r: rand.New(rand.NewPCG(seed, 42)), rights: map[string][]apitest.Right{}, events: map[string]marked{}}
+			m := &writeModel{t: t, r: randtest.New(t), rights: map[string][]apitest.Right{}, events: map[string]marked{}}
 			for i := range 8 {
 				m.rights[fmt.Sprintf("c%d", i)] = randomRights(m.r, "*", "create,update", "update,patch", "create", "delete,deletecollection", "create,patch,delete")
 			}

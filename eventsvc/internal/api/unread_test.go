@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -11,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -78,7 +78,9 @@ func unread(r *apitest.Running, t *testing.T, token string, request []string) (s
 	if _, err := io.WriteString(conn, text+"\r\n"); err != nil {
 		t.Error(err)
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(waittest.Most))
+	lost, cancel := waittest.Context(t)
+	defer cancel()
+	defer context.AfterFunc(lost, func() { _ = conn.Close() })()
 	resp, err := http.ReadResponse(bufio.NewReaderSize(conn, 512), nil)
 	if err != nil {
 		t.Errorf("%s: %v", request[0], err)

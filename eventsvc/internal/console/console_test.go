@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -269,6 +271,22 @@ func TestModulesArePreloaded(t *testing.T) {
 	}
 	if strings.Contains(page, "<!--") {
 		t.Errorf("the place of the modules is still there: %s", page)
+	}
+}
+
+// TestModules runs the tests of the scripts that need no page, in the language that they are written in.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil && os.Getenv("CI") != "true" { // where a skipped test would not be noticed
+		t.Skipf("%v: install node to run this test", err)
+	}
+	tests, err := filepath.Glob("testdata/js/*.test.mjs")
+	if err != nil || len(tests) < 5 {
+		t.Fatalf("%d tests, %v", len(tests), err)
+	}
+	if out, err := exec.CommandContext(t.Context(), node, append([]string{"--test"}, tests...)...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

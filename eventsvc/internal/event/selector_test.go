@@ -1,7 +1,6 @@
 package event_test
 
 import (
-	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/shared/randtest"
 )
 
 // fieldSet returns the value of each selectable field. It is written independently of package event.
@@ -50,7 +50,7 @@ func matches(sel event.Selection, ev *eventsv1.Event) bool {
 // library says.
 func TestSelectorsEqualNaive(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2))
+	r := randtest.New(t)
 	word := func() string { return []string{"", "a", "b", "c", "1", "2"}[r.IntN(6)] }
 	for _, v := range []event.View{event.EventsV1, event.CoreV1} {
 		if got, want := len(fieldSet(v, valid())), 12+int(v); got != want {

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"tidings.example/shared/randtest"
 )
 
 // TestRoomIsBounded: whatever is taken and given back, a flow has at most its part, all
@@ -19,11 +20,11 @@ func TestRoomIsBounded(t *testing.T) {
 	for i := range 16 {
 		rooms = append(rooms, scheduler.Room(fmt.Sprint("client-", i%4)))
 	}
-	refused := map[error]int{}
+	refused, random := map[error]int{}, randtest.New(t)
 	for range 20_000 {
-		r := rooms[rand.IntN(len(rooms))]
-		n := 1 + rand.IntN(roomOfFlow/4)
-		switch rand.IntN(4) {
+		r := rooms[random.IntN(len(rooms))]
+		n := 1 + random.IntN(roomOfFlow/4)
+		switch random.IntN(4) {
 		case 0:
 			r.Free()
 		case 1:

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/shared/randtest"
 )
 
 // everything is an enrichment with all labels.
@@ -208,11 +208,11 @@ func TestLabelValue(t *testing.T) {
 	if got := labelValue(strings.Repeat("n", 64)); !strings.HasPrefix(got, strings.Repeat("n", 54)+"-") || len(got) != 63 {
 		t.Errorf("64 characters became %q", got)
 	}
-	seen := map[string]string{}
+	seen, random := map[string]string{}, randtest.New(t)
 	for range 5000 {
 		text := []rune{}
-		for range rand.IntN(90) {
-			text = append(text, []rune("ab-_.:/ ü\x00\U0001F600")[rand.IntN(11)])
+		for range random.IntN(90) {
+			text = append(text, []rune("ab-_.:/ ü\x00\U0001F600")[random.IntN(11)])
 		}
 		value := labelValue(string(text))
 		if problems := validation.IsValidLabelValue(value); len(problems) > 0 {

@@ -2,7 +2,6 @@ package policy_test
 
 import (
 	"flag"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/randtest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -216,7 +216,7 @@ func TestClusters(t *testing.T) {
 // TestRules: what reviews list is exactly what is decided, for random policies.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(7, 7))
+	random := randtest.New(t)
 	pick := func(from ...string) string { return from[random.IntN(len(from))] }
 	patterns := func() string {
 		return pick(`["*"]`, `[a]`, `[a-*]`, `[a-b-*, c]`, `[a-b]`, `[c, "*"]`, `[a*]`)

@@ -17,6 +17,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/rules"
+	"tidings.example/shared/randtest"
 )
 
 // naive is a rule, and how it is evaluated without package rules.
@@ -108,7 +109,7 @@ func randomEvent(r *rand.Rand) (map[string]string, rules.Facts) {
 // is said never to count does not count for any of them.
 func TestRulesEqualNaive(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(7, 9))
+	r := randtest.New(t)
 	decided, unreachable := 0, 0
 	for range 300 {
 		var list []naive

@@ -80,7 +80,7 @@ func TestElsewhere(t *testing.T) {
 	if lag := hub.Lag(); lag == 0 {
 		t.Error("no lag with one change to come")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Most)
+	ctx, cancel := waittest.Context(t)
 	defer cancel()
 	waittest.Within(t, wake)
 	b, err := w.Next(ctx)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"tidings.example/shared/randtest"
 	"tidings.example/tokensvc/internal/client"
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
@@ -739,7 +740,9 @@ func TestFullLine(t *testing.T) {
 // TestPlacesAreGivenBack: all seats are free in the end, whether attempts match, fail or time out, and in which queue they wait.
 func TestPlacesAreGivenBack(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(200) {
+	first := randtest.Seed(t)
+	for round := range uint64(200) {
+		seed := first + round
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			parallel := 1 + random.IntN(3)

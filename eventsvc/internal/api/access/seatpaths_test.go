@@ -71,10 +71,14 @@ func (s *seatCounter) Watch(ctx context.Context, q store.WatchQuery) (store.Watc
 
 // unseated waits until no request holds a seat. Any goroutine may call it, so it tells of a lost wait and goes on.
 func unseated(w *apitest.World) {
-	for began := time.Now(); w.Seats("eventsvc_requests_working") > 0; <-time.After(time.Millisecond) {
-		if time.Since(began) > waittest.Most {
-			w.T.Errorf("a seat is held for %s:\n%s", waittest.Most, waittest.Stacks())
+	lost, cancel := waittest.Context(w.T)
+	defer cancel()
+	for w.Seats("eventsvc_requests_working") > 0 {
+		select {
+		case <-lost.Done():
+			w.T.Errorf("a seat is held:\n%s", waittest.Stacks())
 			return
+		case <-time.After(time.Millisecond):
 		}
 	}
 }

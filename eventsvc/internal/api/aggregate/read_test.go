@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 
+	"tidings.example/shared/randtest"
 	"tidings.example/shared/waittest"
 )
 
@@ -459,12 +459,13 @@ func TestLimits(t *testing.T) {
 // TestFrames finds the ends of frames however they are cut.
 func TestFrames(t *testing.T) {
 	t.Parallel()
+	random := randtest.New(t)
 	for range 200 {
 		for _, binaryFrames := range []bool{false, true} {
 			var stream []byte
 			ends := []int{0}
-			for range 1 + rand.IntN(5) {
-				body := strings.Repeat("x", rand.IntN(20))
+			for range 1 + random.IntN(5) {
+				body := strings.Repeat("x", random.IntN(20))
 				if binaryFrames {
 					stream = append(binary.BigEndian.AppendUint32(stream, uint32(len(body))), body...)
 				} else {
@@ -474,7 +475,7 @@ func TestFrames(t *testing.T) {
 			}
 			f := &frames{binary: binaryFrames}
 			for at := 0; at < len(stream); {
-				n := 1 + rand.IntN(len(stream)-at)
+				n := 1 + random.IntN(len(stream)-at)
 				f.pass(stream[at : at+n])
 				at += n
 				if got, want := f.whole(), slices.Contains(ends, at); got != want {

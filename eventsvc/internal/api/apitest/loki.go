@@ -1,7 +1,6 @@
 package apitest
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -55,7 +54,7 @@ func (w *World) RefusedTail(t *testing.T, srv *Running, query string, more ...st
 // Read waits for the next message, or for the end of the tail.
 func (c *Tailed) Read() ([]byte, error) {
 	c.T.Helper()
-	ctx, cancel := context.WithTimeout(c.T.Context(), waittest.Most)
+	ctx, cancel := waittest.Context(c.T)
 	defer cancel()
 	_, message, err := c.Conn.Read(ctx)
 	if ctx.Err() != nil {

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
@@ -57,8 +56,9 @@ func (w *World) Serve() *Running {
 func (w *World) Watch(srv *Running, path string, headers ...string) *Stream {
 	w.T.Helper()
 	ctx, cancel := context.WithCancel(w.T.Context())
-	lost := time.AfterFunc(waittest.Most, cancel) // not even a header came
-	defer lost.Stop()
+	lost, came := waittest.Context(w.T)
+	defer came()
+	defer context.AfterFunc(lost, cancel)() // not even a header came
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+path, nil)
 	if err != nil {
 		w.T.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/api/apitest"
+	"tidings.example/shared/randtest"
 )
 
 // modelEvent is what the model knows of an event: its labels and note, and when it was
@@ -153,9 +154,7 @@ func randomQuery(r *rand.Rand) *modelQuery {
 // them in a list.
 func TestLokiModel(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 1))
+	r := randtest.New(t)
 	w := apitest.New(t)
 	all := lokiModel(t, w, r)
 	lines, counts := 0, 0

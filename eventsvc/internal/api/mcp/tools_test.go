@@ -22,6 +22,7 @@ import (
 	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/randtest"
 	"tidings.example/shared/waittest"
 )
 
@@ -261,9 +262,7 @@ func TestMCPGranted(t *testing.T) {
 // error exactly where that is one.
 func TestMCPEqualsQueries(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Log("seed", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
+	r := randtest.New(t)
 	now := func() time.Time { return apitest.StoryEnd }
 	other := []apitest.Right{{Verbs: "list", Namespaces: []string{"*"}}}
 	w, current := apitest.NewPolicyWorld(t, apitest.ClusteredPolicy(map[string][]apitest.Right{"other": other}), apitest.WithMCP, func(c *api.Config) { c.Now = now })

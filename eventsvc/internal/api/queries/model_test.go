@@ -26,6 +26,7 @@ import (
 	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/shared/randtest"
 )
 
 // history is the naive model of queries: every version that was ever written, decoded with
@@ -535,7 +536,7 @@ func TestQueriesModel(t *testing.T) {
 			c := &apitest.Clock{Now: time.Now()}
 			w := apitest.Open(t, bolt.Options{Retention: 48 * time.Hour, History: 1000 * time.Hour, Now: c.Read, SegmentBytes: 8 << 10},
 				func(config *api.Config) { config.Now = c.Read })
-			h := &history{w: w, r: rand.New(rand.NewPCG(uint64(seed), 18)), most: map[types.UID]int64{}}
+			h := &history{w: w, r: randtest.New(t), most: map[types.UID]int64{}}
 			for round := range 4 {
 				for range 30 {
 					h.write()

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/api/apitest"
+	"tidings.example/shared/randtest"
 	"tidings.example/shared/waittest"
 )
 
@@ -19,9 +20,10 @@ import (
 func churn(w *apitest.World) (stop func()) {
 	var wg sync.WaitGroup
 	done := make(chan struct{})
+	seed := randtest.Seed(w.T)
 	for writer := range 3 {
 		wg.Go(func() {
-			random := rand.New(rand.NewPCG(1, uint64(writer)))
+			random := rand.New(rand.NewPCG(seed, uint64(writer)))
 			for {
 				select {
 				case <-done:

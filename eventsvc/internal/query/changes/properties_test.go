@@ -18,6 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/query/changes"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/randtest"
 )
 
 func rank(t testing.TB, m store.Timeline, q changes.Query) changes.Answer {
@@ -434,7 +435,9 @@ func forget(a changes.Answer) changes.Answer {
 func TestOrderOfTheTimelineDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	rows := 0
-	for seed := range uint64(30) {
+	first := randtest.Seed(t)
+	for round := range uint64(30) {
+		seed := first + round
 		rng := rand.New(rand.NewPCG(seed, 7))
 		m := small(t, func(m *memory) { noise(m, rng, 1+rng.IntN(8)) })
 		q := changes.Query{At: noon, Window: time.Duration(1+rng.IntN(60)) * time.Minute, Allows: everywhere}
@@ -488,7 +491,9 @@ func TestLongAgo(t *testing.T) {
 func TestHiddenNamespacesHaveNoInfluence(t *testing.T) {
 	t.Parallel()
 	rows := 0
-	for seed := range uint64(30) {
+	first := randtest.Seed(t)
+	for round := range uint64(30) {
+		seed := first + round
 		record := func(m *memory) { noise(m, rand.New(rand.NewPCG(seed, 8)), 5) }
 		seen := small(t, record)
 		all := small(t, func(m *memory) {
@@ -519,9 +524,10 @@ func TestHiddenNamespacesHaveNoInfluence(t *testing.T) {
 // more so.
 func TestMoreOfEverything(t *testing.T) {
 	t.Parallel()
+	seed := randtest.Seed(t)
 	record := func(times int) func(*memory) {
 		return func(m *memory) {
-			rng := rand.New(rand.NewPCG(3, 3))
+			rng := rand.New(rand.NewPCG(seed, 3))
 			for range times {
 				for before := 48 * 60.0; before > 0; before -= 4 * rng.ExpFloat64() {
 					m.say(minutes(max(before, 0.1)), "shop", "Pod", "web-0", warning, "Unhealthy", "kubelet", "note")

@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query/search"
+	"tidings.example/shared/randtest"
 )
 
 // one is an event to search for.
@@ -255,7 +256,7 @@ func model(rng *rand.Rand, o *one, depth int) (text string, want bool) {
 // TestModel: expressions have the value that their parts give them.
 func TestModel(t *testing.T) {
 	t.Parallel()
-	rng := rand.New(rand.NewPCG(1, 2))
+	rng := randtest.New(t)
 	read := 0
 	for range 3000 {
 		text, want := model(rng, &crash, 4)

@@ -23,6 +23,8 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/randtest"
+	"tidings.example/shared/waittest"
 )
 
 // The tests wait for the disk more than they compute, so more of them run at a time than there are processors.
@@ -47,6 +49,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 		writeUntilKilled(t, dir)
 		return
 	}
+	random := randtest.New(t)
 	rounds := 2
 	if *storetest.Long {
 		rounds = 300
@@ -55,7 +58,7 @@ func TestKilledProcessLosesNothing(t *testing.T) {
 	acked := map[string]ack{}
 	acks := 0
 	for round := range rounds {
-		more := runAndKill(t, dir, time.Duration(50+rand.IntN(300))*time.Millisecond)
+		more := runAndKill(t, dir, time.Duration(50+random.IntN(300))*time.Millisecond)
 		acks += len(more)
 		last := uint64(0)
 		for _, a := range acked {
@@ -96,8 +99,10 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	silent := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // which has it print its stacks
-	defer silent.Stop()
+	lost, heard := waittest.Context(t)
+	defer heard()
+	silent := context.AfterFunc(lost, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // which has it print its stacks
+	defer silent()
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
@@ -105,7 +110,7 @@ func runAndKill(t *testing.T, dir string, after time.Duration) (acks []ack) {
 			continue // the line that the kill cut off
 		}
 		if len(acks) == 0 {
-			silent.Stop()
+			silent()
 			time.AfterFunc(after, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
 		}
 		count, _ := strconv.Atoi(fields[1])

@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -17,6 +18,8 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/randtest"
+	"tidings.example/shared/waittest"
 )
 
 // historyDir tells the test binary that it is the child of the test below.
@@ -31,6 +34,7 @@ func TestLinearizableOverCrashes(t *testing.T) {
 		recordUntilKilled(t, dir)
 		return
 	}
+	random := randtest.New(t)
 	rounds := 3
 	if *storetest.Long {
 		rounds = 100
@@ -39,7 +43,7 @@ func TestLinearizableOverCrashes(t *testing.T) {
 	var history []porcupine.Operation
 	open := 0
 	for round := range rounds {
-		done, pending := runHistory(t, dir, round, start)
+		done, pending := runHistory(t, random, dir, round, start)
 		history = append(history, done...)
 		open += len(pending)
 		history = append(history, pending...)
@@ -68,7 +72,7 @@ type step struct {
 }
 
 // runHistory has a child record operations until it is killed.
-func runHistory(t *testing.T, dir string, round int, start time.Time) (done, pending []porcupine.Operation) {
+func runHistory(t *testing.T, random *rand.Rand, dir string, round int, start time.Time) (done, pending []porcupine.Operation) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestLinearizableOverCrashes$", "-test.timeout=10m", fmt.Sprint("-compress=", *storetest.Compress))
 	cmd.Env = append(os.Environ(), historyDir+"="+dir, fmt.Sprintf("TIDINGS_TEST_ROUND=%d", round))
@@ -80,9 +84,11 @@ func runHistory(t *testing.T, dir string, round int, start time.Time) (done, pen
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	begun := map[int]porcupine.Operation{}                                                       // by client
-	silent := time.AfterFunc(10*time.Second, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // which has it print its stacks
-	defer silent.Stop()
+	begun := map[int]porcupine.Operation{} // by client
+	lost, heard := waittest.Context(t)
+	defer heard()
+	silent := context.AfterFunc(lost, func() { _ = cmd.Process.Signal(syscall.SIGQUIT) }) // which has it print its stacks
+	defer silent()
 	var kill *time.Timer
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var s step
@@ -90,8 +96,8 @@ func runHistory(t *testing.T, dir string, round int, start time.Time) (done, pen
 			continue // the line that the kill cut off
 		}
 		if kill == nil {
-			silent.Stop()
-			kill = time.AfterFunc(time.Duration(5+rand.IntN(60))*time.Millisecond, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
+			silent()
+			kill = time.AfterFunc(time.Duration(5+random.IntN(60))*time.Millisecond, func() { _ = cmd.Process.Signal(syscall.SIGKILL) })
 		}
 		now, client := time.Since(start).Nanoseconds(), round*crashWriters+s.Client
 		if !s.End {

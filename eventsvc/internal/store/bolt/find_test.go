@@ -2,7 +2,6 @@ package bolt_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +12,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/randtest"
 )
 
 // What the terms find is what going over everything finds: by all kinds of
@@ -22,7 +22,7 @@ func TestSelectorsFindTheSame(t *testing.T) {
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, MemtableLimit: 700}
 	db := bolttest.Open(t, o)
 	defer func() { bolttest.Close(t, db) }()
-	rnd := rand.New(rand.NewPCG(1, 2))
+	rnd := randtest.New(t)
 	draft := func(i int) store.Draft {
 		return store.Draft{Value: fmt.Appendf(nil, "value %d", i), Attributes: event.NewAttributes([event.NumFields]string{
 			event.Reason: fmt.Sprintf("R%d", rnd.IntN(40)), event.Type: []string{"Normal", "Warning"}[rnd.IntN(2)],

@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
+	"tidings.example/shared/randtest"
 )
 
 // R2: the power fails in the middle of a write. What was synced before is on the
@@ -23,18 +24,19 @@ import (
 // write or the one after it.
 func TestPowerCutInACommit(t *testing.T) {
 	t.Parallel()
+	random := randtest.New(t)
 	stores, rounds := 1, 9
 	if *storetest.Long {
 		stores, rounds = 20, 25
 	}
 	for range stores {
-		cutPower(t, rounds)
+		cutPower(t, random, rounds)
 	}
 }
 
 // cutPower makes a store and cuts so many of its writes, and as many commits of
 // its head.
-func cutPower(t *testing.T, rounds int) {
+func cutPower(t *testing.T, random *rand.Rand, rounds int) {
 	t.Helper()
 	dir := t.TempDir()
 	db := bolttest.Open(t, bolt.Options{Dir: dir, SegmentBytes: 1 << 20})
@@ -42,14 +44,14 @@ func cutPower(t *testing.T, rounds int) {
 	const log = "log-00000000000000000002.db"
 	before := readFiles(t, dir, wal.FileName, log)
 	for round := range rounds {
-		k := bolttest.Key(rand.IntN(20))
+		k := bolttest.Key(random.IntN(20))
 		op := store.Put
 		if _, err := store.Read(t.Context(), db, k); err == nil && round%4 == 3 {
 			op = store.Delete
 		}
 		want := []string{fmt.Sprint(bolttest.Dump(t, db))}
 		_, err := db.Update(t.Context(), k, store.Any, func(*store.Record) (store.Decision, error) {
-			return store.Decision{Op: op, Draft: store.Draft{Value: fmt.Appendf(nil, "%d %0*d", round, rand.IntN(9000), 0)}}, nil
+			return store.Decision{Op: op, Draft: store.Draft{Value: fmt.Appendf(nil, "%d %0*d", round, random.IntN(9000), 0)}}, nil
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -59,11 +61,11 @@ func cutPower(t *testing.T, rounds int) {
 		if bytes.Equal(before[wal.FileName], after[wal.FileName]) {
 			t.Error("the write-ahead log was not written to")
 		}
-		for _, torn := range [][]byte{tear(before[wal.FileName], after[wal.FileName], 0, len(after[wal.FileName])), before[wal.FileName], after[wal.FileName]} {
+		for _, torn := range [][]byte{tear(random, before[wal.FileName], after[wal.FileName], 0, len(after[wal.FileName])), before[wal.FileName], after[wal.FileName]} {
 			wantOneOf(t, round, want, map[string][]byte{wal.FileName: torn, log: after[log]})
 		}
 		if round%3 == 0 { // of several writes at a time
-			before = checkpointAndCut(t, db, dir, after, want[1])
+			before = checkpointAndCut(t, random, db, dir, after, want[1])
 		} else {
 			before = after
 		}
@@ -72,7 +74,7 @@ func cutPower(t *testing.T, rounds int) {
 
 // checkpointAndCut makes a checkpoint and cuts it. It returns the files
 // that are there then.
-func checkpointAndCut(t *testing.T, db *bolt.DB, dir string, before map[string][]byte, want string) (after map[string][]byte) {
+func checkpointAndCut(t *testing.T, random *rand.Rand, db *bolt.DB, dir string, before map[string][]byte, want string) (after map[string][]byte) {
 	t.Helper()
 	const log = "log-00000000000000000002.db"
 	if err := db.Checkpoint(); err != nil {
@@ -83,8 +85,8 @@ func checkpointAndCut(t *testing.T, db *bolt.DB, dir string, before map[string][
 		t.Error("nothing was checkpointed")
 	}
 	long := len(after[log])
-	data := append(bytes.Clone(grown(before[log], long)[:metaEnd]), tear(before[log], after[log], metaEnd, long)[metaEnd:]...)
-	for _, torn := range [][]byte{data, tear(before[log], after[log], 0, metaEnd), before[log], after[log]} {
+	data := append(bytes.Clone(grown(before[log], long)[:metaEnd]), tear(random, before[log], after[log], metaEnd, long)[metaEnd:]...)
+	for _, torn := range [][]byte{data, tear(random, before[log], after[log], 0, metaEnd), before[log], after[log]} {
 		wantOneOf(t, 0, []string{want}, map[string][]byte{wal.FileName: after[wal.FileName], log: torn})
 	}
 	return after
@@ -106,10 +108,10 @@ const (
 
 // tear returns the file as it is after a write, but for some of the sectors
 // between two places: they are as they were before.
-func tear(before, after []byte, from, to int) []byte {
+func tear(random *rand.Rand, before, after []byte, from, to int) []byte {
 	torn, was := bytes.Clone(after), grown(before, len(after))
 	for at := from; at < to; at += sector {
-		if rand.IntN(2) == 0 {
+		if random.IntN(2) == 0 {
 			copy(torn[at:at+sector], was[at:])
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/randtest"
 )
 
 // reasons are the reasons of the events that [fillNotes] creates. The last one is rare.
@@ -274,7 +275,7 @@ func (a *asking) Err() error {
 func TestSearchInRounds(t *testing.T) { //nolint:paralleltest // see there
 	defer bolt.SetTurnTime(0)()
 	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
-	rnd := rand.New(rand.NewPCG(1, 0))
+	rnd := randtest.New(t)
 	fillNotes(t, db, rnd)
 	turns := func(pieces ...[]byte) int {
 		ctx := &asking{Context: t.Context()}
@@ -322,8 +323,7 @@ func TestSearchInRounds(t *testing.T) { //nolint:paralleltest // see there
 // command. A search ends when nobody waits for it.
 func TestSearch(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	searches := 10
 	if *storetest.Long {

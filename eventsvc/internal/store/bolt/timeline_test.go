@@ -25,6 +25,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/randtest"
 	"tidings.example/shared/waittest"
 )
 
@@ -75,9 +76,7 @@ type history struct {
 
 func newHistory(t *testing.T) *history {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	return &history{rand.New(rand.NewPCG(seed, 0)), map[string]int64{}}
+	return &history{randtest.New(t), map[string]int64{}}
 }
 
 // write creates, changes or deletes an event.

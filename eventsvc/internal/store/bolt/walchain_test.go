@@ -15,6 +15,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"
+	"tidings.example/shared/randtest"
 )
 
 // A chain is a store that is killed again and again, each time in the middle of
@@ -38,9 +39,7 @@ func TestRestartsOfRestarts(t *testing.T) {
 	if long := flag.Lookup("long"); long != nil && long.Value.String() == "true" {
 		rounds = 300
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	c := &chain{r: rand.New(rand.NewPCG(seed, 1)), want: map[string][]byte{}}
+	c := &chain{r: randtest.New(t), want: map[string][]byte{}}
 	c.o = Options{Dir: t.TempDir(), SegmentBytes: 600 << 10, MemtableLimit: 40}
 	for round := range rounds {
 		db := openInside(t, c.o)

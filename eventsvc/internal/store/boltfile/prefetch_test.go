@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"go.etcd.io/bbolt"
+
+	"tidings.example/shared/randtest"
 )
 
 // TestPrefetchFindsLeaves: the branch pages lead to the leaf that has a key, and no damage
@@ -59,7 +60,7 @@ func TestPrefetchFindsLeaves(t *testing.T) {
 		}
 		Prefetch(tx, path, name, keys)
 		text, err := os.ReadFile(path)
-		rnd := rand.New(rand.NewPCG(1, 2))
+		rnd := randtest.New(t)
 		for range 20 {
 			for range 2000 {
 				text[rnd.IntN(len(text))] ^= 1 << rnd.IntN(8)

@@ -2,19 +2,17 @@ package index
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/shared/randtest"
 )
 
 // TestGaps: revisions come out of a run as they went in, and those of frequent terms take few bits.
 func TestGaps(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := randtest.New(t)
 	for mean, most := range map[uint64]float64{1: 1.1, 2: 3, 50: 8, 1 << 20: 24} {
 		revisions := []uint64{1 << 50}
 		for range 10_000 {

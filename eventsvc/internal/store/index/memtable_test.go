@@ -3,20 +3,21 @@ package index
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"tidings.example/shared/randtest"
 )
 
 // TestMemtable: keys may come in order, backwards, at random or in runs. Each
 // is found with its newest pointer, and all are iterated in order.
 func TestMemtable(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2))
+	r := randtest.New(t)
 	key := func(i int) string { return fmt.Sprintf("a/%04d", i) }
 	orders := map[string]func(i int) int{
 		"in order":  func(i int) int { return i },

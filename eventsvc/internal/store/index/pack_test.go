@@ -3,7 +3,6 @@ package index_test
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/shared/randtest"
 	"tidings.example/shared/waittest"
 )
 
@@ -20,7 +20,7 @@ func TestPack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	x := openIndex(t, dir)
-	random := rand.New(rand.NewPCG(5, 6))
+	random := randtest.New(t)
 	const part, parts, rounds = 3000, 3, 8 // of events; so many parts exist at a time
 	m, v := pointers{}, versions{}
 	revision, first := uint64(1), uint64(0) // the log has revisions from the first on
@@ -123,7 +123,7 @@ func TestNeedsRewrite(t *testing.T) {
 func TestPackBesideMerges(t *testing.T) {
 	t.Parallel()
 	x := openIndex(t, t.TempDir())
-	random := rand.New(rand.NewPCG(7, 8))
+	random := randtest.New(t)
 	m, v := pointers{}, versions{}
 	const n = 20_000
 	v.add(t, x, random, 0, n)

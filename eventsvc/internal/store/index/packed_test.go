@@ -14,6 +14,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/shared/randtest"
 )
 
 // versions are revisions by what they report: some values that many versions have, and many that few have.
@@ -85,7 +86,7 @@ func TestPacked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	x := open(t, dir)
-	random := rand.New(rand.NewPCG(1, 2))
+	random := randtest.New(t)
 	v := versions{}
 	size := func() int64 {
 		info, err := os.Stat(x.Path())
@@ -133,7 +134,7 @@ func TestDamagedPackedTerms(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	x := open(t, dir)
-	versions{}.add(t, x, rand.New(rand.NewPCG(1, 2)), 0, 1000)
+	versions{}.add(t, x, randtest.New(t), 0, 1000)
 	if err := x.Rewrite(t.Context(), all); err != nil {
 		t.Fatal(err)
 	}

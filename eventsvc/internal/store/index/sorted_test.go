@@ -15,6 +15,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
+	"tidings.example/shared/randtest"
 )
 
 func openIndex(t *testing.T, dir string) *index.Index {
@@ -91,7 +92,7 @@ func (m pointers) wantIn(t *testing.T, x *index.Index, when string, random *rand
 // event.
 func TestSortedKeys(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(1, 2))
+	random := randtest.New(t)
 	dir := t.TempDir()
 	x := openIndex(t, dir)
 	m := pointers{}
@@ -166,7 +167,7 @@ func sortedIndex(t *testing.T, n int) (dir string, m pointers) {
 	t.Helper()
 	dir, m = t.TempDir(), pointers{}
 	x := openIndex(t, dir)
-	random := rand.New(rand.NewPCG(3, 4))
+	random := randtest.New(t)
 	for i := range n {
 		key := fmt.Sprintf("shop/checkout-%09x-%05x.%015x", i/600, i/6, random.Uint64()>>4)
 		m[key] = index.NewPointer(uint64(1<<50+i), false)

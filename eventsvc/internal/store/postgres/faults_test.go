@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -39,7 +38,7 @@ func created(t testing.TB, db *postgres.DB, name string) (revision uint64) {
 func refused(t testing.TB, db *postgres.DB) {
 	t.Helper()
 	name := rand.Text()
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Most)
+	ctx, cancel := waittest.Context(t)
 	defer cancel()
 	if _, err := store.Create(ctx, db, store.Key{Namespace: "refused", Name: name}, store.Draft{Value: []byte("v")}); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a write ends with %v", err)

@@ -183,7 +183,7 @@ func TestCatchUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer filling.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Most)
+	ctx, cancel := waittest.Context(t)
 	defer cancel()
 	for expired := new(store.ExpiredError); !errors.As(err, &expired); { // at no time does the copy seem to hold what was removed
 		if _, err = filling.Watch(ctx, store.WatchQuery{After: 2}); err == nil || ctx.Err() != nil {

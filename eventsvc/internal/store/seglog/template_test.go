@@ -16,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/event/eventtest"
+	"tidings.example/shared/randtest"
 )
 
 // storedRecord returns a record of an event.
@@ -166,8 +167,7 @@ func randomRecords(t testing.TB, seed, after uint64, n int) (records []packedRec
 // TestRandomBlocks: events of every shape come out of a block as they were, most of them of a template.
 func TestRandomBlocks(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := randtest.Seed(t)
 	for i := range uint64(20) {
 		records := randomRecords(t, seed+i, 5, 1+int(i)*10)
 		b, err := parseBlock(packBlock(t, 5, 1000, records))

@@ -12,6 +12,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/shared/randtest"
 )
 
 // decodeRun returns the entries of a run.
@@ -52,9 +53,7 @@ func sums(entries []runEntry) map[[4]uint32]int64 {
 // their records, keeps the counts.
 func TestRuns(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := randtest.New(t)
 	for range 2000 {
 		entries, last := randomEntries(rnd, 1+rnd.IntN(60))
 		want := sums(entries)

@@ -16,6 +16,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/wal"
+	"tidings.example/shared/randtest"
 )
 
 // An hourCount is what was observed of a group within an hour, or within a span that reaches beyond it.
@@ -99,9 +100,7 @@ func scatteredRecords(rnd *rand.Rand, first uint64, n int) (records []wal.Record
 // their records and carried, beside pending records.
 func TestSums(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := randtest.New(t)
 	l := newLog(t)
 	revision, sums := uint64(2), 0
 	for range 60 {

@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/shared/randtest"
 )
 
 // wordsOf returns the entry of the words of some frames, each of some notes.
@@ -47,9 +48,7 @@ func find(t *testing.T, rnd *rand.Rand, w *wordEntry) (part []byte, in wordPlace
 // TestWords: a frame is found by every part of its notes and, by a part of one word, no other is.
 func TestWords(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := randtest.New(t)
 	frames := make([][]string, wordGroups)
 	for i := range frames {
 		for range rnd.IntN(4) {
@@ -77,9 +76,7 @@ func TestWords(t *testing.T) {
 // TestReasonsOfWords: every part of a word finds the reasons of all texts with the word. A part of only one word finds no others.
 func TestReasonsOfWords(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	rnd := randtest.New(t)
 	reasons := []string{"", "Pulled", "BackOff", "FailedMount", "a\x00b", "Ünder", strings.Repeat("Ünd\x00", 200)}
 	texts := make([][]string, wordGroups)
 	with := map[string]string{} // the reason of each text, as its series has it

@@ -16,6 +16,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/randtest"
 )
 
 // A random run does the same operations on an engine and on the model and
@@ -34,15 +35,13 @@ func testRandom(t *testing.T, newEngine func(t testing.TB, now func() time.Time)
 	if long := flag.Lookup("long"); long != nil && long.Value.String() == "true" { // of the engine's own tests
 		steps = 50_000
 	}
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	r := &random{t: t, rnd: rand.New(rand.NewPCG(seed, 0)), now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
+	r := &random{t: t, rnd: randtest.New(t), now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	clock := func() time.Time { return r.now }
 	r.engine, r.model = newEngine(t, clock), NewModel(clock)
 	r.store = r.engine.Start(t)
 	for step := range steps {
 		if r.step(); t.Failed() {
-			t.Fatalf("step %d of seed %d", step, seed)
+			t.Fatalf("step %d", step)
 		}
 	}
 	r.compareWatch()

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/waittest"
@@ -16,11 +15,11 @@ import (
 // comes it returns an error.
 func Next(t testing.TB, w store.Watcher) (store.Batch, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), waittest.Most)
+	ctx, cancel := waittest.Context(t)
 	defer cancel()
 	b, err := w.Next(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a watcher was told nothing for %s:\n%s", waittest.Most, waittest.Stacks())
+	if errors.Is(err, context.Canceled) && t.Context().Err() == nil {
+		t.Errorf("a watcher was told nothing:\n%s", waittest.Stacks())
 	}
 	return b, err
 }
@@ -39,15 +38,6 @@ func Parallel(t testing.TB, n int, f func(i int)) {
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() { callers.Wait(); close(done) }()
-	for before := int64(-1); before != ended.Load(); {
-		before = ended.Load()
-		select {
-		case <-done:
-			return
-		case <-time.After(waittest.Most):
-		}
-	}
-	waittest.Lost(t, "no call ended")
+	waittest.Reaches(t, "calls have ended", int64(n), ended.Load)
+	waittest.Join(t, &callers)
 }

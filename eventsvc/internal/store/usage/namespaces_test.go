@@ -3,13 +3,13 @@ package usage_test
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/usage"
+	"tidings.example/shared/randtest"
 )
 
 // TestNamespaces: the counts of every revision that is remembered are those of a naive
@@ -18,7 +18,7 @@ func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	const first, last = 100, 30_000
 	var n usage.Namespaces
-	rnd := rand.New(rand.NewPCG(1, 2))
+	rnd := randtest.New(t)
 	now := map[string]int64{}
 	states := map[uint64]map[string]int64{}
 	for revision := uint64(first); revision <= last; revision += 1 + rnd.Uint64N(2) {

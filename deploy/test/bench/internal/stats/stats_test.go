@@ -2,17 +2,17 @@ package stats_test
 
 import (
 	"math"
-	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
 
 	"tidings.example/deploy/test/bench/internal/stats"
+	"tidings.example/shared/randtest"
 )
 
 func TestQuantilesAreWithinOnePercentOfTheExactOnes(t *testing.T) {
 	t.Parallel()
-	r := rand.New(rand.NewPCG(1, 2))
+	r := randtest.New(t)
 	var h, halves [2]stats.Histogram
 	exact := make([]time.Duration, 20_000)
 	for i := range exact {

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import * as address from "../../static/js/lib/address.js";
 import { roundUp, stepFor, timeTicks } from "../../static/js/lib/axis.js";
 import { clear, counted, human, rate, row } from "../../static/js/lib/event.js";
 import { nodeOf, owners } from "../../static/js/lib/owners.js";
@@ -10,58 +9,6 @@ import { document } from "../../static/js/lib/yaml.js";
 import { sorted } from "../../static/js/parts/tablehead.js";
 
 time.reading.zone = "utc";
-
-test("instants are read as they are written", () => {
-  const at = Date.UTC(2026, 2, 4, 12, 0, 5);
-  assert.equal(time.absolute(at), "2026-03-04 12:00:05");
-  for (const text of ["2026-03-04 12:00:05", "2026-03-04T12:00:05Z", "2026-03-04T14:00:05+02:00"]) assert.equal(time.parseInstant(text), at, text);
-  assert.equal(time.parseInstant("2026-03-04"), Date.UTC(2026, 2, 4));
-  assert.equal(time.rfc3339(at), "2026-03-04T12:00:05Z");
-  for (const text of ["", "soon", "2026-13", "-6", "-6y"]) assert.ok(Number.isNaN(time.parseInstant(text)), text);
-  assert.ok(Math.abs(time.parseInstant("-6h") - (Date.now() - 6 * time.hour)) < 5000);
-  assert.ok(Math.abs(time.parseInstant("now-1d12h") - (Date.now() - 36 * time.hour)) < 5000);
-});
-
-test("times of a day, and ranges in one text", () => {
-  const { parseInstant, parseRange, reading, clock, absolute } = time;
-  reading.zone = "utc";
-  const today = absolute(clock.now()).slice(0, 10);
-  const yesterday = absolute(clock.now() - time.day).slice(0, 10);
-  assert.equal(absolute(parseInstant("14:00")), `${today} 14:00:00`);
-  assert.equal(absolute(parseInstant("yesterday 02:00")), `${yesterday} 02:00:00`);
-  assert.equal(absolute(parseInstant("yesterday")), `${yesterday} 00:00:00`);
-  assert.equal(absolute(parseInstant("9:05")), `${today} 09:05:00`);
-  assert.deepEqual(parseRange("yesterday 02:00-03:00")?.map(absolute), [`${yesterday} 02:00:00`, `${yesterday} 03:00:00`]);
-  assert.deepEqual(parseRange("2026-03-04 2:00 - 03:30")?.map(absolute), ["2026-03-04 02:00:00", "2026-03-04 03:30:00"]);
-  assert.equal(parseRange("-6h"), null);
-  assert.equal(parseRange("2026-03-04 12:00"), null);
-  assert.ok(Number.isNaN(parseInstant("someday")));
-  assert.ok(Number.isNaN(parseInstant("25 o'clock")));
-});
-
-test("a time has what today and this year do not say", () => {
-  const now = time.clock.now();
-  const other = Date.UTC(2001, 1, 3, 4, 5, 6);
-  assert.equal(time.dense(now), time.absolute(now).slice(5));
-  assert.equal(time.dense(other), "2001-02-03 04:05");
-  assert.equal(time.brief(now), time.absolute(now).slice(11));
-  assert.equal(time.brief(now - time.day), time.short(now - time.day));
-});
-
-test("durations are written in two units at most", () => {
-  for (const [text, want] of [["1h", "1 hour"], ["15m", "15 minutes"], ["-6h", "6 hours"], ["1h30m", "1h30m"]]) assert.equal(time.spelled(text), want);
-  for (const [ms, want] of [[45e3, "45s"], [200e3, "3m 20s"], [3600e3, "1h"], [7500e3, "2h 5m"], [2 * time.day + time.hour, "2d 1h"], [21 * time.day, "21d"]]) assert.equal(time.duration(Number(ms)), want);
-  assert.equal(time.parameter(36 * time.hour), "1d12h");
-  assert.equal(time.parseDuration("1d12h"), 36 * time.hour);
-});
-
-test("the clock of the server is taken where the two differ", () => {
-  time.clock.observe(new Date(Date.now() + time.hour).toUTCString(), Date.now());
-  assert.ok(time.clock.disagrees);
-  assert.ok(Math.abs(time.clock.now() - Date.now() - time.hour) < 2000);
-  time.clock.observe(new Date().toUTCString(), Date.now());
-  assert.ok(!time.clock.disagrees);
-});
 
 test("an event is at the time that kubectl's tables show", () => {
   const [first, last, at, series] = ["10", "11", "12", "13"].map((h) => `2026-03-04T${h}:00:00.000000Z`);
@@ -73,13 +20,6 @@ test("an event is at the time that kubectl's tables show", () => {
   for (const eventTime of ["0001-01-02T00:00:00.000000Z", "1969-12-31T23:59:59.000000Z", "9999-12-31T00:00:00.000000Z", null]) {
     assert.equal(row({ eventTime, metadata: { creationTimestamp: "2026-03-04T10:00:00Z" } }).time, Date.UTC(2026, 2, 4, 10), String(eventTime));
   }
-});
-
-test("the state and its address are the same", () => {
-  const state = { ...address.read(""), view: "events", q: 'reason:A "x & y" #', event: "ns/name", from: "2026-03-04T12:00:00Z", revision: "7" };
-  assert.deepEqual(address.read(address.write(state)), state);
-  assert.equal(address.write(address.read("#/overview")), "#/overview");
-  assert.equal(address.read("#/events?nosuch=1&__proto__=2").view, "events");
 });
 
 test("axes have round numbers", () => {

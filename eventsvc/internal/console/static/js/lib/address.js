@@ -48,7 +48,7 @@ export function read(fragment) {
   const state = { ...defaults };
   if (path) state.view = path;
   for (const [name, value] of new URLSearchParams(query)) {
-    if (name !== "view" && name in state) state[/** @type {keyof State} */ (name)] = value;
+    if (name !== "view" && Object.hasOwn(defaults, name)) state[/** @type {keyof State} */ (name)] = value;
   }
   return state;
 }
