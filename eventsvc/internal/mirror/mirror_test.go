@@ -23,6 +23,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/mirror"
 	"tidings.example/eventsvc/internal/mirror/mirrortest"
 	"tidings.example/shared/waittest"
@@ -335,6 +336,53 @@ func checkGaps(t *testing.T, gaps map[string]corev1.Event, began time.Time) map[
 		begins[name] = from.UTC()
 	}
 	return begins
+}
+
+// TestMirrorLeavesOthersAlone: an event of somebody else that has the name of a copy stays as it is, whether it says nothing of where it
+// comes from or that it is the copy of another event. The mirror counts what it leaves out, and copies what comes behind.
+func TestMirrorLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	for name, annotations := range map[string]string{"an event of its own": `{}`, "another copy": `{"` + event.SourceUID + `":"other","` + event.SourceVersion + `":"1"}`} {
+		for _, bulk := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, bulk %t", name, bulk), func(t *testing.T) {
+				t.Parallel()
+				target, source := apitest.New(t), apitest.New(t)
+				hub := open(t, target, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+					if !bulk && strings.HasPrefix(r.URL.Path, "/bulk/") {
+						w.WriteHeader(http.StatusNotFound)
+						return
+					}
+					pass.ServeHTTP(w, r)
+				})
+				cluster := open(t, source, nil)
+				create(source, "default", "same")
+				_, stop := run(t, cluster.URL, hub.URL)
+				var copied string
+				waittest.Until(t, "the copy", func() bool {
+					for _, ev := range mirrortest.BySource(t, events(target, "labelSelector=cluster=a")) {
+						copied = ev.Name
+					}
+					return copied != ""
+				})
+				stop()
+				path := "/api/v1/namespaces/default/events/" + copied
+				target.Do("DELETE", path, "").Must(200)
+				create(target, "default", copied)
+				merge(target, path, `{"metadata":{"annotations":`+annotations+`}}`).Must(200)
+				before := events(target, "")["default/"+copied]
+
+				merge(source, "/api/v1/namespaces/default/events/same", `{"count":7,"message":"overwritten"}`).Must(200)
+				create(source, "default", "behind")
+				metric, stop := run(t, cluster.URL, hub.URL)
+				waittest.Until(t, "one is left out", func() bool { return metric("eventsvc_mirror_events_total", "result", "refused") == 1 })
+				waittest.Until(t, "the event behind", func() bool { return len(mirrortest.BySource(t, events(target, "labelSelector=cluster=a"))) == 1 })
+				stop()
+				if diff := cmp.Diff(before, events(target, "")["default/"+copied]); diff != "" {
+					t.Errorf("(-before +after)\n%s", diff)
+				}
+			})
+		}
+	}
 }
 
 // TestMirrorBatches copies a thousand events in few requests: through answers that are lost, to a target that asks to wait, and one

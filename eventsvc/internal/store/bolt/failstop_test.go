@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/shared/waittest"
 )
@@ -32,8 +34,8 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 			}
 			stopped := make(chan error, 1)
 			go func() { stopped <- db.Run(t.Context()) }()
-
-			breakFile(t, filepath.Join(o.Dir, file))
+			path := filepath.Join(o.Dir, file)
+			storetest.Replace(t, path, path, os.O_RDONLY) // which can be read, and not written
 			if file != wal.FileName {
 				if _, err := store.Create(t.Context(), db, bolttest.Key(1000), store.Draft{Value: []byte("taken")}); err != nil {
 					t.Errorf("the write-ahead log can be written: %v", err)
@@ -65,6 +67,30 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// A write-ahead log that finds no room has failed like one that cannot be written: a part of the frame may be on the disk, and
+// nothing may be appended behind it.
+func TestFullWriteAheadLog(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir()}
+	db := bolttest.Open(t, o)
+	bolttest.Create(t, db, 20, "value")
+	want := bolttest.Dump(t, db)
+	storetest.Replace(t, filepath.Join(o.Dir, wal.FileName), "/dev/full", os.O_RDWR)
+	if _, err := store.Create(t.Context(), db, bolttest.Key(1000), store.Draft{Value: []byte("refused")}); !errors.Is(err, store.ErrUnwritable) || errors.Is(err, store.ErrFull) {
+		t.Errorf("no room in the write-ahead log: %v", err)
+	}
+	refuses(t, db)
+	_ = db.Close() // which cannot write either
+	db = bolttest.Open(t, o)
+	defer bolttest.Close(t, db)
+	if diff := cmp.Diff(want, bolttest.Dump(t, db)); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := store.Create(t.Context(), db, bolttest.Key(2000), store.Draft{Value: []byte("taken")}); err != nil {
+		t.Error(err)
 	}
 }
 

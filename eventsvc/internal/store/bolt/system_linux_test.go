@@ -3,7 +3,6 @@ package bolt_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -40,41 +39,6 @@ func unmount(dir string) error {
 			return err
 		}
 		pause(context.Background(), 10*time.Millisecond)
-	}
-}
-
-// breakFile makes all further writes to a file fail that this process has open,
-// and no reads: its descriptor is replaced by one that is read-only.
-func breakFile(t *testing.T, path string) {
-	t.Helper()
-	replacement, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = replacement.Close() }()
-	links, err := filepath.Glob("/proc/self/fd/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	broken := 0
-	for _, link := range links {
-		if target, err := os.Readlink(link); err != nil || target != path {
-			continue
-		}
-		var fd int
-		if _, err := fmt.Sscanf(filepath.Base(link), "%d", &fd); err != nil {
-			t.Fatal(err)
-		}
-		if fd == int(replacement.Fd()) {
-			continue
-		}
-		if err := syscall.Dup3(int(replacement.Fd()), fd, syscall.O_CLOEXEC); err != nil {
-			t.Fatal(err)
-		}
-		broken++
-	}
-	if broken == 0 {
-		t.Fatalf("%s is not open", path)
 	}
 }
 

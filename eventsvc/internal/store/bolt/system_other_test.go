@@ -16,11 +16,6 @@ func resizeMount(_, _ string) error { return errors.ErrUnsupported }
 
 func unmount(string) error { return errors.ErrUnsupported }
 
-func breakFile(t *testing.T, _ string) {
-	t.Helper()
-	unable(t, "a descriptor is found by its path in /proc, which only Linux has")
-}
-
 func dropPages(b *testing.B, _ string) {
 	b.Helper()
 	b.Skip("pages are dropped on Linux only")

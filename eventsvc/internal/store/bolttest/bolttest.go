@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"tidings.example/eventsvc/internal/event"
@@ -57,8 +58,15 @@ func OpenDB(o bolt.Options) (*bolt.DB, error) {
 	if *storetest.Compress && o.CompressAfter == 0 {
 		o.CompressAfter = time.Nanosecond
 	}
-	return bolt.Open(o)
+	db, err := bolt.Open(o)
+	if err == nil {
+		opened.Store(db, o)
+	}
+	return db, err
 }
+
+// opened has the [bolt.Options] of each [*bolt.DB].
+var opened sync.Map
 
 // Open opens a store, or fails the test.
 func Open(t testing.TB, o bolt.Options) *bolt.DB {
@@ -70,13 +78,45 @@ func Open(t testing.TB, o bolt.Options) *bolt.DB {
 	return db
 }
 
-// Close closes a store, of which nothing may be damaged.
+// Close closes a store, of which nothing may be damaged, and opens it again: it must be as it was.
 func Close(t testing.TB, db *bolt.DB) {
 	t.Helper()
 	Check(t, db)
+	before, all := db.Stats(), few(t, db)
 	if err := db.Close(); err != nil {
 		t.Error(err)
+		return
 	}
+	o, known := opened.LoadAndDelete(db)
+	if !known { // opened otherwise, or closed twice
+		return
+	}
+	options := o.(bolt.Options)
+	options.Registry = nil
+	again, err := bolt.Open(options)
+	if err != nil {
+		t.Errorf("it cannot be opened again: %v", err)
+		return
+	}
+	after := again.Stats()
+	if again.Revision() != db.Revision() || after.Events != before.Events || after.LiveBytes != before.LiveBytes {
+		t.Errorf("opened again it has revision %d and %+v, had revision %d and %+v", again.Revision(), after, db.Revision(), before)
+	}
+	if diff := cmp.Diff(all, few(t, again)); diff != "" {
+		t.Errorf("opened again: (-before +after)\n%s", diff)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// few prints the events, and the changes that are held, of a store that has no more than a few.
+func few(t testing.TB, db *bolt.DB) []string {
+	t.Helper()
+	if s := db.Stats(); s.Events > 200 || db.Revision()-s.Oldest > 1000 {
+		return nil
+	}
+	return Dump(t, db)
 }
 
 // Key names one of the events of [Create].

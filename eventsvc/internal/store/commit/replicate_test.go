@@ -100,6 +100,20 @@ func TestFailure(t *testing.T) {
 	if r, exists := p.Read(t, key(1)); !exists || string(r.Value) != "there" {
 		t.Errorf("what was written before: %t %+v", exists, r)
 	}
+	last := func() (revision uint64) {
+		if err := p.Committer.Queue.Do(t.Context(), func() error { revision = p.Committer.Writer.Last; return nil }); err != nil {
+			t.Error(err)
+		}
+		return revision
+	}
+	before := last()
+	change := commit.Replicated{Revision: before + 10, Kind: seglog.Created, Key: key(3), Time: time.Unix(1_700_000_000, 0)}
+	if err := p.Committer.Apply(t.Context(), []commit.Replicated{change}); !errors.Is(err, store.ErrUnwritable) {
+		t.Errorf("a change of another store after the failure: %v", err)
+	}
+	if after := last(); after != before {
+		t.Errorf("the last revision is %d after a change that was not stored, was %d: the other store could not send it again", after, before)
+	}
 }
 
 // TestQueueWithoutCommitter: an engine takes the writes that wait together, and answers each. Those that it does not answer are refused.

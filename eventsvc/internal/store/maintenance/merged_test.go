@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/storetest/parts"
+	"tidings.example/eventsvc/internal/store/usage"
 )
 
 // TestRewriteKeepsWhatTheIndexLeadsTo: as long as a version is not merged, the record of the one before it is kept. A start counts
@@ -51,5 +52,30 @@ func TestRewriteKeepsWhatTheIndexLeadsTo(t *testing.T) {
 	}
 	if has(first.Revision) || !has(w.Revision()) {
 		t.Errorf("merged and compacted, the first version is there: %t, the second: %t", has(first.Revision), has(w.Revision()))
+	}
+}
+
+// TestUnlinkReadsAgain: a file of the log is read before it is removed, also if it was counted since the start: the account may be
+// wrong.
+func TestUnlinkReadsAgain(t *testing.T) {
+	t.Parallel()
+	p := parts.Open(t, parts.Options{})
+	key := store.Key{Namespace: "shop", Name: "a"}
+	p.Create(t, key, store.Draft{Value: []byte("alive")})
+	if err := p.Committer.Queue.Do(t.Context(), func() error { return errors.Join(p.Committer.Writer.Checkpoint(), p.Committer.Writer.Rotate()) }); err != nil {
+		t.Fatal(err)
+	}
+	first := p.Files.Log.Segments()[0]
+	if err := p.Usage.SetSegment(first.Base, usage.SegmentAccount{Dead: first.Bytes(), Counted: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Maintenance.Compact(t.Context(), false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if r, exists := p.Read(t, key); !exists || string(r.Value) != "alive" {
+		t.Errorf("exists %t, %q", exists, r.Value)
+	}
+	if account := p.Usage.Segment(first.Base); account.Dead != 0 {
+		t.Errorf("%d bytes of %d still count as dead", account.Dead, first.Bytes())
 	}
 }

@@ -46,7 +46,9 @@ func TestOf(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	at := func(namespace, name string, ago time.Duration) store.View {
-		return store.View{Key: store.Key{Namespace: namespace, Name: name}, Time: now.Add(-ago), Bytes: 100}
+		by, kind := "reporter-"+namespace, []string{"Normal", "Warning"}[len(name)%2]
+		a := event.NewAttributes([event.NumFields]string{event.Source: by, event.ReportingController: by, event.Type: kind}, nil)
+		return store.View{Key: store.Key{Namespace: namespace, Name: name}, Time: now.Add(-ago), Bytes: 100, Attributes: a}
 	}
 	set, err := rules.Parse([]byte("[{name: old, namespaces: [a], keep: 150m}, {name: b, where: namespace=b, drop: true}, {name: none, keep: 0}]"))
 	if err != nil {
@@ -64,6 +66,16 @@ func TestOf(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.Namespaces, cmpopts.IgnoreUnexported(usage.Part{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Error(diff)
+	}
+	for i := range want {
+		want[i].Name = "reporter-" + want[i].Name
+	}
+	if diff := cmp.Diff(want, got.Reporters, cmpopts.IgnoreUnexported(usage.Part{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("reporters: %s", diff)
+	}
+	all := []usage.Part{{Name: "Warning", Events: 6, Bytes: 600, PerSecond: 3. / 3600}}
+	if diff := cmp.Diff(all, got.Types, cmpopts.IgnoreUnexported(usage.Part{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+		t.Errorf("types: %s", diff)
 	}
 	// 600 bytes in ten hours; 86 % of the limit is for events, and packing is bytes of records for each byte of the files.
 	if hours := got.Projected / 3600; hours < 85 || hours > 87 {

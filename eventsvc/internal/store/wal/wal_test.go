@@ -347,3 +347,55 @@ func read(file []byte) ([]Record, error) {
 	records, _, err := l.replay(file, 1)
 	return records, err
 }
+
+// TestCutShortAndWrittenAgain: a frame that was cut short and one that was written after the restart continue from the same
+// revision. The one that was acknowledged is taken, whichever lies first, and so is what continues from it.
+func TestCutShortAndWrittenAgain(t *testing.T) {
+	t.Parallel()
+	for name, second := range map[string]bool{"behind it": true, "before it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "wal")
+			l, err := Create(path, "id", MinSize)
+			if err != nil {
+				t.Fatal(err)
+			}
+			reopen := func(want ...uint64) {
+				t.Helper()
+				var records []Record
+				if err = l.Close(); err == nil {
+					l, records, err = Open(path, "id", 1)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				var got []uint64
+				for _, r := range records {
+					got = append(got, r.Revision)
+					if string(r.Data) != fmt.Sprint("record ", r.Revision) {
+						t.Errorf("revision %d is %q", r.Revision, r.Data)
+					}
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatal(diff)
+				}
+			}
+			l.begin(second)
+			appendFrame(t, l, 1, 2, 1)
+			l.Rotate()
+			at := l.end
+			appendFrame(t, l, 2, 3, 2)
+			if _, err := l.file.WriteAt([]byte("cut"), at+frameHeader+2); err != nil {
+				t.Fatal(err)
+			}
+			reopen(2)
+			appendFrame(t, l, 1, 3, 2)
+			reopen(2, 3)
+			appendFrame(t, l, 1, 4, 3)
+			reopen(2, 3, 4)
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,40 @@
+package commit_test
+
+import (
+	"context"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/eventsvc/internal/store/storetest/parts"
+)
+
+// TestWritersWaitForTheMerge: while what is in memory cannot be merged, writes wait before it has more than twice its limit and a
+// commit. They are made when the store closes, whose next start reads them from the log.
+func TestWritersWaitForTheMerge(t *testing.T) {
+	t.Parallel()
+	const limit, batch, all = 1000, 1024, 8000
+	synctest.Test(t, func(t *testing.T) {
+		p := parts.Open(t, parts.Options{QueueLength: all, QueueBytes: 1 << 30})
+		restore := storetest.Replace(t, p.Files.Index.Path(), "/dev/full", os.O_RDWR)
+		var written atomic.Int64
+		var writers sync.WaitGroup
+		for i := range all {
+			writers.Go(func() {
+				if p.Committer.Queue.Submit(writeOf(context.Background(), seglog.Created, key(i), store.Seen{})) == nil {
+					written.Add(1)
+				}
+			})
+		}
+		synctest.Wait()
+		if n, size := written.Load(), p.Files.Index.Size(); n < 2*limit || n == all || size < 2*limit || size > 2*limit+batch {
+			t.Errorf("%d of %d are written, %d are in memory and not to be merged yet", n, all, size)
+		}
+		restore()
+	})
+}
