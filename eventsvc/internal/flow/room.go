@@ -32,6 +32,9 @@ const FreeAnswer = 64 << 10
 // how large it will be.
 const Question = 4 << 20
 
+// LargestQuestion is the room of an answer that needs more: less than a flow has, so that it gets it when the flow reads its others.
+const LargestQuestion = roomOfFlow - 2<<20
+
 // Errors of [Room.Take] and [Room.Try].
 var (
 	ErrUnread       = errors.New("flow: too many bytes of answers are not read")

@@ -3,10 +3,12 @@ package query
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"slices"
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -20,61 +22,88 @@ const (
 	Oldest  Order = "oldest" // by their first observation
 )
 
-// keyBytes bounds the texts by which groups are told apart.
-const keyBytes = 32 << 20
+// The bounds of what a count keeps in memory. Together with the cells of a histogram and with what is selected from them, they are less
+// than the largest room of one client (flow).
+const (
+	tableBytes = 20 << 20 // groups
+	keyBytes   = 256      // of a group, besides its texts
+)
 
 // rest is the group of what has no group of its own because there are too many.
 const rest = 0
 
-// table numbers the groups of an answer.
-type table struct {
-	by   []Dimension
-	most int
-	keys []Key // by number; the key of rest is empty
-	ids  map[Key]int
-	size int  // bytes of the keys
-	full bool // something is counted under rest
+// memory is what a question takes beside the room that every question has. It takes the room before it is used.
+type memory struct {
+	room  *flow.Room // nil: there is no limit
+	bytes int
+	err   error // there was no room: what was counted since is wrong
 }
 
-func newTable(by []Dimension, most int) *table {
-	return &table{by: by, most: most, keys: make([]Key, 1), ids: map[Key]int{}}
+// grow takes n bytes more, in steps of 512 KiB.
+func (m *memory) grow(n int) {
+	const step = 512 << 10
+	if m.bytes += n; m.err == nil && m.bytes > m.room.Bytes() {
+		m.err = m.room.Grow((m.bytes + step - 1) / step * step)
+	}
+}
+
+// table numbers the groups of an answer.
+type table struct {
+	*memory
+	by    []Dimension
+	most  int
+	keys  []Key // by number; the key of rest is empty
+	ids   map[[2]uint64]int
+	bytes int
+	full  bool // something is counted under rest
+}
+
+var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func newTable(m *memory, by []Dimension, most int) *table {
+	return &table{memory: m, by: by, most: most, keys: make([]Key, 1), ids: map[[2]uint64]int{}}
 }
 
 // group returns the number of the group that observations belong to.
 func (t *table) group(d event.Dimensions, object Regarding) int {
 	key := keyOf(d, object, t.by)
-	if id, ok := t.ids[key]; ok {
+	hash := [2]uint64{maphash.Comparable(seeds[0], key), maphash.Comparable(seeds[1], key)}
+	if id, ok := t.ids[hash]; ok {
 		return id
 	}
-	if len(t.keys) > t.most || t.size > keyBytes {
+	if len(t.keys) > t.most || t.bytes > tableBytes || t.err != nil {
 		t.full = true
 		return rest
 	}
-	id := len(t.keys)
-	t.size += key.bytes()
+	id, size := len(t.keys), key.bytes()+keyBytes
+	t.bytes += size
+	t.grow(size)
 	t.keys = append(t.keys, key)
-	t.ids[key] = id
+	t.ids[hash] = id
 	return id
 }
 
 // count counts what was observed by some dimensions. If hours is set, one occurrence may be the sum of an hour. It calls start at the
 // beginning, and again if it has to begin again; what that returns takes the observations.
-func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start func() func(store.Occurred)) (t *table, err error) {
+func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start func(*table) func(store.Occurred)) (t *table, err error) {
 	s.OverEvents = s.query.Terms.overEvents() || slices.Contains(by, Object)
 	if s.OverEvents {
-		t = newTable(by, s.querier.Groups)
-		err = s.scan(ctx, t, start())
+		t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
+		err = s.scan(ctx, t, start(t))
 	} else {
 		err = s.reading(func() error {
-			t = newTable(by, s.querier.Groups)
+			t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
 			group := func(d event.Dimensions) int {
 				if !s.wanted(d) {
 					return -1
 				}
 				return t.group(d, Regarding{})
 			}
-			return s.occurrences(ctx, store.Range{Nodes: s.query.Terms.onNodes() || slices.Contains(by, Node), Hours: hours}, group, start())
+			return s.occurrences(ctx, store.Range{Nodes: s.query.Terms.onNodes() || slices.Contains(by, Node), Hours: hours}, group, start(t))
 		})
+	}
+	if err == nil {
+		err = t.err
 	}
 	if t.full {
 		s.Partly("there are more than %d groups: the others are not counted apart", len(t.keys)-1)
@@ -159,7 +188,7 @@ func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
 		}
 		w.earlier = append(w.earlier, observed{v.Key, objectOf(v.Attributes), origin, last, o.Counted})
 	}
-	return w.events < w.querier.Events, nil
+	return w.events < w.querier.Events, w.table.err
 }
 
 // spread returns what a version adds, with the group and the revision of as.
@@ -242,4 +271,24 @@ func (w *scan) versions(ctx context.Context, e *observed) error {
 		w.within(o)
 	}
 	return nil
+}
+
+// best returns the first n of so many things in an order, or all. It keeps no more than n, and takes turns.
+func best(ctx context.Context, of, n int, compare func(a, b int) int) (found []int, err error) {
+	const piece = 1000 // about a millisecond
+	turns := flow.NewTurns(ctx)
+	for i := range of {
+		if i%piece == 0 && !turns.Next() {
+			return nil, turns.Err()
+		}
+		if len(found) == n && (n == 0 || compare(i, found[n-1]) >= 0) {
+			continue
+		}
+		at, _ := slices.BinarySearchFunc(found, i, compare)
+		if len(found) == n {
+			found = found[:n-1]
+		}
+		found = slices.Insert(found, at, i)
+	}
+	return found, nil
 }

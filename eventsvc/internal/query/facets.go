@@ -3,7 +3,6 @@ package query
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
@@ -33,46 +32,64 @@ type ValueCount struct {
 // the total.
 func (s *Snapshot) Facets(ctx context.Context, by []Dimension, limit int) (facets []Facet, total int64, err error) {
 	var counts []int64
-	t, err := s.count(ctx, by, true, func() func(store.Occurred) {
+	t, err := s.count(ctx, by, true, func(t *table) func(store.Occurred) {
 		counts = nil
-		return func(o store.Occurred) {
-			for len(counts) <= o.Group {
-				counts = append(counts, 0)
-			}
-			counts[o.Group] += o.Count
-		}
+		return func(o store.Occurred) { counts = t.add(counts, o) }
 	})
 	if err != nil {
 		return nil, 0, err
 	}
-	facets, total = t.facets(counts, limit)
-	return facets, total, nil
+	return t.facets(ctx, counts, limit)
 }
+
+// add counts by group.
+func (t *table) add(counts []int64, o store.Occurred) []int64 {
+	for len(counts) <= o.Group {
+		counts = append(counts, 0)
+		t.grow(8 + facetBytes)
+	}
+	counts[o.Group] += o.Count
+	return counts
+}
+
+// facetBytes is about what a value takes of which it is counted how often it was observed.
+const facetBytes = 96
 
 // Overview is [Snapshot.Facets] and a [Snapshot.Histogram] in one pass. The histogram is by one of the dimensions, in at most so
 // many buckets, and one more if the range does not begin with one.
 func (s *Snapshot) Overview(ctx context.Context, by []Dimension, limit int, over Dimension, most int64) ([]Facet, Histogram, error) {
 	step := StepOf(s.begin(), s.To.Add(-time.Second), most)
-	t, g, err := s.countOver(ctx, by, step)
+	var counts []int64
+	var merged *table // by the one dimension
+	var cells *grid
+	t, err := s.count(ctx, by, step%time.Hour == 0, func(t *table) func(store.Occurred) {
+		counts, merged, cells = nil, newTable(t.memory, []Dimension{over}, s.querier.Groups), s.newGrid(t.memory, step)
+		var to []int // the groups of merged, by the groups of t
+		return func(o store.Occurred) {
+			counts = t.add(counts, o)
+			for id := len(to); id <= o.Group; id++ {
+				to = append(to, rest)
+				if id != rest {
+					to[id] = merged.group(t.keys[id].Dimensions, Regarding{})
+				}
+			}
+			o.Group = to[o.Group]
+			cells.count(o)
+		}
+	})
 	if err != nil {
 		return nil, Histogram{}, err
 	}
-	merged, cells := newTable([]Dimension{over}, s.querier.Groups), s.newGrid(step)
-	for id, row := range g.rows {
-		to := rest
-		if id != rest {
-			to = merged.group(t.keys[id].Dimensions, Regarding{})
-		}
-		for bucket, n := range row {
-			cells.add(to, bucket, n)
-		}
+	h, err := cells.histogram(ctx, merged)
+	if err != nil {
+		return nil, Histogram{}, err
 	}
-	facets, _ := t.facets(g.totals(), limit)
-	return facets, cells.histogram(merged), nil
+	facets, _, err := t.facets(ctx, counts, limit)
+	return facets, h, err
 }
 
 // facets returns the most frequent values of each dimension, and the total, from the counts by group.
-func (t *table) facets(counts []int64, limit int) (facets []Facet, total int64) {
+func (t *table) facets(ctx context.Context, counts []int64, limit int) (facets []Facet, total int64, err error) {
 	for _, n := range counts {
 		total += n
 	}
@@ -83,22 +100,28 @@ func (t *table) facets(counts []int64, limit int) (facets []Facet, total int64) 
 				byValue[*d.of(&t.keys[id].Dimensions)] += n
 			}
 		}
-		facets = append(facets, facet(d, byValue, total, limit))
+		f, err := facet(ctx, d, byValue, total, limit)
+		if err != nil {
+			return nil, 0, err
+		}
+		facets = append(facets, f)
 	}
-	return facets, total
+	return facets, total, nil
 }
 
-func facet(d Dimension, byValue map[string]int64, total int64, limit int) Facet {
-	f := Facet{Dimension: d, Values: make([]ValueCount, 0, len(byValue)), Other: total, Distinct: len(byValue)}
+func facet(ctx context.Context, d Dimension, byValue map[string]int64, total int64, limit int) (Facet, error) {
+	f := Facet{Dimension: d, Other: total, Distinct: len(byValue)}
+	all := make([]ValueCount, 0, len(byValue))
 	for value, n := range byValue {
-		f.Values = append(f.Values, ValueCount{value, n})
+		all = append(all, ValueCount{value, n})
 	}
-	slices.SortFunc(f.Values, func(a, b ValueCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Value, b.Value))
+	found, err := best(ctx, len(all), limit, func(a, b int) int {
+		return cmp.Or(cmp.Compare(all[b].Count, all[a].Count), cmp.Compare(all[a].Value, all[b].Value))
 	})
-	f.Values = f.Values[:min(len(f.Values), limit)]
-	for _, v := range f.Values {
-		f.Other -= v.Count
+	f.Values = make([]ValueCount, len(found))
+	for i, at := range found {
+		f.Values[i] = all[at]
+		f.Other -= all[at].Count
 	}
-	return f
+	return f, err
 }

@@ -35,14 +35,37 @@ type GroupPlace struct {
 
 // Place returns where a group is in an order. Smaller values come first.
 func (g *Group) Place(o Order, by []Dimension) GroupPlace {
-	p := GroupPlace{Value: -g.Count, Key: append(g.Key.Values(by), g.Key.Dimensions.Namespace, g.Key.Dimensions.Cluster)}
+	return (&tally{g.Count, g.First.Unix(), g.Last.Unix()}).place(o, &g.Key, by)
+}
+
+// tally is what was observed of a group: how often, and in which seconds first and last.
+type tally struct{ count, first, last int64 }
+
+// tallyBytes is what it takes, also while a slice of them grows.
+const tallyBytes = 60
+
+func (t *tally) add(o store.Occurred) {
+	if t.count == 0 || o.Second < t.first {
+		t.first = o.Second
+	}
+	if t.count == 0 || o.Second+o.Length > t.last {
+		t.last = o.Second + o.Length
+	}
+	t.count += o.Count
+}
+
+func (t *tally) value(o Order) int64 {
 	switch o {
 	case Newest:
-		p.Value = -g.Last.Unix()
+		return -t.last
 	case Oldest:
-		p.Value = g.First.Unix()
+		return t.first
 	}
-	return p
+	return -t.count
+}
+
+func (t *tally) place(o Order, key *Key, by []Dimension) GroupPlace {
+	return GroupPlace{Value: t.value(o), Key: append(key.Values(by), key.Dimensions.Namespace, key.Dimensions.Cluster)}
 }
 
 func (p GroupPlace) compare(other GroupPlace) int {
@@ -52,40 +75,43 @@ func (p GroupPlace) compare(other GroupPlace) int {
 // Groups counts by dimensions, of which one may be the object. It returns a page of the
 // groups, and where the next one begins, nil if there is none.
 func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]Group, *GroupPlace, error) {
-	var groups []Group
-	t, err := s.count(ctx, by, true, func() func(store.Occurred) {
-		groups = nil
+	var all []tally
+	t, err := s.count(ctx, by, true, func(t *table) func(store.Occurred) {
+		all = nil
 		return func(o store.Occurred) {
-			for len(groups) <= o.Group {
-				groups = append(groups, Group{})
+			for len(all) <= o.Group {
+				all = append(all, tally{})
+				t.grow(tallyBytes)
 			}
-			groups[o.Group].add(o)
+			all[o.Group].add(o)
 		}
 	})
 	if err != nil {
 		return nil, nil, err
 	}
-	type placed struct {
-		GroupPlace
-		Group
-	}
-	var page []placed
-	for id, g := range groups {
-		if id == rest || g.Count == 0 {
-			continue
-		}
-		g.Key = t.keys[id]
-		if place := g.Place(p.Order, by); p.After == nil || place.compare(*p.After) > 0 {
-			page = append(page, placed{place, g})
+	var behind []int // the numbers of the groups that this page and those behind it have
+	for id := range all {
+		if id != rest && all[id].count > 0 && (p.After == nil || all[id].place(p.Order, &t.keys[id], by).compare(*p.After) > 0) {
+			behind = append(behind, id)
 		}
 	}
-	slices.SortFunc(page, func(a, b placed) int { return a.compare(b.GroupPlace) })
+	page, err := best(ctx, len(behind), p.Limit+1, func(a, b int) int {
+		a, b = behind[a], behind[b]
+		if c := cmp.Compare(all[a].value(p.Order), all[b].value(p.Order)); c != 0 {
+			return c
+		}
+		return all[a].place(p.Order, &t.keys[a], by).compare(all[b].place(p.Order, &t.keys[b], by))
+	})
+	if err != nil {
+		return nil, nil, err
+	}
 	out, size := make([]Group, 0, min(len(page), p.Limit)), 0
-	for i := range page {
+	for i, place := range page {
 		if i > 0 && (i == p.Limit || size >= p.Bytes) {
-			return out, &page[i-1].GroupPlace, nil
+			return out, new(out[i-1].Place(p.Order, by)), nil
 		}
-		g := page[i].Group
+		id := behind[place]
+		g := Group{Key: t.keys[id], Count: all[id].count, First: time.Unix(all[id].first, 0).UTC(), Last: time.Unix(all[id].last, 0).UTC()}
 		if g.Sample, err = s.sample(ctx, &g, by); err != nil {
 			return nil, nil, err
 		}
@@ -95,17 +121,6 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 		out = append(out, g)
 	}
 	return out, nil, nil
-}
-
-func (g *Group) add(o store.Occurred) {
-	first, last := time.Unix(o.Second, 0).UTC(), time.Unix(o.Second+o.Length, 0).UTC()
-	if g.Count == 0 || first.Before(g.First) {
-		g.First = first
-	}
-	if g.Count == 0 || last.After(g.Last) {
-		g.Last = last
-	}
-	g.Count += o.Count
 }
 
 // sample returns the newest event of a group. It looks at the last observation first. If

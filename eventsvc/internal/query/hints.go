@@ -13,8 +13,8 @@ import (
 	"tidings.example/shared/nearest"
 )
 
-// maxHintValues bounds the values of a dimension that are compared with a term.
-const maxHintValues = 20_000
+// maxHintValues and maxHintBytes bound the values that are compared with a term: of a dimension, and the texts of all.
+const maxHintValues, maxHintBytes = 5_000, 512 << 10
 
 // FindHints looks for terms of the search, of the selectors and of other parameters that fit nothing in the range, and
 // for what may have been meant. It is for answers that are empty. Values are those of the namespaces that the caller
@@ -29,12 +29,15 @@ func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject S
 		values[name] = map[string]bool{}
 	}
 	onNodes := slices.ContainsFunc(terms, func(term wish) bool { return Dimension(term.Name) == Node }) // which take longer to look at
+	size := 0
 	err := s.reading(func() error {
 		sees := func(d event.Dimensions) bool { return allows(d.Namespace, d.Cluster) } // any namespace: one may be mistyped
 		return s.occurrences(ctx, store.Range{Nodes: onNodes, Hours: true, Sees: sees}, func(d event.Dimensions) int {
 			for _, name := range event.DimensionNames {
-				if known := values[name]; len(known) < maxHintValues {
-					known[*d.Text(name)] = true
+				value := *d.Text(name)
+				if known := values[name]; !known[value] && len(known) < maxHintValues && size < maxHintBytes {
+					known[value] = true
+					size += len(value)
 				}
 			}
 			return -1

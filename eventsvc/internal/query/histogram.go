@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -14,7 +15,7 @@ const (
 	maxBuckets = 11_000 // as Prometheus and Loki have it
 	MaxValues  = 50     // that are shown apart
 	MaxBy      = 3      // dimensions
-	maxCells   = 2 << 20
+	maxCells   = 1 << 20
 
 	usualBuckets = 120 // if no step is asked for
 )
@@ -94,39 +95,65 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 	} else if err := CheckStep(step, s.From, s.To); err != nil {
 		return Histogram{}, err
 	}
-	t, g, err := s.countOver(ctx, by, step)
+	t, g, err := s.countOver(ctx, by, step, nil)
+	if err == nil && g.full {
+		// The cells of all groups are too many. Those of the groups that are shown are not, so it counts once more for them alone.
+		var shown []int
+		if shown, err = g.most(ctx, t); err == nil {
+			only := map[Key]bool{}
+			for _, id := range shown {
+				only[t.keys[id]] = true
+			}
+			t, g, err = s.countOver(ctx, by, step, only)
+		}
+	}
 	if err != nil {
 		return Histogram{}, err
 	}
-	return g.histogram(t), nil
+	return g.histogram(ctx, t)
 }
 
-// countOver counts by some dimensions and in buckets.
-func (s *Snapshot) countOver(ctx context.Context, by []Dimension, step time.Duration) (t *table, g *grid, err error) {
-	t, err = s.count(ctx, by, step%time.Hour == 0, func() func(store.Occurred) {
-		g = s.newGrid(step)
-		return g.count
+// countOver counts by some dimensions and in buckets. If only is not nil, groups that are not in it are counted as the rest.
+func (s *Snapshot) countOver(ctx context.Context, by []Dimension, step time.Duration, only map[Key]bool) (t *table, g *grid, err error) {
+	t, err = s.count(ctx, by, step%time.Hour == 0, func(t *table) func(store.Occurred) {
+		g = s.newGrid(t.memory, step)
+		if only == nil {
+			return g.count
+		}
+		var to []int // by group: itself, or the rest
+		return func(o store.Occurred) {
+			for id := len(to); id <= o.Group; id++ {
+				to = append(to, rest)
+				if only[t.keys[id]] {
+					to[id] = id
+				}
+			}
+			o.Group = to[o.Group]
+			g.count(o)
+		}
 	})
-	if err == nil && g.full {
-		s.Partly("there are too many values: the counts of some are in other in part or as a whole")
-	}
 	return t, g, err
 }
 
-func (s *Snapshot) newGrid(step time.Duration) *grid {
+func (s *Snapshot) newGrid(m *memory, step time.Duration) *grid {
 	from, size := s.begin(), int64(step/time.Second)
-	return &grid{width: int(buckets(step, from, s.To)), size: size, first: floor(from.Unix(), size), end: s.To.Unix()}
+	return &grid{memory: m, width: int(buckets(step, from, s.To)), size: size, first: floor(from.Unix(), size), end: s.To.Unix()}
 }
 
 // histogram returns what was counted, with the most frequent groups apart.
-func (g *grid) histogram(t *table) Histogram {
+func (g *grid) histogram(ctx context.Context, t *table) (Histogram, error) {
 	h := Histogram{Step: time.Duration(g.size) * time.Second, By: t.by}
-	shown := g.most(t)
+	shown, err := g.most(ctx, t)
+	if err != nil {
+		return h, err
+	}
 	for _, id := range shown {
 		h.Values = append(h.Values, t.keys[id].Values(t.by))
 	}
-	for i := range g.width {
-		b := Bucket{Start: time.Unix((g.first+int64(i))*g.size, 0).UTC(), Counts: make([]int64, len(shown))}
+	g.grow(g.width * (bucketBytes + 8*len(shown)))
+	turns := flow.NewTurns(ctx)
+	for i := 0; i < g.width && g.err == nil && turns.Next(); i++ {
+		b := Bucket{Start: time.Unix((g.first+int64(i))*g.size, 0).UTC()}
 		for _, row := range g.rows {
 			if row != nil {
 				b.Count += row[i]
@@ -135,28 +162,35 @@ func (g *grid) histogram(t *table) Histogram {
 		if b.Count == 0 {
 			continue
 		}
-		b.Other = b.Count
+		b.Other, b.Counts = b.Count, make([]int64, len(shown))
 		for j, id := range shown {
-			b.Counts[j] = g.rows[id][i]
-			b.Other -= b.Counts[j]
+			if g.rows[id] != nil {
+				b.Counts[j] = g.rows[id][i]
+				b.Other -= b.Counts[j]
+			}
 		}
 		h.Total += b.Count
 		h.Buckets = append(h.Buckets, b)
 	}
-	return h
+	return h, cmp.Or(g.err, turns.Err())
 }
+
+// bucketBytes is what a bucket takes without its counts, also while a slice of them grows.
+const bucketBytes = 160
 
 // grid counts by group and bucket.
 type grid struct {
+	*memory
 	size, first, end int64 // seconds of a bucket, number of the first bucket, end of the range
 
 	// The bucket of what was counted last, and where it begins and ends: most of what follows is in it too.
 	bucket, from, to int64
 
-	width int
-	cells int
-	rows  [][]int64 // by group; nil: nothing
-	full  bool
+	width  int
+	cells  int
+	rows   [][]int64 // by group; nil: nothing
+	totals []int64   // by group, also of those without a row
+	full   bool      // a group has no row because there are too many: it is counted in that of the rest
 }
 
 // count counts in the buckets in which something was observed.
@@ -179,42 +213,41 @@ func (g *grid) count(o store.Occurred) {
 
 func (g *grid) add(group, bucket int, n int64) {
 	for len(g.rows) <= group {
-		g.rows = append(g.rows, nil)
+		g.rows, g.totals = append(g.rows, nil), append(g.totals, 0)
+		g.grow(64)
 	}
+	g.totals[group] += n
 	if g.rows[group] == nil {
 		if group != rest && g.cells+g.width > maxCells {
 			g.full = true
-			g.add(rest, bucket, n)
-			return
+			group = rest
 		}
-		g.cells += g.width
-		g.rows[group] = make([]int64, g.width)
+		if g.rows[group] == nil {
+			g.cells += g.width
+			g.grow(8 * g.width)
+			g.rows[group] = make([]int64, g.width)
+		}
 	}
 	g.rows[group][bucket] += n
 }
 
-// totals returns the counts by group.
-func (g *grid) totals() []int64 {
-	totals := make([]int64, len(g.rows))
-	for id, row := range g.rows {
-		for _, n := range row {
-			totals[id] += n
-		}
-	}
-	return totals
-}
-
 // most returns the groups that are shown apart, most frequent first.
-func (g *grid) most(t *table) []int {
-	totals := g.totals()
+func (g *grid) most(ctx context.Context, t *table) ([]int, error) {
 	var ids []int
-	for id, n := range totals {
+	for id, n := range g.totals {
 		if id != rest && n > 0 {
 			ids = append(ids, id)
 		}
 	}
-	slices.SortFunc(ids, func(a, b int) int {
-		return cmp.Or(cmp.Compare(totals[b], totals[a]), slices.Compare(t.keys[a].Values(t.by), t.keys[b].Values(t.by)))
+	found, err := best(ctx, len(ids), MaxValues, func(a, b int) int {
+		a, b = ids[a], ids[b]
+		if c := cmp.Compare(g.totals[b], g.totals[a]); c != 0 {
+			return c
+		}
+		return slices.Compare(t.keys[a].Values(t.by), t.keys[b].Values(t.by))
 	})
-	return ids[:min(len(ids), MaxValues)]
+	for i := range found {
+		found[i] = ids[found[i]]
+	}
+	return found, err
 }

@@ -2,6 +2,7 @@ package queries
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"encoding/json"
 	"maps"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"tidings.example/eventsvc/internal/api/httpio"
+	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/store"
 )
 
 // head is what every answer begins with.
@@ -149,7 +152,7 @@ func (r *request) linkEvents(by []query.Dimension, k query.Key) string {
 }
 
 // send sends an answer in the form that the client prefers.
-func (r *request) send(c echo.Context, media string, a *answer) error {
+func (r *request) send(ctx context.Context, c echo.Context, media string, a *answer) error {
 	h := c.Response().Header()
 	h.Set("Vary", "Accept")
 	if a.next != "" {
@@ -157,30 +160,108 @@ func (r *request) send(c echo.Context, media string, a *answer) error {
 		page.Set("continue", a.next)
 		h.Set("Link", "<"+Path+"/"+r.endpoint.name+"?"+page.Encode()+`>; rel="next"`)
 	}
-	if media == mediaCSV {
-		rows, err := a.rows()
-		if err != nil {
+	p := &pieces{ctx: ctx, turns: flow.NewTurns(ctx)}
+	if media == mediaJSON {
+		p.to = r.IO.Writer(c, http.StatusOK, mediaJSON)
+		if err := p.object(a); err != nil {
 			return err
 		}
-		if r.given.Has("formulas") {
-			query.EscapeFormulas(rows)
-		}
-		var warnings []string
-		for _, reason := range r.shot.Partial {
-			warnings = append(warnings, "the answer is not whole: "+reason)
-		}
-		httpio.Warn(c, append(warnings, r.shot.Hints...))
-		var b bytes.Buffer
-		w := csv.NewWriter(&b)
-		_ = w.Write(a.columns) // to memory: no error
-		_ = w.WriteAll(rows)
-		return r.IO.Writer(c, http.StatusOK, mediaCSV+"; charset=utf-8; header=present").Send(b.Bytes())
+		return p.to.Send(p.b)
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false) // links stay readable, and nothing here is a page
-	if err := e.Encode(a.json); err != nil {
+	var warnings []string
+	for _, reason := range r.shot.Partial {
+		warnings = append(warnings, "the answer is not whole: "+reason)
+	}
+	httpio.Warn(c, append(warnings, r.shot.Hints...))
+	p.to = r.IO.Writer(c, http.StatusOK, mediaCSV+"; charset=utf-8; header=present")
+	w := csv.NewWriter(p)
+	_ = w.Write(a.columns) // the error comes with the next row
+	escape := r.given.Has("formulas")
+	err := a.rows(func(row []string) error {
+		if escape {
+			query.EscapeFormulas([][]string{row})
+		}
+		if !p.turns.Next() {
+			return p.turns.Err()
+		}
+		return w.Write(row)
+	})
+	if w.Flush(); err == nil {
+		err = w.Error()
+	}
+	if err != nil {
 		return err
 	}
-	return r.IO.Writer(c, http.StatusOK, mediaJSON).Send(b.Bytes())
+	return p.to.Send(p.b)
+}
+
+// pieces sends an answer while it is made, in pieces between which others have their turn. It ends with its client.
+type pieces struct {
+	ctx   context.Context
+	turns *flow.Turns
+	to    *httpio.Writer
+	b     []byte // that is not sent yet
+}
+
+// Write appends bytes of the answer.
+func (p *pieces) Write(b []byte) (int, error) {
+	p.b = append(p.b, b...)
+	return len(b), p.next()
+}
+
+// next sends what is there, if it is worth a piece.
+func (p *pieces) next() error {
+	if len(p.b) < httpio.Piece {
+		return nil
+	}
+	err := p.to.Write(p.ctx, p.b)
+	p.b = p.b[:0]
+	return err
+}
+
+// object appends an answer in JSON.
+func (p *pieces) object(a *answer) (err error) {
+	if p.b, err = appendJSON(p.b, a.json); err != nil {
+		return err
+	}
+	if a.list != "" {
+		p.b = append(append(append(p.b[:len(p.b)-1], `,"`...), a.list...), `":[`...)
+		for i := range a.n {
+			if i > 0 {
+				p.b = append(p.b, ',')
+			}
+			if p.b, err = a.element(p.b, i); err != nil {
+				return err
+			}
+			if err = p.next(); err != nil {
+				return err
+			}
+			if !p.turns.Next() {
+				return p.turns.Err()
+			}
+		}
+		p.b = append(p.b, "]}"...)
+	}
+	p.b = append(p.b, '\n')
+	return nil
+}
+
+// appendJSON appends a value. Links stay readable, and nothing here is a page.
+func appendJSON(b []byte, v any) ([]byte, error) {
+	out := bytes.NewBuffer(b)
+	e := json.NewEncoder(out)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+}
+
+// appendWith appends an object with one more member behind its others: an event of the store.
+func (r *request) appendWith(b []byte, object any, name string, v *store.View) ([]byte, error) {
+	b, err := appendJSON(b, object)
+	if err != nil || v == nil {
+		return b, err
+	}
+	b = append(append(append(b[:len(b)-1], `,"`...), name...), `":`...)
+	b, err = r.render(b, v)
+	return append(bytes.TrimSuffix(b, []byte("\n")), '}'), err
 }

@@ -2,7 +2,6 @@ package queries
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strconv"
 	"time"
@@ -16,11 +15,10 @@ import (
 
 type changesAnswer struct {
 	head
-	Scope   string   `json:"scope,omitempty"` // what a question about some namespaces looked at
-	Changes []change `json:"changes"`
+	Scope string `json:"scope,omitempty"` // what a question about some namespaces looked at
 }
 
-// change is one thing that differs from what was before.
+// change is one thing that differs from what was before, without its sample.
 type change struct {
 	By         map[string]string `json:"by"` // the dimensions that all its events share
 	Object     string            `json:"object,omitempty"`
@@ -34,7 +32,6 @@ type change struct {
 	Statistics string            `json:"statistics"`
 	First      string            `json:"first,omitempty"`
 	Events     string            `json:"events"` // path of the events
-	Sample     json.RawMessage   `json:"sample,omitempty"`
 }
 
 // answerChanges ranks what changed before an instant.
@@ -77,15 +74,20 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	if err := r.hint(ctx, len(a.Rows) == 0); err != nil {
 		return nil, err
 	}
-	out := changesAnswer{head: r.head(), Scope: a.Scope, Changes: make([]change, len(a.Rows))}
+	list := make([]change, len(a.Rows))
 	for i := range a.Rows {
-		if out.Changes[i], err = r.change(&a.Rows[i]); err != nil {
-			return nil, err
-		}
+		list[i] = r.change(&a.Rows[i])
 	}
-	return &answer{json: out, scope: a.Scope, columns: changeColumns, rows: func() ([][]string, error) {
-		return changeRows(out.Changes), nil
-	}}, nil
+	return &answer{
+		json: changesAnswer{head: r.head(), Scope: a.Scope}, list: "changes", n: len(list), scope: a.Scope, columns: changeColumns, rows: each(changeRows(list)),
+		element: func(b []byte, i int) ([]byte, error) {
+			var sample *store.View
+			if a.Rows[i].Sample != nil {
+				sample = a.Rows[i].Sample.View()
+			}
+			return r.appendWith(b, list[i], "sample", sample)
+		},
+	}, nil
 }
 
 // maxSeries is the most series with matching events that are kept in memory.
@@ -109,7 +111,7 @@ func (r *request) seriesOf(ctx context.Context, allows func(namespace, cluster s
 	return found, err
 }
 
-func (r *request) change(in *changes.Change) (change, error) {
+func (r *request) change(in *changes.Change) change {
 	out := change{
 		By: map[string]string{}, Object: in.Object, Also: in.Also, Namespaces: in.Namespaces, Kind: in.Kind, Now: in.Now, Before: in.Before,
 		Score: in.Score, Why: in.Why, Statistics: in.Statistics, Events: Path + "/events?" + in.Link.Encode(),
@@ -123,12 +125,7 @@ func (r *request) change(in *changes.Change) (change, error) {
 	if !in.First.IsZero() {
 		out.First = in.First.Format(time.RFC3339)
 	}
-	if in.Sample == nil {
-		return out, nil
-	}
-	var err error
-	out.Sample, err = r.render(in.Sample.View())
-	return out, err
+	return out
 }
 
 var changeColumns = append(append([]string{"change"}, names(query.Indexed)...), "object", "now", "before", "score", "first", "why", "statistics", "events")

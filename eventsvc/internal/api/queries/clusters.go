@@ -39,10 +39,12 @@ func answerClusters(_ context.Context, r *request) (*answer, error) {
 		out.Items[i] = row
 	}
 	columns := []string{"name", "completeUntil", "lag", "lastEvent", "gaps", "mirror"}
-	return &answer{json: out, columns: columns, rows: func() (rows [][]string, err error) {
+	return &answer{json: out, columns: columns, rows: func(line func([]string) error) error {
 		for _, row := range out.Items {
-			rows = append(rows, []string{row.Name, row.CompleteUntil, strconv.FormatInt(row.Lag, 10), row.LastEvent, strconv.Itoa(row.Gaps), row.Mirror})
+			if err := line([]string{row.Name, row.CompleteUntil, strconv.FormatInt(row.Lag, 10), row.LastEvent, strconv.Itoa(row.Gaps), row.Mirror}); err != nil {
+				return err
+			}
 		}
-		return rows, nil
+		return nil
 	}}, nil
 }

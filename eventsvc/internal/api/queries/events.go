@@ -1,8 +1,8 @@
 package queries
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"strconv"
 
 	"tidings.example/eventsvc/internal/event"
@@ -17,9 +17,8 @@ const pageBytes = flow.Question / 2
 
 type eventsAnswer struct {
 	head
-	Items    []json.RawMessage `json:"items"`
-	Continue string            `json:"continue,omitempty"`
-	Total    *int              `json:"total,omitempty"` // of all pages, if this is the only one
+	Continue string `json:"continue,omitempty"`
+	Total    *int   `json:"total,omitempty"` // of all pages, if this is the only one
 }
 
 // answerEvents lists the events of a range.
@@ -37,18 +36,19 @@ func answerEvents(ctx context.Context, r *request) (*answer, error) {
 	if err := r.hint(ctx, len(rows) == 0 && !next.More); err != nil {
 		return nil, err
 	}
-	out := eventsAnswer{head: r.head(), Continue: r.behind(next), Items: make([]json.RawMessage, len(rows))}
-	for i := range rows {
-		if out.Items[i], err = r.render(rows[i].View()); err != nil {
-			return nil, err
-		}
-	}
+	out := eventsAnswer{head: r.head(), Continue: r.behind(next)}
 	if r.cursor == nil && out.Continue == "" {
 		out.Total = new(len(rows))
 	}
 	return &answer{
-		json: out, columns: eventColumns, next: out.Continue,
-		rows:   func() ([][]string, error) { return r.eventTable(rows) },
+		json: out, list: "items", n: len(rows), columns: eventColumns, next: out.Continue,
+		element: func(b []byte, i int) ([]byte, error) {
+			b, err := r.render(b, rows[i].View())
+			return bytes.TrimSuffix(b, []byte("\n")), err
+		},
+		rows: func(row func([]string) error) error {
+			return r.eventRows(rows, func(_ int, cells []string) error { return row(cells) })
+		},
 		behind: func(row int) string { return r.after(rows[row].At) },
 	}, nil
 }
@@ -66,20 +66,21 @@ var eventColumns = []string{
 	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "node", "revision",
 }
 
-// eventTable returns the rows of versions of events.
-func (r *request) eventTable(rows []query.Happened) ([][]string, error) {
-	table := make([][]string, len(rows))
+// eventRows calls row with the row of each version of an event.
+func (r *request) eventRows(rows []query.Happened, row func(i int, cells []string) error) error {
 	for i := range rows {
 		in := &rows[i]
 		ev, err := r.Codec.Event(in.View())
 		if err != nil {
-			return nil, err
+			return err
 		}
 		d, o := event.DimensionsOf(in.Namespace, in.Attributes), &ev.Regarding
-		table[i] = []string{
+		if err := row(i, []string{
 			stamp(in.At.Time), ev.Type, ev.Reason, o.Kind, o.Namespace, o.Name, string(o.UID), ev.Note, strconv.FormatInt(in.Count, 10),
 			ev.Namespace, ev.Name, d.Reporter, d.Cluster, d.Owner, d.Node, strconv.FormatUint(in.Revision, 10),
+		}); err != nil {
+			return err
 		}
 	}
-	return table, nil
+	return nil
 }

@@ -33,7 +33,7 @@ func answerFacets(ctx context.Context, r *request) (*answer, error) {
 		d := string(f.Dimension)
 		out.Facets[d], out.Other[d], out.Distinct[d] = f.Values, f.Other, f.Distinct
 	}
-	return &answer{json: out, columns: facetColumns, rows: func() ([][]string, error) { return facetRows(facets), nil }}, nil
+	return &answer{json: out, columns: facetColumns, rows: each(facetRows(facets))}, nil
 }
 
 var facetColumns = []string{"dimension", "value", "count", "other"}

@@ -2,25 +2,24 @@ package queries
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
 
 	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/store"
 )
 
 type groupsAnswer struct {
 	counted
-	Groups   []group `json:"groups"`
-	Continue string  `json:"continue,omitempty"`
+	Continue string `json:"continue,omitempty"`
 }
 
+// group is one group, without its sample: the newest of its events that exists.
 type group struct {
-	By     map[string]any  `json:"by"`
-	Count  int64           `json:"count"`
-	First  string          `json:"first"`
-	Last   string          `json:"last"`
-	Events string          `json:"events"`           // path of the events
-	Sample json.RawMessage `json:"sample,omitempty"` // the newest of them that exists
+	By     map[string]any `json:"by"`
+	Count  int64          `json:"count"`
+	First  string         `json:"first"`
+	Last   string         `json:"last"`
+	Events string         `json:"events"` // path of the events
 }
 
 // answerGroups counts by dimensions.
@@ -32,29 +31,32 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 	if err := r.hint(ctx, len(groups) == 0); err != nil {
 		return nil, err
 	}
-	out := groupsAnswer{counted: r.counted(), Groups: make([]group, len(groups))}
+	out := groupsAnswer{counted: r.counted()}
 	if next != nil {
 		out.Continue = r.afterGroup(*next)
 	}
-	for i := range groups {
-		g := &groups[i]
-		out.Groups[i] = group{By: values(r.by, g.Key), Count: g.Count, First: stamp(g.First), Last: stamp(g.Last), Events: r.linkEvents(r.by, g.Key)}
-		if g.Sample == nil {
-			continue
-		}
-		if out.Groups[i].Sample, err = r.render(g.Sample.View()); err != nil {
-			return nil, err
-		}
-	}
-	columns := append(namesOfValues(r.by, "object_kind", "object_namespace", "object_name", "object_uid"), "count", "first", "last", "events")
-	return &answer{json: out, columns: columns, next: out.Continue, rows: func() ([][]string, error) {
-		rows := make([][]string, len(groups))
-		for i := range groups {
+	return &answer{
+		json: out, list: "groups", n: len(groups), next: out.Continue,
+		element: func(b []byte, i int) ([]byte, error) {
 			g := &groups[i]
-			rows[i] = append(g.Key.Values(r.by), strconv.FormatInt(g.Count, 10), stamp(g.First), stamp(g.Last), out.Groups[i].Events)
-		}
-		return rows, nil
-	}, behind: func(row int) string { return r.afterGroup(groups[row].Place(r.order, r.by)) }}, nil
+			var sample *store.View
+			if g.Sample != nil {
+				sample = g.Sample.View()
+			}
+			return r.appendWith(b, group{By: values(r.by, g.Key), Count: g.Count, First: stamp(g.First), Last: stamp(g.Last), Events: r.linkEvents(r.by, g.Key)}, "sample", sample)
+		},
+		columns: append(namesOfValues(r.by, "object_kind", "object_namespace", "object_name", "object_uid"), "count", "first", "last", "events"),
+		rows: func(row func([]string) error) error {
+			for i := range groups {
+				g := &groups[i]
+				if err := row(append(g.Key.Values(r.by), strconv.FormatInt(g.Count, 10), stamp(g.First), stamp(g.Last), r.linkEvents(r.by, g.Key))); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		behind: func(row int) string { return r.afterGroup(groups[row].Place(r.order, r.by)) },
+	}, nil
 }
 
 // values returns the values of a group's dimensions, by name; with an object that has no UID, also the namespace and the cluster of

@@ -2,7 +2,6 @@ package queries
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strconv"
 
@@ -11,17 +10,15 @@ import (
 
 type objectAnswer struct {
 	head
-	Items    []happened `json:"items"`
-	Continue string     `json:"continue,omitempty"`
+	Continue string `json:"continue,omitempty"`
 }
 
-// happened is one version of an event about the object, or its deletion.
+// happened is one version of an event about the object, or its deletion, without the event.
 type happened struct {
-	Time     string          `json:"time"` // of the last observation, or of the deletion
-	Revision string          `json:"revision"`
-	Count    int64           `json:"count"` // of the observations so far
-	Deleted  bool            `json:"deleted,omitempty"`
-	Event    json.RawMessage `json:"event"`
+	Time     string `json:"time"` // of the last observation, or of the deletion
+	Revision string `json:"revision"`
+	Count    int64  `json:"count"` // of the observations so far
+	Deleted  bool   `json:"deleted,omitempty"`
 }
 
 // subject returns the object that is asked for.
@@ -40,20 +37,16 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 	if err := r.hint(ctx, len(found) == 0 && !next.More); err != nil {
 		return nil, err
 	}
-	out := objectAnswer{head: r.head(), Items: make([]happened, len(found)), Continue: r.behind(next)}
-	for i := range found {
-		f := &found[i]
-		out.Items[i] = happened{Time: stamp(f.At.Time), Revision: strconv.FormatUint(f.Revision, 10), Count: f.Count, Deleted: f.Deleted}
-		if out.Items[i].Event, err = r.render(f.View()); err != nil {
-			return nil, err
-		}
-	}
-	columns := append(slices.Clip(eventColumns), "deleted")
-	return &answer{json: out, columns: columns, next: out.Continue, rows: func() ([][]string, error) {
-		lines, err := r.eventTable(found)
-		for i := range lines {
-			lines[i] = append(lines[i], strconv.FormatBool(found[i].Deleted))
-		}
-		return lines, err
-	}, behind: func(row int) string { return r.after(found[row].At) }}, nil
+	out := objectAnswer{head: r.head(), Continue: r.behind(next)}
+	return &answer{
+		json: out, list: "items", n: len(found), columns: append(slices.Clip(eventColumns), "deleted"), next: out.Continue,
+		element: func(b []byte, i int) ([]byte, error) {
+			f := &found[i]
+			return r.appendWith(b, happened{Time: stamp(f.At.Time), Revision: strconv.FormatUint(f.Revision, 10), Count: f.Count, Deleted: f.Deleted}, "event", f.View())
+		},
+		rows: func(row func([]string) error) error {
+			return r.eventRows(found, func(i int, cells []string) error { return row(append(cells, strconv.FormatBool(found[i].Deleted))) })
+		},
+		behind: func(row int) string { return r.after(found[row].At) },
+	}, nil
 }

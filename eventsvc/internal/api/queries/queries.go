@@ -16,8 +16,8 @@
 //
 // # Concurrency
 //
-// Handlers run with a seat, which the timeline takes again for each of its calls. An
-// answer is bounded in size and made as a whole before it is sent.
+// Handlers run with a seat, which the timeline takes again for each of its calls. What an
+// answer keeps in memory has taken its room before, and its rows are written while they are sent.
 //
 // # What it does not know
 //
@@ -27,6 +27,7 @@ package queries
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"time"
 
@@ -96,12 +97,16 @@ type endpoint struct {
 
 // answer is what a request gets, in both forms.
 type answer struct {
-	json    any
+	json    any    // an object without its list
+	list    string // name of the list, which comes last in the object; empty: there is none
+	n       int    // elements of the list
+	element func(b []byte, i int) ([]byte, error)
+	held    int    // bytes of memory that the rows take until they are sent, if they are more than those of a question
 	scope   string // see [Table]
 	columns []string
-	rows    func() ([][]string, error)
-	next    string               // the continue of the next page; empty: there is none
-	behind  func(row int) string // the continue behind a row; nil: there is none
+	rows    func(row func([]string) error) error // calls row with each row
+	next    string                               // the continue of the next page; empty: there is none
+	behind  func(row int) string                 // the continue behind a row; nil: there is none
 }
 
 // request is one request to an endpoint, after the preamble.
@@ -145,7 +150,7 @@ func (s *Service) serve(c echo.Context, p *endpoint) error {
 	if err != nil {
 		return p.wrong(err)
 	}
-	return r.send(c, media, a)
+	return r.send(ctx, c, media, a)
 }
 
 // request returns a request with the namespaces that it is about.
@@ -171,7 +176,8 @@ func (s *Service) request(c echo.Context, p *endpoint, given url.Values) (*reque
 	return r, nil
 }
 
-// ask reads the parameters, and answers once there is room for it.
+// ask reads the parameters, and answers once there is room for it. An answer for which the usual room is not enough begins again
+// when the largest one is free.
 func (r *request) ask(ctx context.Context) (*answer, error) {
 	if err := r.endpoint.check(r.given); err != nil {
 		return nil, err
@@ -179,8 +185,22 @@ func (r *request) ask(ctx context.Context) (*answer, error) {
 	if err := r.read(); err != nil {
 		return nil, err
 	}
-	if err := flow.FromContext(ctx).Take(ctx, flow.Question); err != nil {
-		return nil, httpio.Unread(err)
+	seat := flow.FromContext(ctx)
+	a, err := r.answerIn(ctx, flow.Question)
+	if errors.Is(err, flow.ErrUnread) || errors.Is(err, flow.ErrUnreadOfFlow) {
+		seat.Room().Free() // nobody waits for what one has who waits
+		a, err = r.answerIn(ctx, flow.LargestQuestion)
+	}
+	if err == nil {
+		err = seat.Room().Set(max(flow.Question, min(a.held, seat.Room().Bytes())))
+	}
+	return a, httpio.Unread(err)
+}
+
+// answerIn answers once there is so much room.
+func (r *request) answerIn(ctx context.Context, room int) (*answer, error) {
+	if err := flow.FromContext(ctx).Take(ctx, room); err != nil {
+		return nil, err
 	}
 	if err := r.open(ctx); err != nil {
 		return nil, err
@@ -254,7 +274,7 @@ func (r *request) terms() (query.Terms, error) {
 	return terms, err
 }
 
-// render returns an event of events/v1 as it is in answers.
-func (s *Service) render(v *store.View) ([]byte, error) {
-	return s.Codec.AppendObject(nil, codec.Format{}, event.EventsV1, v)
+// render appends an event of events/v1 as it is in answers.
+func (s *Service) render(b []byte, v *store.View) ([]byte, error) {
+	return s.Codec.AppendObject(b, codec.Format{}, event.EventsV1, v)
 }

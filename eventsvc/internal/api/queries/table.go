@@ -43,10 +43,22 @@ func (s *Service) Overview(c echo.Context, given url.Values, over query.Dimensio
 		if err := r.hint(ctx, len(facetRows(facets)) == 0); err != nil {
 			return nil, err
 		}
-		return &answer{columns: facetColumns, rows: func() ([][]string, error) { return facetRows(facets), nil }}, nil
+		return &answer{columns: facetColumns, rows: each(facetRows(facets))}, nil
 	}
 	t, err = s.table(c, &p, given)
 	return t, h, err
+}
+
+// each returns what calls a function with each of some rows.
+func each(rows [][]string) func(row func([]string) error) error {
+	return func(row func([]string) error) error {
+		for _, cells := range rows {
+			if err := row(cells); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 func named(name string) *endpoint {
@@ -68,7 +80,11 @@ func (s *Service) table(c echo.Context, p *endpoint, given url.Values) (*Table, 
 	if err != nil {
 		return nil, err
 	}
-	rows, err := a.rows()
+	var rows [][]string
+	err = a.rows(func(row []string) error {
+		rows = append(rows, row)
+		return nil
+	})
 	return &Table{r.shot.Head, r.asked, in.Namespaces(), r.readable.Clusters(), a.scope, a.columns, rows, a.next, a.behind}, err
 }
 
