@@ -122,7 +122,7 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 	}
 	return service.Run(ctx, service.Config{
 		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: []httpserver.Endpoint{
-			std.endpoint("--listen-https", a.ListenHTTPS, httpserver.Access(log, registry, audit.Handler(entries, server)), certificate),
+			public(std.endpoint("--listen-https", a.ListenHTTPS, httpserver.Access(log, registry, audit.Handler(entries, server)), certificate)),
 			std.endpoint("--listen-admin", a.ListenAdmin, a.Hosts.Guard(a.ListenAdmin, log, service.Admin(health, registry)), nil),
 		}},
 		Health: health, Tasks: []func(context.Context) error{proxy.Run, entries.Run},

@@ -78,7 +78,7 @@ type serve struct {
 	IssuersFile       string        `group:"trust" placeholder:"FILE" help:"Issuers beside or instead of --issuer; followed while running. A YAML list of issuer (cluster: the cluster of this pod), jwksURL, jwksFile, caFile, bearerTokenFile, algorithms, audiences, maxTokenLife, clientIDClaim, scopeClaim, claims, console, advertise."`
 
 	BasicTokenURL string   `group:"trust" name:"basic-token-url" default:"none" placeholder:"URL" help:"Trade a user and a password (HTTP Basic), as client id and secret, for a token here, for machines that cannot renew one: on /loki, /query/v1 and /mcp only. none: not at all."`
-	TrustedProxy  []string `group:"listeners" placeholder:"PREFIX" help:"Addresses or CIDR prefixes of proxies whose X-Forwarded-For is believed, for limits of --basic-token-url."`
+	TrustedProxy  []string `group:"listeners" placeholder:"PREFIX" help:"Addresses or CIDR prefixes of proxies whose X-Forwarded-For is believed, for limits of each source address."`
 
 	Console         bool   `group:"api" default:"true" negatable:"" help:"Serve a web page at /console/ that shows events to people; / leads browsers there."`
 	ConsoleTokenURL string `group:"api" name:"console-token-url" placeholder:"URL" help:"Where the web page asks for tokens with a client id and secret; none: nowhere, tokens are pasted. Default: /oauth2/token of the issuer if it is the only one and a URL, otherwise none."`

@@ -127,17 +127,14 @@ func (s *serve) checkTrust() error {
 }
 
 func (s *serve) checkBasic() (err error) {
-	switch {
-	case s.BasicTokenURL == noTokenURL && len(s.TrustedProxy) > 0:
-		return cli.Usagef("--trusted-proxy has no effect without --basic-token-url: set both or none")
-	case s.BasicTokenURL == noTokenURL:
+	if s.proxies, err = httpserver.Proxies(s.TrustedProxy); err != nil {
+		return cli.Usagef("--trusted-proxy %w", err)
+	}
+	if s.BasicTokenURL == noTokenURL {
 		return nil
 	}
 	if err := bearer.CheckAddress(s.BasicTokenURL, s.JWKSAllowHTTPHost); err != nil {
 		return cli.Usagef("--basic-token-url (with --jwks-allow-http-host): %w; %s switches it off", err, noTokenURL)
-	}
-	if s.proxies, err = httpserver.Proxies(s.TrustedProxy); err != nil {
-		return cli.Usagef("--trusted-proxy %w", err)
 	}
 	return nil
 }

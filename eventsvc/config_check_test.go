@@ -27,7 +27,7 @@ func TestContradictions(t *testing.T) {
 		{[]string{issuer, "--public-url=https://events.example?x"}, `--public-url "https://events.example?x" is no http(s) URL without user, query and fragment, such as https://events.example`},
 		{[]string{issuer, "--basic-token-url=http://tokens.example/oauth2/token"}, `--basic-token-url (with --jwks-allow-http-host): "http://tokens.example/oauth2/token" is plain HTTP to another machine: use https, or allow the host "tokens.example" where the network is trusted; none switches it off`},
 		{[]string{issuer, "--basic-token-url=tokens.example"}, `--basic-token-url (with --jwks-allow-http-host): "tokens.example" is no URL of the form https://host/path; none switches it off`},
-		{[]string{issuer, "--trusted-proxy=127.0.0.1"}, "--trusted-proxy has no effect without --basic-token-url: set both or none"},
+		{[]string{issuer, "--trusted-proxy=127.0.0.256"}, `--trusted-proxy "127.0.0.256" is neither an address nor a prefix such as 10.0.0.0/8`},
 		{[]string{issuer, "--basic-token-url=http://127.0.0.1:9/t", "--trusted-proxy=proxy"}, `--trusted-proxy "proxy" is neither an address nor a prefix such as 10.0.0.0/8`},
 		{[]string{issuer, "--claims=team"}, "--claims has no effect without --policy-file: set both or none"},
 		{[]string{issuer, "--no-console", "--console-token-url=none"}, "--console-token-url has no effect without the console: set it without --no-console, or not at all"},

@@ -136,7 +136,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	}
 	handler := httpserver.Access(log, registry, audit.Handler(entries, server))
 	return service.Run(ctx, service.Config{
-		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: s.endpoints(std, log, handler, management, certificate)},
+		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Proxies: s.proxies, Endpoints: s.endpoints(std, log, handler, management, certificate)},
 		Health: health,
 		Tasks:  append(tasks, trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run, page.run),
 		Drain:  server.Drain, StopDelay: s.StopDelay,
@@ -342,10 +342,16 @@ func (s *serve) pageHosts() []string {
 // endpoints returns all listeners. Certificate is nil if HTTPS is not served.
 func (s *serve) endpoints(std stdio, log *slog.Logger, api, management http.Handler, certificate *tls.Config) []httpserver.Endpoint {
 	return []httpserver.Endpoint{
-		s.tellConsole(log, std.endpoint("--listen-http", s.ListenHTTP, api, nil)),
-		s.tellConsole(log, std.endpoint("--listen-https", s.ListenHTTPS, api, certificate)),
+		s.tellConsole(log, public(std.endpoint("--listen-http", s.ListenHTTP, api, nil))),
+		s.tellConsole(log, public(std.endpoint("--listen-https", s.ListenHTTPS, api, certificate))),
 		std.endpoint("--listen-admin", s.ListenAdmin, management, nil),
 	}
+}
+
+// public returns a listener that strangers reach.
+func public(e httpserver.Endpoint) httpserver.Endpoint {
+	e.Public = true
+	return e
 }
 
 // endpoint returns a listener of the service. TLS is nil for plain HTTP.

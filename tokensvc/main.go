@@ -117,7 +117,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 	}
 	health := &service.Health{}
 	health.Add("clients", clients.Ready)
-	plain := httpserver.Endpoint{Handler: httpserver.Access(log, reg, api)}
+	plain := httpserver.Endpoint{Handler: httpserver.Access(log, reg, api), Streaming: true, Public: true}
 	encrypted, err := s.withTLS(plain, log, reg)
 	if err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 	}
 	admin := s.Guard(s.ListenAdmin, log, service.Profiles(service.Admin(health, reg), s.Profiles))
 	return service.Run(ctx, service.Config{
-		HTTP: httpserver.Config{Name: "tokensvc", Log: log, Registry: reg, Endpoints: []httpserver.Endpoint{
+		HTTP: httpserver.Config{Name: "tokensvc", Log: log, Registry: reg, Proxies: s.proxies, Endpoints: []httpserver.Endpoint{
 			std.listening(plain, "--listen-http", s.ListenHTTP),
 			std.listening(encrypted, "--listen-https", s.ListenHTTPS),
 			std.listening(httpserver.Endpoint{Handler: admin}, "--listen-admin", s.ListenAdmin),

@@ -5,8 +5,11 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // connection is an accepted connection. It records whether a request has begun that has not reached a handler, because
@@ -14,6 +17,7 @@ import (
 type connection struct {
 	net.Conn
 	begun atomic.Bool
+	leave func()  // the connections that nobody has answered for; nil: it is not one of those that are counted
 	held  *[]byte // data that waits for release; nil: writes go out directly
 }
 
@@ -69,16 +73,39 @@ func (c *connection) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// connections is a listener that accepts connections of type connection.
-type connections struct{ net.Listener }
+// Close closes the connection.
+func (c *connection) Close() error {
+	if c.leave != nil {
+		c.leave()
+	}
+	return c.Conn.Close()
+}
+
+// connections is a listener that accepts connections of type connection. It closes those that are too many of their source at once:
+// an answer would take a TLS handshake.
+type connections struct {
+	net.Listener
+	strangers *share // nil: there is no limit
+	proxies   []netip.Prefix
+	cut       prometheus.Counter
+}
 
 // Accept waits for a connection.
 func (l connections) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.strangers == nil {
+			return &connection{Conn: conn}, nil
+		}
+		if leave := l.strangers.enter(sourceOf(conn.RemoteAddr(), l.proxies)); leave != nil {
+			return &connection{Conn: conn, leave: leave}, nil
+		}
+		l.cut.Inc()
+		_ = conn.Close() // nothing was sent
 	}
-	return &connection{Conn: conn}, nil
 }
 
 func connectionOf(conn net.Conn) *connection {

@@ -22,7 +22,9 @@ type Endpoint struct {
 	TLS     *tls.Config  // nil: plain HTTP/1.1; otherwise HTTP/2 is offered too
 	// Streaming is set if answers may be endless (watches). Then each write has a deadline, instead of the whole answer.
 	Streaming bool
-	OnListen  func(net.Addr) // called with the actual address before anything is served; may be nil
+	// Public is set if strangers reach the endpoint: what has no limit of its own is bounded for each source and in all, see [Leave].
+	Public   bool
+	OnListen func(net.Addr) // called with the actual address before anything is served; may be nil
 }
 
 // Listen opens all endpoints or none. An error says what is wrong with an address and which setting to change.

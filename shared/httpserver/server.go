@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +19,7 @@ type Config struct {
 	Name      string                // of the program; in upper case the prefix of its environment variables
 	Log       *slog.Logger          // required
 	Registry  prometheus.Registerer // for the metrics of connections; may be nil
+	Proxies   []netip.Prefix        // whose X-Forwarded-For is believed, and which have no limit of their own
 	Endpoints []Endpoint
 }
 
@@ -27,11 +30,17 @@ type Server struct {
 	http     http.Server
 	cut      cuts
 	log      *slog.Logger
+	proxies  []netip.Prefix
+	source   func(*http.Request) string
+	// Nil: the endpoint is not public.
+	strangers *share // connections
+	unread    *share // requests over HTTP/2
 }
 
 // newServer returns a server with time limits for slow senders and slow readers.
 func newServer(e Endpoint, l net.Listener, c Config, cut cuts) *Server {
-	s := &Server{endpoint: e, listener: l, log: c.Log, cut: cut, http: http.Server{
+	s := &Server{endpoint: e, listener: l, log: c.Log, cut: cut, proxies: c.Proxies, source: Source(c.Proxies), http: http.Server{
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		TLSConfig:         e.TLS,
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       bodyTimeout, // no longer applies once the body is read and net/http waits for the client to leave
@@ -40,6 +49,9 @@ func newServer(e Endpoint, l net.Listener, c Config, cut cuts) *Server {
 		ErrorLog:          slog.NewLogLogger(connectionLog{c.Log.Handler()}, slog.LevelWarn),
 	}}
 	s.http.Handler = s
+	if e.Public {
+		s.strangers, s.unread = newShare(strangers, strangersSource), newShare(unread, unreadSource)
+	}
 	if !e.Streaming {
 		s.http.WriteTimeout = writeTimeout
 	}
@@ -54,23 +66,44 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if conn != nil {
 		conn.begun.Store(false)
 	}
+	who := &stranger{conn: conn, known: !s.endpoint.Public}
+	if s.endpoint.Public {
+		if r.ProtoMajor >= 2 { // each request of HTTP/1 has a connection, which is counted
+			if who.leave = s.unread.enter(s.subscriber(r)); who.leave == nil {
+				s.cut.unread.Inc()
+				panic(http.ErrAbortHandler) // resets the stream: an answer could wait like those before
+			}
+			defer func() { who.leave() }()
+		}
+		r = WithValue(r, strangerKey{}, who)
+	}
 	if !s.endpoint.Streaming {
 		s.endpoint.Handler.ServeHTTP(w, r)
 		return
 	}
-	t := newTimedWriter(w, r, conn, s.cut.answer)
+	t := newTimedWriter(w, r, conn, s.cut.answer, who)
 	defer t.close()
 	s.endpoint.Handler.ServeHTTP(t, r)
 	t.last()
 }
 
+// subscriber returns whom the requests of a source are counted for: nobody, if it is a proxy that does not tell.
+func (s *Server) subscriber(r *http.Request) string {
+	source := s.source(r)
+	if addr, err := netip.ParseAddr(source); err == nil && slices.ContainsFunc(s.proxies, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) }) {
+		return ""
+	}
+	return Subscriber(source)
+}
+
 // Serve accepts connections until the server is shut down.
 func (s *Server) Serve() error {
 	var err error
+	l := connections{Listener: s.listener, strangers: s.strangers, proxies: s.proxies, cut: s.cut.source}
 	if s.endpoint.TLS != nil {
-		err = s.http.ServeTLS(connections{s.listener}, "", "")
+		err = s.http.ServeTLS(l, "", "")
 	} else {
-		err = s.http.Serve(connections{s.listener})
+		err = s.http.Serve(l)
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil

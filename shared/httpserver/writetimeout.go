@@ -13,8 +13,8 @@ import (
 )
 
 // newTimedWriter returns the writer of an answer over conn, which is nil if it is not known.
-func newTimedWriter(w http.ResponseWriter, r *http.Request, conn *connection, cut prometheus.Counter) *timedWriter {
-	t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), cut: cut}
+func newTimedWriter(w http.ResponseWriter, r *http.Request, conn *connection, cut prometheus.Counter, who *stranger) *timedWriter {
+	t := &timedWriter{ResponseWriter: w, rc: http.NewResponseController(w), cut: cut, who: who}
 	if r.ProtoMajor >= 2 {
 		t.guard = &guard{rc: t.rc}
 	} else if r.TLS == nil { // with TLS others write to the connection too, when it is closed
@@ -28,6 +28,7 @@ type timedWriter struct {
 	http.ResponseWriter
 	rc  *http.ResponseController
 	cut prometheus.Counter
+	who *stranger
 
 	began time.Time   // when the last write began
 	armed time.Time   // when the deadline of the connection was last set
@@ -44,15 +45,23 @@ const small = 2 << 10
 // a considerable part of the cost of a small write, so one deadline serves all writes in that time.
 const slack = 32
 
+// limit is how long a write may take.
+func (w *timedWriter) limit() time.Duration {
+	if w.who.known {
+		return writeTimeout
+	}
+	return shortTimeout
+}
+
 // begin sets the deadline of a write.
 func (w *timedWriter) begin() {
 	w.began = time.Now()
 	switch {
 	case w.guard != nil:
-		w.guard.begin(w.began)
+		w.guard.begin(w.began, w.limit())
 	case w.began.Sub(w.armed) >= writeTimeout/slack: // in HTTP/1 a deadline that passes while nothing is written has no effect
 		w.armed = w.began
-		_ = w.rc.SetWriteDeadline(w.began.Add(writeTimeout))
+		_ = w.rc.SetWriteDeadline(w.began.Add(w.limit()))
 	}
 }
 
@@ -60,7 +69,7 @@ func (w *timedWriter) end(err error) {
 	if w.guard != nil {
 		w.guard.end()
 	}
-	if err != nil && time.Since(w.began) >= writeTimeout-writeTimeout/slack {
+	if limit := w.limit(); err != nil && time.Since(w.began) >= limit-limit/slack {
 		w.cut.Inc()
 	}
 }
@@ -84,7 +93,10 @@ func (w *timedWriter) last() {
 		}
 		return
 	}
-	_ = w.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if !w.who.known { // net/http would send what is left when the request no longer counts
+		w.Flush()
+	}
+	_ = w.rc.SetWriteDeadline(time.Now().Add(w.limit()))
 }
 
 // Write writes within the limit.
@@ -159,20 +171,21 @@ type guard struct {
 
 	mu     sync.Mutex
 	since  time.Time // when the current write began; zero: there is none
+	limit  time.Duration
 	timer  *time.Timer
 	looks  bool // the timer is running
 	closed bool
 }
 
-func (g *guard) begin(now time.Time) {
+func (g *guard) begin(now time.Time, limit time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.since = now
+	g.since, g.limit = now, limit
 	switch {
 	case g.timer == nil:
-		g.timer = time.AfterFunc(writeTimeout, g.look)
+		g.timer = time.AfterFunc(limit, g.look)
 	case !g.looks:
-		g.timer.Reset(writeTimeout)
+		g.timer.Reset(limit)
 	}
 	g.looks = true
 }
@@ -191,7 +204,7 @@ func (g *guard) look() {
 	if g.closed || g.since.IsZero() {
 		return
 	}
-	if left := writeTimeout - time.Since(g.since); left > 0 {
+	if left := g.limit - time.Since(g.since); left > 0 {
 		g.timer.Reset(left)
 		g.looks = true
 		return

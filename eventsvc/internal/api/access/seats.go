@@ -53,6 +53,7 @@ func (g *Guard) sit(c echo.Context, v policy.Verb) (*flow.Seat, error) {
 	if err != nil {
 		return nil, err
 	}
+	httpserver.Leave(req.Context())
 	if v != policy.Create { // which the store checks when it writes
 		err = g.freshen(c)
 	}

@@ -78,6 +78,7 @@ func (s *Server) answer(c echo.Context, watchPath bool) error {
 		return err
 	}
 	defer leave()
+	httpserver.Leave(ctx)
 	d, err := s.Reviewer.review(ctx, q.spec)
 	if err != nil {
 		return err
