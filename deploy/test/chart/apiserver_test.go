@@ -304,14 +304,14 @@ func eventually(t *testing.T, what string, try func(ctx context.Context) error) 
 	}
 }
 
-// TestCluster installs the default chart into a cluster, and runs both programs as its pods describe them: with the rights that
+// TestCluster installs the chart with its viewer into a cluster, and runs both programs as its pods describe them: with the rights that
 // the chart gives their accounts, and with tokens that this cluster signs. Nothing is typed in: not the issuer, no key, no
 // certificate, no secret. Events of the cluster are then readable by the viewer, and by nobody without a rule.
 func TestCluster(t *testing.T) { // not parallel, because kube-apiserver has global state
 	c := newCluster(t)
 	c.namespace(namespace)
 	c.namespace("shop")
-	all := objects(t, nil)
+	all := objects(t, viewed)
 	c.install(namespace, all, false)
 	if t.Failed() {
 		t.FailNow()

@@ -3,6 +3,7 @@ package chart_test
 import (
 	"bytes"
 	"encoding/base64"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -48,6 +49,9 @@ func valueSets(t *testing.T) map[string]map[string]any {
 	}
 	return sets
 }
+
+// viewed are the values of a chart with the account that reads everything.
+var viewed = map[string]any{"viewer": map[string]any{"enabled": true}}
 
 // render renders the chart without a cluster. It fails if the schema or a template refuses the values.
 func render(t *testing.T, values map[string]any) (map[string]string, error) {
@@ -194,13 +198,16 @@ func TestDefault(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"StatefulSet": 1, "Deployment": 1, "Service": 1, "PodDisruptionBudget": 1, "NetworkPolicy": 1, "ConfigMap": 2, "ServiceAccount": 4,
+		"StatefulSet": 1, "Deployment": 1, "Service": 1, "PodDisruptionBudget": 1, "NetworkPolicy": 1, "ConfigMap": 2, "ServiceAccount": 3,
 		"Role": 1, "RoleBinding": 1, "ClusterRole": 1, "ClusterRoleBinding": 1, "Pod": 1,
 	}
 	if !maps.Equal(kinds, want) {
 		t.Errorf("%v, want %v", kinds, want)
 	}
-	files, err := render(t, nil)
+	if files, err := render(t, nil); err != nil || strings.Contains(fmt.Sprint(files), "tidings-viewer") {
+		t.Errorf("the default has an account that reads everything, or: %v", err)
+	}
+	files, err := render(t, viewed)
 	if err != nil {
 		t.Fatal(err)
 	}

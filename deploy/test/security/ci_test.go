@@ -253,3 +253,22 @@ func TestReleaseNotes(t *testing.T) {
 		}
 	}
 }
+
+// TestActionsArePinned: a workflow names each action by the commit of its release, because a tag can be moved to another one.
+func TestActionsArePinned(t *testing.T) {
+	t.Parallel()
+	uses, pinned := regexp.MustCompile(`(?m)uses:.*$`), regexp.MustCompile(`^uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+	found := 0
+	for _, name := range tracked(t) {
+		if strings.HasPrefix(name, ".github/workflows/") {
+			for _, line := range uses.FindAllString(read(t, name), -1) {
+				if found++; !pinned.MatchString(line) {
+					t.Errorf("%s: %s", name, line)
+				}
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no workflow uses an action")
+	}
+}
