@@ -43,9 +43,48 @@ func attackStage() stage {
 			{name: "attack/tails/floor", run: floorBeside(attack.Tails)},
 			{name: "attack/tails", goal: twice, run: stoppedBy(attack.Tails, fmt.Sprintf("%d clients that open tails", attack.OpenTails)), beside: beside},
 			{name: "attack/unread", goal: twice, run: boundedBy(attack.Unread, fmt.Sprintf("%d answers that nobody reads", attack.UnreadAnswers)), beside: beside},
+			{name: "attack/questions/floor", run: besideFloor(attack.Questions)},
+			{name: "attack/questions", goal: twice, run: within(attacked(attack.Questions)), beside: beside},
 			{name: "attack/watches", goal: twice, run: attackedBy(attack.Watches, fmt.Sprintf("%d open watches", attack.OpenWatches)), beside: beside},
 		},
 	}
+}
+
+// strangersStage has the rows of good clients while others attack who have no token, over HTTPS.
+func strangersStage() stage {
+	return stage{
+		name: "good clients over HTTPS while others attack without a token",
+		open: func(b *bench) error {
+			return errors.Join(b.start(target.Options{Secure: true}), b.up.Fill(b.ctx, tenThousand, 0, 10_000))
+		},
+		rows: []row{
+			{name: "attack/secure/none", run: attacked(nil)},
+			{
+				name: "attack/anonymous", goal: p99Of(2, "attack/secure/none"), beside: timesAlone("attack/secure/none"),
+				run: boundedBy(attack.Strangers, fmt.Sprintf("%d connections with %d streams each, whose answers nobody reads", attack.StrangeConns, attack.StrangeStreams)),
+			},
+		},
+	}
+}
+
+// within is a row during which the service must have kept to the limit of its container.
+func within(run func(*bench) (*result, error)) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		r, err := run(b)
+		if err == nil {
+			err = r.bounded()
+		}
+		return r, err
+	}
+}
+
+// bounded returns an error if the process has taken more memory than its container has.
+func (r *result) bounded() error {
+	r.notef("at most %d MiB resident", r.memory.Peak>>20)
+	if most := max(r.memory.Anon, r.memory.Peak-r.memory.File); most > containerMemory {
+		return fmt.Errorf("the service has taken %d MiB", most>>20)
+	}
+	return nil
 }
 
 // The good clients and their connections. Each sends its next request as soon
@@ -151,10 +190,7 @@ func stoppedBy(begin begins, remark string) func(*bench) (*result, error) {
 // its container.
 func boundedBy(begin begins, remark string) func(*bench) (*result, error) {
 	return besideClients(begin, attacked(nil), remark, func(b *bench, r *result) error {
-		if r.memory.Anon > containerMemory {
-			return fmt.Errorf("the service takes %d MiB", r.memory.Anon>>20)
-		}
-		return stops(b, r)
+		return errors.Join(r.bounded(), stops(b, r))
 	})
 }
 

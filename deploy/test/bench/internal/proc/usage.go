@@ -75,9 +75,9 @@ func Rest(pid int) error {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Memory is the resident memory of a process in bytes: its own, and the pages
-// of mapped files, which the kernel can drop.
-type Memory struct{ Anon, File int64 }
+// Memory is the resident memory of a process in bytes: its own, the pages of mapped files, which the kernel can drop, and the most
+// that both were since its start.
+type Memory struct{ Anon, File, Peak int64 }
 
 // MemoryOf reads the resident memory of a process.
 func MemoryOf(pid int) (Memory, error) {
@@ -89,7 +89,7 @@ func MemoryOf(pid int) (Memory, error) {
 	if err != nil {
 		return Memory{}, fmt.Errorf("memory: %w", err)
 	}
-	return Memory{Anon: int64(status.RssAnon), File: int64(status.RssFile)}, nil
+	return Memory{Anon: int64(status.RssAnon), File: int64(status.RssFile), Peak: int64(status.VmHWM)}, nil
 }
 
 // Machine describes what the figures are measured on, without names; dataDir
