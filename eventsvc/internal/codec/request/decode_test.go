@@ -364,7 +364,7 @@ func TestDecodePlain(t *testing.T) {
 		ev.ResourceVersion = ""
 		if seed%2 == 0 {
 			ev = eventtest.InSeries()
-			ev.Related, ev.DeprecatedCount = &ev.Regarding, int32(seed)
+			ev.Related, ev.DeprecatedCount = &ev.Regarding, int32(round)
 			ev.ManagedFields, ev.OwnerReferences, ev.Finalizers = nil, nil, nil
 		}
 		for _, v := range codectest.Views {

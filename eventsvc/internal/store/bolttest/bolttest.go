@@ -3,6 +3,7 @@ package bolttest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -83,17 +84,21 @@ func Close(t testing.TB, db *bolt.DB) {
 	t.Helper()
 	Check(t, db)
 	before, all := db.Stats(), few(t, db)
+	failed := errors.Is(db.Ready(context.WithoutCancel(t.Context())), store.ErrUnwritable)
 	if err := db.Close(); err != nil {
 		t.Error(err)
 		return
 	}
 	o, known := opened.LoadAndDelete(db)
-	if !known { // opened otherwise, or closed twice
+	if !known || failed { // opened otherwise, or closed twice; a write that has failed may be there nevertheless
 		return
 	}
 	options := o.(bolt.Options)
 	options.Registry = nil
 	again, err := bolt.Open(options)
+	if errors.Is(err, store.ErrInUse) {
+		return // the test has opened it already
+	}
 	if err != nil {
 		t.Errorf("it cannot be opened again: %v", err)
 		return
@@ -110,13 +115,13 @@ func Close(t testing.TB, db *bolt.DB) {
 	}
 }
 
-// few prints the events, and the changes that are held, of a store that has no more than a few.
+// few prints the events of a store that has no more than a few.
 func few(t testing.TB, db *bolt.DB) []string {
 	t.Helper()
-	if s := db.Stats(); s.Events > 200 || db.Revision()-s.Oldest > 1000 {
+	if db.Stats().Events > 1000 {
 		return nil
 	}
-	return Dump(t, db)
+	return events(t, db)
 }
 
 // Key names one of the events of [Create].
@@ -157,11 +162,17 @@ func Create(t testing.TB, db *bolt.DB, n int, value string) {
 }
 
 // Dump prints all events, and every change that is held.
-func Dump(t testing.TB, db *bolt.DB) (out []string) {
+func Dump(t testing.TB, db *bolt.DB) []string {
+	t.Helper()
+	return append(events(t, db), changes(t, db)...)
+}
+
+// events prints all events. It may be called when the test ends.
+func events(t testing.TB, db *bolt.DB) (out []string) {
 	t.Helper()
 	q := store.Query{Revision: db.Revision()}
 	for {
-		records, page, err := store.Records(t.Context(), db, q)
+		records, page, err := store.Records(context.WithoutCancel(t.Context()), db, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,10 +180,15 @@ func Dump(t testing.TB, db *bolt.DB) (out []string) {
 			out = append(out, fmt.Sprintf("%s %d %s %x %s", r.Key, r.Revision, r.Time.UTC().Format(time.RFC3339Nano), r.Attributes, r.Value))
 		}
 		if !page.More {
-			break
+			return out
 		}
 		q.After = page.Last
 	}
+}
+
+// changes prints every change that is held.
+func changes(t testing.TB, db *bolt.DB) (out []string) {
+	t.Helper()
 	at := db.Stats().Oldest
 	w, err := db.Watch(t.Context(), store.WatchQuery{After: at})
 	if err != nil {

@@ -21,7 +21,7 @@ func TestWritersWaitForTheMerge(t *testing.T) {
 	const limit, batch, all = 1000, 1024, 8000
 	synctest.Test(t, func(t *testing.T) {
 		p := parts.Open(t, parts.Options{QueueLength: all, QueueBytes: 1 << 30})
-		restore := storetest.Replace(t, p.Files.Index.Path(), "/dev/full", os.O_RDWR)
+		storetest.Replace(t, p.Files.Index.Path(), "/dev/full", os.O_RDWR)
 		var written atomic.Int64
 		var writers sync.WaitGroup
 		for i := range all {
@@ -35,6 +35,5 @@ func TestWritersWaitForTheMerge(t *testing.T) {
 		if n, size := written.Load(), p.Files.Index.Size(); n < 2*limit || n == all || size < 2*limit || size > 2*limit+batch {
 			t.Errorf("%d of %d are written, %d are in memory and not to be merged yet", n, all, size)
 		}
-		restore()
 	})
 }
