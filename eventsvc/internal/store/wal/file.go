@@ -14,10 +14,10 @@ import (
 // FileName is the name of the file in the data directory of a store.
 const FileName = "wal"
 
-const (
-	magic  = "tidings event store wal "
-	format = 2
-)
+// Version is the format that is written, and the only one that is read.
+const Version = 2
+
+const magic = "tidings event store wal "
 
 // What to do about a file that cannot be used.
 const (
@@ -135,7 +135,7 @@ func writeZeros(path string, size int64) error {
 // header returns the first block.
 func (l *Log) header(id string) []byte {
 	b := make([]byte, 0, blockSize)
-	b = fmt.Appendf(b, "%s%d\n", magic, format)
+	b = fmt.Appendf(b, "%s%d\n", magic, Version)
 	b = append(be.AppendUint16(b, uint16(len(id))), id...)
 	b = be.AppendUint64(be.AppendUint64(b, uint64(l.size)), l.salt)
 	b = be.AppendUint32(b, crc32.Checksum(b, castagnoliTable))
@@ -152,8 +152,8 @@ func parseHeader(path, id string, b []byte, fix string) (*Log, error) {
 	if _, err := fmt.Sscanf(string(b[:min(len(b), 64)]), magic+"%d\n", &version); err != nil {
 		return refuse("this is not a write-ahead log of the event store", fix)
 	}
-	if version != format {
-		return refuse(fmt.Sprintf("it has format %d, this program reads format %d", version, format), fixVersion)
+	if version != Version {
+		return refuse(fmt.Sprintf("it has format %d, this program reads format %d", version, Version), fixVersion)
 	}
 	at := len(magic) + len("2\n") + 2
 	if at > len(b) {
