@@ -65,7 +65,7 @@ func TestTokenCheck(t *testing.T) {
 		"cnf":                {token: with("cnf", "{}"), reason: "sender-constrained"},
 		"cut":                {token: good[:50], reason: "not three parts"},
 		"quotes":             {token: `"` + good + `"`, reason: "not base64url"},
-		"long":               {token: strings.Repeat("x", 9000), reason: "too long"},
+		"long":               {token: strings.Repeat("x", 17000), reason: "too long"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
