@@ -22,7 +22,7 @@ REVISION := $(REVISION)
 BUILD    := $(GO) build -trimpath -ldflags "-s -w -X tidings.example/shared/service.revision=$(REVISION)"
 # Not from the cache: many tests are random, others look at binaries and files that the cache does not know.
 # A test that hangs is ended after half an hour: on a small, busy machine the longest tests take minutes.
-TEST     := $(GO) test -count=1 -timeout 30m $(TESTFLAGS)
+TEST     := $(or $(GOTEST),$(GO) test) -count=1 -timeout 30m $(TESTFLAGS)
 # The tests in files that start with //go:build !race, which are too slow under the race detector or measure memory.
 NORACE   := for f in $$(grep -rl "^//go:build !race$$" --include="*_test.go" .); do t=$$(sed -n "s/^func \(Test[A-Za-z0-9_]*\).*/\1/p" $$f | paste -sd "|" -); test -z "$$t" || $(TEST) -run "^($$t)$$" $$(dirname $$f) || exit 1; done
 
