@@ -256,21 +256,8 @@ func (l Local) decide(ctx context.Context, in *arriving, current *store.Record) 
 		return store.Decision{}, done, err
 	}
 	switch {
-	case live.UID == in.Event.UID && in.Deleted:
-		return store.Decision{Op: store.Delete, By: deleter}, done, nil
 	case live.UID == in.Event.UID:
-		if len(in.Event.ManagedFields) == 0 { // kubectl leaves them out of what it prints
-			whole := *in.Event
-			whole.ManagedFields = live.ManagedFields
-			in.Event = &whole
-		}
-		if err := in.stay(live); err != nil {
-			return store.Decision{}, done, err
-		}
-		if l.stays(current, live, in) {
-			return store.Decision{}, done, nil
-		}
-		d, err := l.put(in)
+		d, err := l.decideSame(in, current, live)
 		return d, done, err
 	case live.Annotations[event.SourceUID] == string(in.Event.UID): // a mirror's copy of it
 		return store.Decision{}, done, nil
@@ -283,6 +270,22 @@ func (l Local) decide(ctx context.Context, in *arriving, current *store.Record) 
 	default:
 		return store.Decision{}, beside, nil
 	}
+}
+
+// decideSame says what becomes of an event when it arrives again.
+func (l Local) decideSame(in *arriving, current *store.Record, live *eventsv1.Event) (store.Decision, error) {
+	if in.Deleted {
+		return store.Decision{Op: store.Delete, By: deleter}, nil
+	}
+	if len(in.Event.ManagedFields) == 0 { // kubectl leaves them out of what it prints
+		whole := *in.Event
+		whole.ManagedFields = live.ManagedFields
+		in.Event = &whole
+	}
+	if err := in.stay(live); err != nil || l.stays(current, live, in) {
+		return store.Decision{}, err
+	}
+	return l.put(in)
 }
 
 // stay keeps an event in its cluster: an arrival without one gets that of the stored event, another one is refused.

@@ -130,17 +130,23 @@ func (p *parser) value(r *Rule, name string, n *yaml.Node) (err error) {
 			err = fmt.Errorf("%q is no number from 1 to %d", n.Value, maxOccurrences)
 		}
 	case "within", "for", "silence":
-		into := map[string]*time.Duration{"within": &r.Within, "for": &r.For, "silence": &r.Silence}[name]
-		least := map[string]time.Duration{"within": time.Second, "silence": time.Minute}[name]
-		if *into, err = cli.ParseDuration(n.Value); err == nil && (*into < least || *into > maxSilence) {
-			err = fmt.Errorf("%q must be from %s to %s", n.Value, least, maxSilence)
-		}
+		err = r.duration(name, n.Value)
 	case "labels":
 		r.labels = p.fields(name, n)
 	case "annotations":
 		r.annotations = p.fields(name, n)
 	default:
 		err = errors.New("is unknown: a rule has name, search, endedBy, occurrences, within, for, silence, labels and annotations")
+	}
+	return err
+}
+
+// duration reads one of the times of a rule.
+func (r *Rule) duration(name, text string) (err error) {
+	into := map[string]*time.Duration{"within": &r.Within, "for": &r.For, "silence": &r.Silence}[name]
+	least := map[string]time.Duration{"within": time.Second, "silence": time.Minute}[name]
+	if *into, err = cli.ParseDuration(text); err == nil && (*into < least || *into > maxSilence) {
+		err = fmt.Errorf("%q must be from %s to %s", text, least, maxSilence)
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/url"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"tidings.example/eventsvc/internal/alerts"
@@ -99,18 +101,7 @@ func (a *alertsCmd) Run(ctx context.Context, std IO) error {
 		return err
 	}
 	inForce := func(next []*alerts.Rule) { rules = next }
-	live, err := livefile.Open(livefile.Config{
-		Path: a.Rules, MaxBytes: alerts.MaxFile, Metric: "eventsvc_rules", What: "rules", Registry: registry,
-		Apply: func(data []byte) error {
-			next, err := alerts.Parse(data)
-			if err == nil {
-				inForce(next)
-			}
-			return err
-		},
-		Changed: func() { log.Info("new rules are in force", "file", a.Rules) },
-		Failed:  func(err error) { log.Error("the rules file is bad, the rules before stay in force", "error", err) },
-	})
+	live, err := a.follow(log, registry, func(next []*alerts.Rule) { inForce(next) })
 	if err != nil {
 		return cli.Usagef("--rules: %w", err)
 	}
@@ -129,13 +120,8 @@ func (a *alertsCmd) Run(ctx context.Context, std IO) error {
 		return fmt.Errorf("--cursor-file: %w", err)
 	}
 	c := alerts.Config{Source: source, Cursor: a.CursorFile, Wait: a.Wait, Log: log, Registry: registry}
-	for _, config.Server = range a.Alertmanager {
-		config.Tokens = nil // for the server alone
-		to, err := dial(config)
-		if err != nil {
-			return err
-		}
-		c.To = append(c.To, to)
+	if c.To, err = a.targets(config); err != nil {
+		return err
 	}
 	watching, err := alerts.New(c, rules)
 	if err != nil {
@@ -151,6 +137,35 @@ func (a *alertsCmd) Run(ctx context.Context, std IO) error {
 		}}},
 		Health: health, Tasks: []func(context.Context) error{watching.Run, live.Run},
 	})
+}
+
+// follow reads the rules, and reads them again when their file is another.
+func (a *alertsCmd) follow(log *slog.Logger, registry *prometheus.Registry, use func([]*alerts.Rule)) (*livefile.File, error) {
+	return livefile.Open(livefile.Config{
+		Path: a.Rules, MaxBytes: alerts.MaxFile, Metric: "eventsvc_rules", What: "rules", Registry: registry,
+		Apply: func(data []byte) error {
+			next, err := alerts.Parse(data)
+			if err == nil {
+				use(next)
+			}
+			return err
+		},
+		Changed: func() { log.Info("new rules are in force", "file", a.Rules) },
+		Failed:  func(err error) { log.Error("the rules file is bad, the rules before stay in force", "error", err) },
+	})
+}
+
+// targets returns a client of each Alertmanager. None sends the server's token.
+func (a *alertsCmd) targets(config client.Config) (all []*client.Client, err error) {
+	config.Tokens = nil
+	for _, config.Server = range a.Alertmanager {
+		to, err := dial(config)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, to)
+	}
+	return all, nil
 }
 
 // source returns the events to look at.

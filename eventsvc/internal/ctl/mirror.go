@@ -3,11 +3,13 @@ package ctl
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/client"
@@ -165,26 +167,16 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 		return err
 	}
 	registry := service.NewRegistry("eventsvc")
-	changed := make(chan struct{}, 1)
-	live, err := rules.NewLive(rules.Config{Path: m.RulesFile, Log: log, Registry: registry, Changed: func() {
-		select {
-		case changed <- struct{}{}:
-		default: // the last change is not told yet
-		}
-	}})
+	live, changed, err := m.follow(log, registry)
 	if err != nil {
-		return cli.Usagef("--rules-file: %w", err)
+		return err
 	}
-	var objects []mirror.Resource
-	var state *objectchange.State
-	if len(m.Changes) > 0 {
-		if state, err = objectchange.Open(m.ChangesState); err != nil {
-			return fmt.Errorf("--changes-state: %w", err)
-		}
+	objects, state, err := m.objects(ctx, source, log)
+	if err != nil {
+		return err
+	}
+	if state != nil {
 		defer func() { _ = state.Close() }()
-		if objects, err = mirror.Resources(ctx, source, m.Changes, log); err != nil {
-			return fmt.Errorf("--changes: %w", err)
-		}
 	}
 	copying := mirror.New(mirror.Config{
 		Source: source, Target: target, Cluster: m.Cluster, Label: m.ClusterLabel, Namespaces: m.Namespace,
@@ -201,6 +193,38 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 		}}},
 		Health: health, Tasks: []func(context.Context) error{copying.Run, live.Run},
 	})
+}
+
+// follow reads the rules, and reads them again when their file is another. It tells when other rules are in force.
+func (m *mirrorCmd) follow(log *slog.Logger, registry *prometheus.Registry) (*rules.Live, <-chan struct{}, error) {
+	changed := make(chan struct{}, 1)
+	live, err := rules.NewLive(rules.Config{Path: m.RulesFile, Log: log, Registry: registry, Changed: func() {
+		select {
+		case changed <- struct{}{}:
+		default: // the last change is not told yet
+		}
+	}})
+	if err != nil {
+		return nil, nil, cli.Usagef("--rules-file: %w", err)
+	}
+	return live, changed, nil
+}
+
+// objects returns the resources of --changes, and what was seen of their objects; nothing if there are none.
+func (m *mirrorCmd) objects(ctx context.Context, source *client.Client, log *slog.Logger) ([]mirror.Resource, *objectchange.State, error) {
+	if len(m.Changes) == 0 {
+		return nil, nil, nil
+	}
+	state, err := objectchange.Open(m.ChangesState)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--changes-state: %w", err)
+	}
+	objects, err := mirror.Resources(ctx, source, m.Changes, log)
+	if err != nil {
+		_ = state.Close()
+		return nil, nil, fmt.Errorf("--changes: %w", err)
+	}
+	return objects, state, nil
 }
 
 // triedFor is the time before now of which --dry-run-rules looks at events.

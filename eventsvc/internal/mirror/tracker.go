@@ -180,21 +180,7 @@ func (t *tracker) flush(ctx context.Context, b *batch, at *cursor, all bool) err
 	if b == nil {
 		b = new(batch)
 	}
-	for _, uid := range slices.Sorted(maps.Keys(t.open)) {
-		s := t.open[uid]
-		if _, other := b.objects[uid]; all || other || slices.ContainsFunc(s.now.Series, func(e objectchange.Series) bool {
-			return s.late[e.Version] && time.Since(e.First) >= seriesTime
-		}) {
-			b.items = append(t.lateItems(s), b.items...)
-			if !other {
-				b.put(uid, s.now)
-			}
-			delete(t.open, uid)
-		}
-	}
-	if len(t.open) == 0 {
-		t.held = ""
-	}
+	t.takeOver(b, all)
 	if len(b.items) > 0 {
 		if err := t.write(ctx, b.items); err != nil {
 			return err
@@ -215,6 +201,25 @@ func (t *tracker) flush(ctx context.Context, b *batch, at *cursor, all bool) err
 	}
 	t.saved = cursor{version: position.Version, complete: position.Complete}
 	return nil
+}
+
+// takeOver adds the series that are over (or all of them) to a batch.
+func (t *tracker) takeOver(b *batch, all bool) {
+	for _, uid := range slices.Sorted(maps.Keys(t.open)) {
+		s := t.open[uid]
+		if _, other := b.objects[uid]; all || other || slices.ContainsFunc(s.now.Series, func(e objectchange.Series) bool {
+			return s.late[e.Version] && time.Since(e.First) >= seriesTime
+		}) {
+			b.items = append(t.lateItems(s), b.items...)
+			if !other {
+				b.put(uid, s.now)
+			}
+			delete(t.open, uid)
+		}
+	}
+	if len(t.open) == 0 {
+		t.held = ""
+	}
 }
 
 // read reads an object. What is no object is counted and left out.
@@ -291,20 +296,8 @@ func (t *tracker) compare(b *batch, before, now *objectchange.Seen) {
 		at = latest
 	}
 	now.Series = slices.DeleteFunc(slices.Clone(now.Series), func(s objectchange.Series) bool { return at.Sub(s.First) >= seriesTime && !t.late(uid, s.Version) })
-	if to := now.Series; !t.inexact {
-		for i := range to {
-			if at.Sub(to[i].First) < seriesTime && (objectchange.Covers(&to[i], changes) || len(to) == seriesMost && i == seriesMost-1) {
-				to[i] = objectchange.Extend(to[i], changes, at)
-				s := t.open[uid]
-				if s == nil {
-					s = &series{late: map[string]bool{}}
-					t.open[uid] = s
-				}
-				s.now, s.late[to[i].Version] = now, true
-				delete(b.objects, uid) // is put when the series is written
-				return
-			}
-		}
+	if !t.inexact && t.extend(b, now, changes, at) {
+		return
 	}
 	var from, to time.Time
 	if t.inexact && (at.Before(t.cursor.complete) || time.Since(at) < seriesTime) {
@@ -320,6 +313,25 @@ func (t *tracker) compare(b *batch, before, now *objectchange.Seen) {
 	now.Series = append(now.Series, objectchange.Extend(objectchange.Series{Version: now.Version, First: at}, changes, at))
 	b.put(uid, now)
 	t.add(b, now, event.ObjectChanged, now.Version, now.Version, objectchange.Changed(changes, 1, author, from, to), at, at, 1)
+}
+
+// extend adds changes to an event of the object that is less than a minute old. It reports false if there is none for them.
+func (t *tracker) extend(b *batch, now *objectchange.Seen, changes []objectchange.Change, at time.Time) bool {
+	uid, to := string(now.UID), now.Series
+	for i := range to {
+		if at.Sub(to[i].First) < seriesTime && (objectchange.Covers(&to[i], changes) || len(to) == seriesMost && i == seriesMost-1) {
+			to[i] = objectchange.Extend(to[i], changes, at)
+			s := t.open[uid]
+			if s == nil {
+				s = &series{late: map[string]bool{}}
+				t.open[uid] = s
+			}
+			s.now, s.late[to[i].Version] = now, true
+			delete(b.objects, uid) // is put when the series is written
+			return true
+		}
+	}
+	return false
 }
 
 // late reports whether the event of a series has to be written again.

@@ -89,12 +89,7 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 	if err != nil {
 		return nil, nil, err
 	}
-	var behind []int // the numbers of the groups that this page and those behind it have
-	for id := range all {
-		if id != rest && all[id].count > 0 && (p.After == nil || all[id].place(p.Order, &t.keys[id], by).compare(*p.After) > 0) {
-			behind = append(behind, id)
-		}
-	}
+	behind := p.behind(all, t, by)
 	page, err := best(ctx, len(behind), p.Limit+1, func(a, b int) int {
 		a, b = behind[a], behind[b]
 		if c := cmp.Compare(all[a].value(p.Order), all[b].value(p.Order)); c != 0 {
@@ -121,6 +116,16 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 		out = append(out, g)
 	}
 	return out, nil, nil
+}
+
+// behind returns the numbers of the groups that this page and those behind it have.
+func (p *GroupPage) behind(all []tally, t *table, by []Dimension) (ids []int) {
+	for id := range all {
+		if id != rest && all[id].count > 0 && (p.After == nil || all[id].place(p.Order, &t.keys[id], by).compare(*p.After) > 0) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // sample returns the newest event of a group. It looks at the last observation first. If

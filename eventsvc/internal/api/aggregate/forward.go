@@ -138,16 +138,22 @@ func (s *Server) question(c echo.Context, watchPath bool) (*question, error) {
 			name = httpio.NameSelected(query)
 		}
 	}
-	q.spec = authorizationv1.SubjectAccessReviewSpec{
+	q.spec = s.review(user, q.verb, namespace, name)
+	return q, nil
+}
+
+// review returns the question whether a user may do what a request asks for.
+func (s *Server) review(user *authenticationv1.UserInfo, verb, namespace, name string) authorizationv1.SubjectAccessReviewSpec {
+	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: map[string]authorizationv1.ExtraValue{},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: q.verb, Group: s.group.Group, Version: s.group.Version, Resource: "events", Namespace: namespace, Name: name,
+			Verb: verb, Group: s.group.Group, Version: s.group.Version, Resource: "events", Namespace: namespace, Name: name,
 		},
 	}
 	for key, values := range user.Extra {
-		q.spec.Extra[key] = authorizationv1.ExtraValue(values)
+		spec.Extra[key] = authorizationv1.ExtraValue(values)
 	}
-	return q, nil
+	return spec
 }
 
 // selection makes a question one for a list or a watch.

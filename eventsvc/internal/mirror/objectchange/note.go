@@ -178,29 +178,36 @@ func words(changes []Change, root string) part {
 		return part{weight, name + ": added" + inside}
 	case c.After == nil && len(changes) > 1:
 		return part{weight, name + ": removed"}
+	}
+	return part{weight, name + ": " + became(c, weight == weightImage)}
+}
+
+// became says in words what became of one field.
+func became(c Change, image bool) string {
+	switch {
 	case c.Perhaps:
-		return part{weight, name + ": perhaps changed"}
+		return "perhaps changed"
 	case c.Before == nil && c.After.Hidden:
-		return part{weight, name + ": added"}
+		return "added"
 	case c.Before == nil:
-		return part{weight, name + ": set to " + shown(c.After.Value, c.After.Rest)}
+		return "set to " + shown(c.After.Value, c.After.Rest)
 	case c.After == nil && c.Before.Hidden:
-		return part{weight, name + ": removed"}
+		return "removed"
 	case c.After == nil:
-		return part{weight, name + ": removed, was " + shown(c.Before.Value, c.Before.Rest)}
+		return "removed, was " + shown(c.Before.Value, c.Before.Rest)
 	case c.Before.Hidden || c.After.Hidden:
-		return part{weight, name + ": changed"}
+		return "changed"
 	}
 	before, after := c.Before.Value, c.After.Value
-	if weight == weightImage {
+	if image {
 		before, after = tags(before, after)
 	} else {
 		before, after = differing(before, after)
 	}
 	if before == after {
-		return part{weight, name + ": changed"} // beyond what is kept
+		return "changed" // beyond what is kept
 	}
-	return part{weight, name + ": " + shown(before, c.Before.Rest) + " → " + shown(after, c.After.Rest)}
+	return shown(before, c.Before.Rest) + " → " + shown(after, c.After.Rest)
 }
 
 // short returns a path as it is shown: without spec. before a single name.

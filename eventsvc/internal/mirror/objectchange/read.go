@@ -155,6 +155,11 @@ func (r *reader) value(steps []string, name string, value any, secret bool) {
 			}
 		}
 	}
+	r.leaf(steps, name, value, secret)
+}
+
+// leaf reads a value below which there is nothing, or nothing more is read.
+func (r *reader) leaf(steps []string, name string, value any, secret bool) {
 	text, ok := value.(string)
 	if !ok {
 		encoded, _ := json.Marshal(value) // was JSON: no error

@@ -167,16 +167,7 @@ func (c *comparison) explained(e *edit, r *candidate, named map[subject]bool, se
 	if e.cluster != r.cluster || before < -onsetTolerance || before > longest {
 		return 0
 	}
-	tied, near := false, false
-	for _, s := range r.tallies {
-		for _, object := range []string{e.kind + "/" + e.name, cmp.Or(e.owner, "-")} {
-			tied = tied || s.namespace == e.namespace && c.warned.subjects[subject{s.tallyKey, object}]
-		}
-		tied = tied || named[subject{s.tallyKey, e.kind + "/" + e.namespace + "/" + e.name}] ||
-			e.kind == "Node" && c.warned.subjects[subject{s.tallyKey, "Node/" + e.name}] ||
-			s.namespace == e.namespace && c.warned.subjects[subject{s.tallyKey, "/" + e.name}]
-		near = near || s.namespace == e.namespace
-	}
+	tied, near := c.ties(e, r, named)
 	recent := recentWeight * max(0, 1-float64(max(before, 0))/causeTime.Seconds())
 	switch {
 	case tied:
@@ -187,6 +178,20 @@ func (c *comparison) explained(e *edit, r *candidate, named map[subject]bool, se
 		return r.score*manyWeight + recent
 	}
 	return 0
+}
+
+// ties reports whether warnings of a row name the object that was changed or its owner, and whether some are of its namespace.
+func (c *comparison) ties(e *edit, r *candidate, named map[subject]bool) (tied, near bool) {
+	for _, s := range r.tallies {
+		for _, object := range []string{e.kind + "/" + e.name, cmp.Or(e.owner, "-")} {
+			tied = tied || s.namespace == e.namespace && c.warned.subjects[subject{s.tallyKey, object}]
+		}
+		tied = tied || named[subject{s.tallyKey, e.kind + "/" + e.namespace + "/" + e.name}] ||
+			e.kind == "Node" && c.warned.subjects[subject{s.tallyKey, "Node/" + e.name}] ||
+			s.namespace == e.namespace && c.warned.subjects[subject{s.tallyKey, "/" + e.name}]
+		near = near || s.namespace == e.namespace
+	}
+	return tied, near
 }
 
 // row returns the row of a change that explains another row.

@@ -14,18 +14,7 @@ import (
 func (r *candidate) why(c *comparison) string {
 	var b strings.Builder
 	window := query.FormatDuration(c.q.Window)
-	fmt.Fprintf(&b, "%s %s in %s", r.reason, times(r.now), window)
-	switch r.way {
-	case New:
-		fmt.Fprintf(&b, ", never before in %s", roughly(c.answer.Range.From.Sub(c.answer.HistoryFrom)))
-	case Failing:
-		fmt.Fprintf(&b, ", to an object without a warning before")
-	case Changed:
-		fmt.Fprintf(&b, ", %s before %s of %s", roughly(time.Duration(max(0, r.explained.onset-r.onset))*time.Second), r.explained.reason, r.explained.subject())
-	default:
-		fmt.Fprintf(&b, " instead of %s %s", number(r.expected), r.against)
-	}
-	fmt.Fprintf(&b, "; %s", r.subject())
+	fmt.Fprintf(&b, "%s %s in %s%s; %s", r.reason, times(r.now), window, r.unlike(c), r.subject())
 	if r.objects > 1 {
 		fmt.Fprintf(&b, " (%s)", counted(r.objects, "object"))
 	}
@@ -51,6 +40,19 @@ func (r *candidate) why(c *comparison) string {
 		fmt.Fprintf(&b, ": “%s”", brief(r.note))
 	}
 	return b.String()
+}
+
+// unlike says in what a row differs from what was before.
+func (r *candidate) unlike(c *comparison) string {
+	switch r.way {
+	case New:
+		return ", never before in " + roughly(c.answer.Range.From.Sub(c.answer.HistoryFrom))
+	case Failing:
+		return ", to an object without a warning before"
+	case Changed:
+		return fmt.Sprintf(", %s before %s of %s", roughly(time.Duration(max(0, r.explained.onset-r.onset))*time.Second), r.explained.reason, r.explained.subject())
+	}
+	return fmt.Sprintf(" instead of %s %s", number(r.expected), r.against)
 }
 
 // statistics says what the score of a row is made of.

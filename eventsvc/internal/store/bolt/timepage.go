@@ -131,13 +131,7 @@ func (p *timePager) find(ctx context.Context) (more bool, err error) {
 		for len(p.left) > 0 {
 			at := p.left[0]
 			p.left = p.left[1:]
-			if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
-				return false, ctx.Err()
-			}
-			if err := p.look(at.Revision); err != nil {
-				return false, err
-			}
-			if err := p.next(); err != nil {
+			if err := p.step(ctx, at.Revision); err != nil {
 				return false, err
 			}
 			if p.moments != nil && (len(p.left) == 0 || p.left[0].Second != at.Second) {
@@ -150,6 +144,17 @@ func (p *timePager) find(ctx context.Context) (more bool, err error) {
 			return true, nil
 		}
 	}
+}
+
+// step looks at one version, unless the caller has gone.
+func (p *timePager) step(ctx context.Context, revision uint64) error {
+	if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := p.look(revision); err != nil {
+		return err
+	}
+	return p.next()
 }
 
 // gather takes the records of the next seconds from the index by time. It reports false if there are none.

@@ -120,18 +120,8 @@ func (t *tail) follow(ctx context.Context) error {
 	}
 	defer conn.Release()
 	defer end(ctx, conn.Conn()) // which ends the subscription
-	if t.db.copy.lacking {      // as on a full disk
-		if err := t.remake(); err != nil {
-			return err
-		}
-	}
-	if err := t.begin(ctx, conn.Conn()); err != nil {
+	if err := t.complete(ctx, conn.Conn()); err != nil {
 		return err
-	}
-	if t.db.copy.belongs().Filling {
-		if err := t.fill(ctx, conn.Conn()); err != nil {
-			return t.broken(err)
-		}
 	}
 	if t.failure.Swap(nil) != nil {
 		t.db.o.Copy.Log.Info("the database is followed again")
@@ -158,6 +148,24 @@ func (t *tail) follow(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// complete subscribes, and has the copy whole.
+func (t *tail) complete(ctx context.Context, conn *pgx.Conn) error {
+	if t.db.copy.lacking { // as on a full disk
+		if err := t.remake(); err != nil {
+			return err
+		}
+	}
+	if err := t.begin(ctx, conn); err != nil {
+		return err
+	}
+	if t.db.copy.belongs().Filling {
+		if err := t.fill(ctx, conn); err != nil {
+			return t.broken(err)
+		}
+	}
+	return nil
 }
 
 // begin subscribes to what others commit, and compares the copy with the database.

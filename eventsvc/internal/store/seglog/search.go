@@ -73,17 +73,7 @@ func (r *Reader) search(s *Search) error {
 			return errMany
 		}
 	}
-	var sealed, unsealed []int
-	for _, p := range parts {
-		stored, ok := p.(*stored)
-		switch {
-		case !ok: // the pending records, see above
-		case r.segments[stored.segment].Compressed:
-			sealed = append(sealed, stored.segment)
-		default:
-			unsealed = append(unsealed, stored.segment)
-		}
-	}
+	sealed, unsealed := r.bySeal(parts)
 	if len(unsealed) > searchUnsealed {
 		return errMany
 	}
@@ -106,6 +96,21 @@ func (r *Reader) search(s *Search) error {
 		}
 	}
 	return nil
+}
+
+// bySeal returns the numbers of the segments that have words, and of those that have none yet.
+func (r *Reader) bySeal(parts []part) (sealed, unsealed []int) {
+	for _, p := range parts {
+		stored, ok := p.(*stored)
+		switch {
+		case !ok: // the pending records, which Search looks at itself
+		case r.segments[stored.segment].Compressed:
+			sealed = append(sealed, stored.segment)
+		default:
+			unsealed = append(unsealed, stored.segment)
+		}
+	}
+	return sealed, unsealed
 }
 
 // searchWords adds the groups of blocks that the words of a segment lead to.
