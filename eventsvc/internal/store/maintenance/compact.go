@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"tidings.example/eventsvc/internal/store"
@@ -76,7 +77,7 @@ func (c *compaction) sealed() seglog.Segments {
 // run unlinks the oldest sealed segments as long as they have no record that is needed. It
 // rewrites others in which much is dead, or whose index by time would become much smaller.
 func (c *compaction) run(ctx context.Context) error {
-	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil && !isFull(err) { // a next head needs room
+	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
 		return err
 	}
 	for {
@@ -213,10 +214,7 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 	k := c.filter(clean)
 	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Filter: k.view, Since: c.Kept(), Compress: compress, Drop: c.drop})
 	if err != nil {
-		if err = errors.Join(err, disk.Remove(tmp)); disk.IsFull(err) {
-			err = fmt.Errorf("%w: %w", errNoRoom, err)
-		}
-		return err
+		return errors.Join(err, os.Remove(tmp))
 	}
 	if err := disk.Rename(tmp, s.Path); err != nil {
 		return err

@@ -95,7 +95,7 @@ func (u *Usage) Free() (int64, error) { return disk.Free(u.dir) }
 // before every commit of size bytes. While the disk has less than MinFree left, deletions are still written, into the space that
 // MinFree keeps back.
 func (u *Usage) Full(size int64) (create, remove error) {
-	free, err := u.withSpare()
+	free, err := u.Free()
 	if err != nil {
 		return err, nil
 	}
@@ -127,7 +127,7 @@ func (u *Usage) Full(size int64) (create, remove error) {
 // may have to be.
 func (u *Usage) left(used, file int64) int64 {
 	rewriting := max(u.largest.Load(), u.reserved.Load(), file)
-	return u.limits.MaxBytes - used - u.spare.Load() - 2*u.wal.Load() - u.records.Index.MergeBytes() - rewriting
+	return u.limits.MaxBytes - used - 2*u.wal.Load() - u.records.Index.MergeBytes() - rewriting
 }
 
 // used returns the size of the files, with those that are unlinked and still read, and without the new files of rewrites.
@@ -182,7 +182,7 @@ func (u *Usage) leastHistory() int64 { return u.limits.MaxBytes / historyPart * 
 // HistoryLimit returns how many bytes of history fit beside the events; 0 when the disk is full, whoever has filled it. History goes
 // before events.
 func (u *Usage) HistoryLimit() int64 {
-	if free, err := u.withSpare(); err == nil && free < u.limits.MinFree {
+	if free, err := u.Free(); err == nil && free < u.limits.MinFree {
 		return 0
 	}
 	if u.limits.MaxBytes <= 0 {
