@@ -100,7 +100,7 @@ var metricLabels = map[string][]label{
 	}}},
 	"eventsvc_requests_waiting":  {seatClass},
 	"eventsvc_requests_working":  {seatClass},
-	"http_connections_cut_total": {{name: "in", values: []string{"header", "answer"}}},
+	"http_connections_cut_total": {{name: "in", values: []string{"header", "answer", "source", "unread"}}},
 	"http_requests_total": {
 		{name: "client", values: []string{
 			"kubectl", "eventsvc", "tokensvc", "client-go", "python", "go", "browser", "curl", "prometheus", "probe", "other",

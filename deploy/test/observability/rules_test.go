@@ -310,7 +310,10 @@ func TestMetricsExist(t *testing.T) {
 	events.mirroredUntil(t, token, "east", time.Now())
 	mirror := startMirror(t, tokens, events.url, startTarget(t, tokens), "RULES_FILE="+rules)
 	aggregate := startAggregate(t, startTarget(t, tokens, "GROUP_DOMAIN=tidings.example"), token).svc
-	alerts := startAlerts(t, tokens, events, tokens.url)
+	watched := startTarget(t, tokens) // of events, the client has its only watch
+	alerts := startAlerts(t, tokens, watched, tokens.url)
+	watched.createIn(t, token, "east")
+	alerts.scrapedOnce(t, "tokensvc takes no alert", func(now scrape) bool { return now.sum("eventsvc_alerts_failures_total") > 0 })
 	onDatabase, _ := startOnDatabase(t, tokens)
 	known, help := map[string]bool{}, map[string]string{}
 	var scrapes []scrape
