@@ -35,8 +35,8 @@ func (db *DB) Check(ctx context.Context, progress store.Progress) (*store.Report
 	account := db.usage
 	s := account.Stats()
 	r := &store.Report{Revision: s.Revision}
-	c := &checker{IndexedLog: seglog.IndexedLog{Index: db.index, Log: db.log}, report: r, progress: progress, namespaces: map[string]int64{}, led: index.Revisions{}, met: index.Revisions{}, total: 5*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
-	for _, check := range []func(context.Context) error{c.pages, c.log, c.observed, c.notes, c.index, c.deletions} {
+	c := &checker{IndexedLog: seglog.IndexedLog{Index: db.index, Log: db.log}, report: r, progress: progress, namespaces: map[string]int64{}, led: index.Revisions{}, met: index.Revisions{}, total: 6*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
+	for _, check := range []func(context.Context) error{c.pages, c.log, c.successors, c.observed, c.notes, c.index, c.deletions} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}
@@ -70,6 +70,11 @@ func (c *checker) pages(ctx context.Context) error {
 // observed goes over the index by time of each segment.
 func (c *checker) observed(ctx context.Context) error {
 	return c.segments(ctx, c.Log.Segments(), seglog.CheckObserved)
+}
+
+// successors goes over which versions follow which.
+func (c *checker) successors(ctx context.Context) error {
+	return c.segments(ctx, c.Log.Segments(), seglog.CheckSuccessors)
 }
 
 // notes goes over what segments have for those who search in notes.

@@ -90,15 +90,14 @@ func lastBefore(log *seglog.Reader, x newestVersions, key string, of, until uint
 	if err != nil || !ok {
 		return false, err
 	}
-	revision := p.Revision()
-	for revision > until {
-		newer, err := log.Get(revision)
-		if err != nil {
-			return false, err
-		}
-		revision = newer.Previous
+	if p.Revision() <= until {
+		return p.Revision() == of, nil
 	}
-	return revision == of, nil
+	if next, _, ok, err := log.Next(of, p.Revision()); err != nil || ok {
+		return next > until, err
+	}
+	last, _, err := log.At(p.Revision(), until)
+	return last.Revision == of, err
 }
 
 // lastState returns the delivery of a record to a watch without a selector.

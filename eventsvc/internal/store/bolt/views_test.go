@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/shared/waittest"
@@ -91,6 +93,52 @@ func TestReadOutlivesRewrite(t *testing.T) {
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestOldRevisionReadsAsLittle: what happened in a window is found at the revision of then by reading about as many records as in a window
+// before the newest revision, however often the events of it have changed since.
+func TestOldRevisionReadsAsLittle(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	const events, changes, window = 20, 2000, 100
+	now := begin
+	db := openQuiet(t, func(o *Options) { o.SegmentBytes, o.Now = 32<<10, func() time.Time { return now } })
+	var old uint64
+	for i := range changes {
+		now = begin.Add(time.Duration(i) * time.Second)
+		o := event.Occurrence{Time: now, Count: int64(i/events + 1), New: 1}
+		a := event.NewAttributes([event.NumFields]string{event.Reason: "R", event.Type: "Warning"}, nil).With(o)
+		_, err := db.Update(t.Context(), store.Key{Namespace: "default", Name: fmt.Sprint("e", i%events)}, store.Any, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Put, Draft: store.Draft{Attributes: a, Value: []byte("{}")}}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == window-1 {
+			old = db.Revision()
+		}
+	}
+	if err := db.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Compact(t.Context(), true, nil); err != nil {
+		t.Fatal(err)
+	}
+	reads := func(from time.Time, revision uint64) (n uint64) {
+		before := db.log.CacheStats()
+		in := store.Range{From: from, To: from.Add(window * time.Second), Revision: revision}
+		shown := 0
+		_, err := db.Timeline().Observed(t.Context(), store.TimeQuery{Range: in}, func(*store.View, store.Moment) bool { shown++; return true })
+		if err != nil || shown != events {
+			t.Errorf("%d events at revision %d, want %d, %v", shown, revision, events, err)
+		}
+		after := db.log.CacheStats()
+		return after.Hits + after.Misses - before.Hits - before.Misses
+	}
+	newest, before := reads(begin.Add((changes-window)*time.Second), 0), reads(begin, old)
+	if before > newest*3/2 || newest == 0 {
+		t.Errorf("%d records are read at an old revision, %d at the newest", before, newest)
 	}
 }
 

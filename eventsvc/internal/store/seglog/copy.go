@@ -63,9 +63,10 @@ type copier struct {
 
 	at      uint64   // the last record that was looked at
 	needed  []uint64 // the revisions of those that are kept
-	kept    int64    // bytes
-	dropped bool     // a record was left out
-	damaged bool     // a record is damaged, and may be an older version of any event
+	next    []successor
+	kept    int64 // bytes
+	dropped bool  // a record was left out
+	damaged bool  // a record is damaged, and may be an older version of any event
 }
 
 func (c *copier) run(ctx context.Context, l *Log, path string) error {
@@ -116,7 +117,9 @@ func (c *copier) finish(tx *bbolt.Tx) error {
 		if !c.dropped && compactRevision > 0 { // the new file has all that this one has had from the beginning
 			err = setMeta(tx, metaCompact, compactRevision)
 		}
-		return errors.Join(err, setMeta(tx, metaEnd, metaIn(from, metaEnd)), setMeta(tx, metaBytes, uint64(c.kept)))
+		next := tx.Bucket([]byte(bucketNext))
+		next.FillPercent = boltfile.FillPercent
+		return errors.Join(err, putSuccessors(next, c.next, nextPairs), setMeta(tx, metaEnd, metaIn(from, metaEnd)), setMeta(tx, metaBytes, uint64(c.kept)))
 	})
 }
 
@@ -173,11 +176,14 @@ func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more b
 			return false, nil
 		}
 		var keep bool
+		var of Entry
 		// A damaged record is kept as it is, unless it is dropped: it is the evidence.
 		if e, err := parseEntry(revision, record); err != nil {
 			keep = !c.damage(revision, revision, err)
 		} else if keep, err = needed(&e); err != nil {
 			return false, err
+		} else {
+			of = e
 		}
 		if c.at = revision; !keep {
 			c.dropped = true
@@ -186,6 +192,9 @@ func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more b
 		size += len(record)
 		c.kept += int64(len(record))
 		c.needed = append(c.needed, revision)
+		if s, ok := successorOf(&of); ok {
+			c.next = append(c.next, s)
+		}
 		return true, c.put(revision, record)
 	}, func(l *lostBlock) (bool, error) {
 		if c.at = l.Last; c.damage(l.First, l.Last, l) {

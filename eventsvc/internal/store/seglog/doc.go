@@ -78,6 +78,7 @@
 //	│             both with CRC32C 4; runs: when sealed with an index by time that
 //	│             becomes much smaller by a rewrite; blocks: the segment is compressed
 //	├── log       revision 8 → record; empty in a compressed segment
+//	├── next      first revision 8 → versions that records of this segment superseded, by their revisions, CRC32C 4
 //	├── blocks    only in a compressed segment: last revision 8 → block. The first one begins
 //	│             with the base, and each behind the one before
 //	├── words     only in a compressed segment: last revision 8 → words of the notes of up to 64 groups of blocks
@@ -134,6 +135,9 @@
 //	        words: folded, in order, each between two line ends
 //	frame   for each word a bit for each group that has it 8, little-endian; then for each
 //	        a bit for each of 64 classes of reasons with which it occurs 8 ([reasonClass])
+//
+//	next    for each version the revisions behind the one before (uvarint), and
+//	        twice the revisions from it to the one that superseded it, + 1 if that is a deletion (uvarint)
 //
 //	run of entries: what some records report of one minute
 //	key    minute since 1970, its first bit flipped 8, last revision 8

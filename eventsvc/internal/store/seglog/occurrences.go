@@ -98,10 +98,19 @@ func putRecords(tx *bbolt.Tx, n *seriesNumbers, records []wal.Record, seen *coll
 		return nil
 	}
 	log.FillPercent = boltfile.FillPercent
+	var next []successor
 	for _, r := range records {
 		if err := log.Put(recordKey(r.Revision), r.Data); err != nil {
 			return err
 		}
+		if e, damage := splitEntry(r.Revision, r.Data); damage == nil {
+			if s, ok := successorOf(&e); ok {
+				next = append(next, s)
+			}
+		}
+	}
+	if err := putSuccessors(tx.Bucket([]byte(bucketNext)), next, 1); err != nil {
+		return err
 	}
 	seen.Entries = slices.DeleteFunc(seen.Entries, func(e observation) bool { return e.Revision <= last })
 	return seen.Save(tx, n)

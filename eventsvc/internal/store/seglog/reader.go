@@ -28,6 +28,8 @@ type Reader struct {
 	room     []byte       // of the record that Get has copied
 	view     store.View   // by Lend
 	notes    openNotes
+
+	superseded map[uint64]successor // by pending records; nil: not known yet
 }
 
 // segmentTx is a read transaction of a segment, zero as long as the reader has not needed
@@ -67,7 +69,7 @@ func (r *Reader) close() {
 	}
 	r.notes.forget()
 	r.held.Release()
-	r.held, r.segments, r.pending, r.view = nil, nil, nil, store.View{}
+	r.held, r.segments, r.pending, r.superseded, r.view = nil, nil, nil, nil, store.View{}
 }
 
 // end ends the transaction, if there is one.

@@ -60,7 +60,7 @@ const (
 
 // buckets returns the buckets of a new segment.
 func buckets() []string {
-	return []string{bucketLog, bucketSeries, bucketRuns}
+	return []string{bucketLog, bucketNext, bucketSeries, bucketRuns}
 }
 
 // What metaWAL notes.

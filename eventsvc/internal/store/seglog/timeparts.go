@@ -100,6 +100,9 @@ func (r *Reader) parts(last uint64, from, to int64) ([]part, error) {
 	first, _ := minuteOf(from)
 	end, _ := minuteOf(to - 1)
 	for i, s := range summaries {
+		if r.segments[i].Base > last && s.carried == 0 { // all of it was written later than is asked for
+			continue
+		}
 		if r.segments[i].Base > carried && s.any && s.first <= end && s.last >= first {
 			all = append(all, &stored{reader: r, segment: i, summary: s})
 		}
