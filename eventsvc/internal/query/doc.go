@@ -13,7 +13,7 @@
 // from [store.Timeline.Occurrences], no event is read, and what has been deleted since is
 // counted like all else. A query with text, or with terms on other fields or labels, goes
 // over events instead ([Head.OverEvents]): it counts the observations of those that
-// exist and were last observed within the range, and says so if it has to stop early.
+// exist and were observed within the range, as they were then, and says so if it has to stop early.
 //
 // A snapshot whose revision is no longer held goes on with the newest state, leaves out
 // what was written after its revision, and is partial: what it showed is not shown again.

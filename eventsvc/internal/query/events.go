@@ -25,7 +25,7 @@ type Next struct {
 }
 
 // Events calls visit with the events that existed in the state of the snapshot and were
-// last observed within its range, until visit returns false: the page ends behind that
+// observed within its range, as they were then, until visit returns false: the page ends behind that
 // event. It also ends when it has taken the time that a query may take, and the answer says how
 // far it has come. So a page may have few events or none although there are more.
 func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, store.Moment) bool) (next Next, err error) {
@@ -50,8 +50,8 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 // timeQuery is the query of a page of all events that a query may be about.
 func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 	return store.TimeQuery{
-		Range:       store.Range{From: s.begin(), To: s.To, Nodes: s.query.Terms.onNodes()},
-		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(),
+		Range:   store.Range{From: s.begin(), To: s.To, Nodes: s.query.Terms.onNodes()},
+		InRange: true, OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(),
 		Match: s.match(ctx), Pieces: pieces(s.query.Terms.byText), Limit: p.Limit,
 	}
 }

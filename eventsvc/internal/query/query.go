@@ -55,8 +55,8 @@ type Head struct {
 	Dropped  []event.Gap // what each rule dropped, in one time that has all of its hours
 	Partial  []string    // why the answer is not whole; empty: it is
 	Hints    []string    // which terms of the search fit nothing, if nothing was found, and what may have been meant
-	// OverEvents is set if counts are those of the events that exist and were last
-	// observed within the range, because the dimensions alone cannot answer.
+	// OverEvents is set if counts are those of the events that exist and match as they were
+	// within the range, because the dimensions alone cannot answer.
 	OverEvents bool
 }
 

@@ -135,6 +135,9 @@ func (m Moment) Compare(other Moment, oldestFirst bool) int {
 // state of the range's revision, and that were last observed within the range.
 type TimeQuery struct {
 	Range
+	// InRange asks for the events that were observed within the range, whether they were observed again behind it or not. Each is
+	// shown as it was then: of its versions within the range that the query wants, the last one before another or none follows.
+	InRange     bool
 	OldestFirst bool                        // newest first otherwise
 	After       Moment                      // only behind this place; zero: from the first
 	Wanted      func(event.Dimensions) bool // nil: all

@@ -93,11 +93,8 @@ func lastBefore(log *seglog.Reader, x newestVersions, key string, of, until uint
 	if p.Revision() <= until {
 		return p.Revision() == of, nil
 	}
-	if next, _, ok, err := log.Next(of, p.Revision()); err != nil || ok {
-		return next > until, err
-	}
-	last, _, err := log.At(p.Revision(), until)
-	return last.Revision == of, err
+	next, _, err := log.Next(of, p.Revision())
+	return next > until, err
 }
 
 // lastState returns the delivery of a record to a watch without a selector.

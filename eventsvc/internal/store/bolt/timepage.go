@@ -232,7 +232,7 @@ func (p *timePager) look(revision uint64) error {
 	if before < mostBatch { // most are shown, and need not be looked up again
 		v, p.kept = copyOf(p.kept, &e, at)
 	}
-	last, err := lastBefore(p.log, p.reader.Index, string(e.Key), revision, p.page.Revision)
+	last, err := p.last(string(e.Key), revision)
 	if !last {
 		p.kept = p.kept[:before]
 		return err
@@ -240,6 +240,60 @@ func (p *timePager) look(revision uint64) error {
 	p.found = append(p.found, v)
 	p.size += size
 	return err
+}
+
+// last reports whether a version that the query wants is the one of its event to show.
+func (p *timePager) last(key string, revision uint64) (bool, error) {
+	until := p.page.Revision
+	if !p.query.InRange {
+		return lastBefore(p.log, p.reader.Index, key, revision, until)
+	}
+	newest, known, err := p.reader.Index.Newest(key)
+	if err != nil || !known || newest.Revision() == revision {
+		return known, err
+	}
+	next, deletion, err := p.log.Next(revision, newest.Revision())
+	if err == nil && next != 0 && next <= until && !deletion {
+		var wanted bool
+		if wanted, err = p.wanted(next); wanted || err != nil {
+			return false, err
+		}
+	}
+	for err == nil && next != 0 && next <= until && !deletion { // as long as it existed
+		next, deletion, err = p.log.Next(next, newest.Revision())
+	}
+	return err == nil && (next == 0 || next > until), err
+}
+
+// wanted reports whether the query wants a version, wherever the page begins.
+func (p *timePager) wanted(revision uint64) (bool, error) {
+	e, err := p.log.Get(revision)
+	if err != nil || !p.inRange(&e, seglog.Occurrence(&e).Time) {
+		return false, err
+	}
+	namespace := string(e.Key[:e.NamespaceLen])
+	if d := event.DimensionsOf(namespace, e.Attributes); p.query.Wanted != nil {
+		if !p.query.Nodes {
+			d.Node = ""
+		}
+		if !p.query.Wanted(d) {
+			return false, nil
+		}
+	}
+	if p.query.Match == nil {
+		return true, nil
+	}
+	text, err := e.AppendText(nil)
+	if err != nil {
+		return false, err
+	}
+	return p.query.Match(text)
+}
+
+// inRange reports whether a version was observed within the range, and the selector matches it.
+func (p *timePager) inRange(e *seglog.Entry, at time.Time) bool {
+	namespace, name := string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:])
+	return !at.Before(p.query.From) && at.Before(p.query.To) && p.query.Selector.Matches(namespace, name, e.Attributes)
 }
 
 // borrow returns a version that the query asks for, before its function. There is none, and it has no key, if the query does
@@ -261,14 +315,10 @@ func (p *timePager) borrow(revision uint64) (e seglog.Entry, at store.Moment, er
 // wants reports whether the query asks for a version at a place, before its function.
 func (p *timePager) wants(e *seglog.Entry, at store.Moment) bool {
 	q := p.query
-	if at.Time.Before(q.From) || !at.Time.Before(q.To) || q.After != (store.Moment{}) && at.Compare(q.After, q.OldestFirst) <= 0 {
+	if q.After != (store.Moment{}) && at.Compare(q.After, q.OldestFirst) <= 0 || !p.inRange(e, at.Time) {
 		return false
 	}
-	namespace, name := string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:])
-	if p.moments == nil && q.Wanted != nil && !q.Wanted(event.DimensionsOf(namespace, e.Attributes)) {
-		return false
-	}
-	return q.Selector.Matches(namespace, name, e.Attributes)
+	return p.moments != nil || q.Wanted == nil || q.Wanted(event.DimensionsOf(string(e.Key[:e.NamespaceLen]), e.Attributes))
 }
 
 // copyOf copies a version behind what is in memory.

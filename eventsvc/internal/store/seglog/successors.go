@@ -101,10 +101,29 @@ func findSuccessor(tx *bbolt.Tx, of uint64) (found successor, ok bool) {
 	return found, ok && damage == nil
 }
 
-// Next returns the revision of the version behind one of an event, and whether that is a deletion; newest is the newest revision of the
-// event, which ends the search. It costs about the same wherever the two are, and however many versions follow. It reports
-// false if the segments do not know, because a list is damaged: then [Reader.At] does.
-func (r *Reader) Next(of, newest uint64) (next uint64, deletion, ok bool, err error) {
+// Next returns the revision of the version behind one of an event, 0 if there is none, and whether that is a deletion; newest is the newest
+// revision of the event, which ends the search. It costs about the same wherever the two are, and however many versions
+// follow, unless a list is damaged.
+func (r *Reader) Next(of, newest uint64) (next uint64, deletion bool, err error) {
+	next, deletion, ok, err := r.listed(of, newest)
+	if ok || err != nil {
+		return next, deletion, err
+	}
+	for revision := newest; revision > of; {
+		e, err := r.Get(revision)
+		if errors.Is(err, ErrGone) { // a version that was deleted before this one, and is compacted away
+			return 0, false, nil
+		}
+		if err != nil || e.Previous == of {
+			return revision, e.Kind == Deleted, err
+		}
+		revision = min(e.Previous, revision-1)
+	}
+	return 0, false, nil
+}
+
+// listed is Next by the lists. It reports false if they do not have the version.
+func (r *Reader) listed(of, newest uint64) (next uint64, deletion, ok bool, err error) {
 	for i := max(r.segments.find(of), 0); i < len(r.segments) && r.segments[i].Base <= newest; i++ {
 		v, err := r.segment(i)
 		if err != nil {

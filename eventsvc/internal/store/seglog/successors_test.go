@@ -62,7 +62,7 @@ func TestNext(t *testing.T) {
 		err := l.View(func(r *Reader) error {
 			for revision := uint64(2); revision <= last; revision++ {
 				want, known := next[revision]
-				got, deletion, ok, err := r.Next(revision, last)
+				got, deletion, ok, err := r.listed(revision, last)
 				if err != nil {
 					return err
 				}

@@ -103,11 +103,17 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 		match, failed := q.Match(event.AppendText(nil, note, v.Attributes))
 		return match && err == nil && failed == nil // those of tests do not fail
 	}
+	wanted := func(o observed) bool {
+		return !o.Occurrence.Time.Before(q.From) && o.Occurrence.Time.Before(q.To) &&
+			(q.Wanted == nil || q.Wanted(o.dimensions(q.Range))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) && matches(o.View())
+	}
 	var found []observed
 	revision, err := t.each(q.Range, func(o observed) {
-		if !o.Occurrence.Time.Before(q.From) && o.Occurrence.Time.Before(q.To) && state[o.Key] == o.Record && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) &&
-			(q.Wanted == nil || q.Wanted(o.dimensions(q.Range))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) &&
-			matches(o.View()) {
+		shown := state[o.Key] == o.Record
+		if q.InRange {
+			shown = !t.followed(o, cmp.Or(q.Revision, t.m.last), wanted)
+		}
+		if shown && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) && wanted(o) {
 			found = append(found, o)
 		}
 	})
@@ -124,6 +130,21 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 		}
 	}
 	return p, nil
+}
+
+// followed reports whether the next version of an event is wanted as well, or the event was deleted behind it, up to a revision.
+func (t modelTimeline) followed(o observed, until uint64, wanted func(observed) bool) bool {
+	next := true
+	for _, c := range t.m.changes {
+		if c.key != o.Key || c.revision <= o.Revision || c.revision > until {
+			continue
+		}
+		if c.after == nil || next && wanted(observed{c.after, occurrence(c.after)}) {
+			return true
+		}
+		next = false
+	}
+	return false
 }
 
 // Versions implements [store.Timeline].
@@ -351,7 +372,7 @@ func sameExpiry(a, b error) bool {
 
 // compareObserved reads all pages of a timeline.
 func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
-	q := store.TimeQuery{Range: in, OldestFirst: r.rnd.IntN(2) == 0}
+	q := store.TimeQuery{Range: in, OldestFirst: r.rnd.IntN(2) == 0, InRange: r.rnd.IntN(2) == 0}
 	if r.rnd.IntN(3) == 0 {
 		q.Selector = selector(r.t, "S", []string{"", "app=web"}[r.rnd.IntN(2)])
 	}
