@@ -231,9 +231,9 @@ func TestRun(t *testing.T) {
 	bin := filepath.Join(dir, "bin")
 	for name, text := range map[string]string{
 		".ci/run": read(t, ".ci/run"), ".ci/tests.awk": read(t, ".ci/tests.awk"), ".ci/skips": read(t, ".ci/skips"),
-		"bin/make": "#!/bin/sh\necho \"first of $1\"\necho \"ok\tmake $1\t1s\"\n",
-		"bin/go":   "#!/bin/sh\necho \"tests in $(basename $PWD)\"\ntest $(basename $PWD) != bad || { echo 'FAIL\tp\t1s'; exit 1; }\necho 'ok\tp\t1s'\n",
-		"bin/curl": "#!/bin/sh\nexit 1\n", "bin/docker": "#!/bin/sh\n", "bin/apt-get": "#!/bin/sh\n", "bin/sudo": "#!/bin/sh\n",
+		".ci/gotest": "#!/bin/sh\necho \"tests in $(basename $PWD)\"\ntest $(basename $PWD) != bad || { echo 'FAIL\tp\t1s'; exit 1; }\necho 'ok\tp\t1s'\n",
+		"bin/make":   "#!/bin/sh\necho \"first of $1\"\necho \"ok\tmake $1\t1s\"\n",
+		"bin/curl":   "#!/bin/sh\nexit 1\n", "bin/docker": "#!/bin/sh\n", "bin/apt-get": "#!/bin/sh\n", "bin/sudo": "#!/bin/sh\n",
 		"deploy/test/bad/x": "", "deploy/test/good/x": "", "deploy/test/e2e/x": "", "deploy/test/conformance/x": "",
 	} {
 		path := filepath.Join(dir, name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
@@ -77,7 +78,7 @@ func (c *compaction) sealed() seglog.Segments {
 // run unlinks the oldest sealed segments as long as they have no record that is needed. It
 // rewrites others in which much is dead, or whose index by time would become much smaller.
 func (c *compaction) run(ctx context.Context) error {
-	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil {
+	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil && !errors.Is(err, store.ErrFull) { // a next head needs room
 		return err
 	}
 	for {
@@ -214,7 +215,10 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 	k := c.filter(clean)
 	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Filter: k.view, Since: c.Kept(), Compress: compress, Drop: c.drop})
 	if err != nil {
-		return errors.Join(err, os.Remove(tmp))
+		if err = errors.Join(err, os.Remove(tmp)); errors.Is(err, syscall.ENOSPC) {
+			err = fmt.Errorf("%w: %w", errNoRoom, err) // the disk has less than the rewrite was estimated to need
+		}
+		return err
 	}
 	if err := disk.Rename(tmp, s.Path); err != nil {
 		return err
