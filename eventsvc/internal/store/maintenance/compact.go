@@ -26,7 +26,7 @@ const (
 	tightFraction   = 1.0 / 32
 )
 
-// errNoRoom says that a file cannot be rewritten now within the limit of bytes.
+// errNoRoom says that a file cannot be rewritten now within the limit of bytes, or on the disk.
 var errNoRoom = fmt.Errorf("%w: a file cannot be rewritten within --max-bytes", store.ErrFull)
 
 // compaction brings back the disk space of records that nothing needs. It has one user at a
