@@ -109,7 +109,9 @@ func putRecords(tx *bbolt.Tx, n *seriesNumbers, records []wal.Record, seen *coll
 			}
 		}
 	}
-	if err := putSuccessors(tx.Bucket([]byte(bucketNext)), next, 1); err != nil {
+	b := tx.Bucket([]byte(bucketNext))
+	b.FillPercent = boltfile.FillPercent // what expires is superseded in its order
+	if err := putSuccessors(b, next, 1); err != nil {
 		return err
 	}
 	seen.Entries = slices.DeleteFunc(seen.Entries, func(e observation) bool { return e.Revision <= last })

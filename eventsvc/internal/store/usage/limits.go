@@ -64,7 +64,7 @@ const maxPacking = 32
 // Limits bound what a store takes.
 type Limits struct {
 	MaxBytes int64 // of all files; not positive: no limit
-	MinFree  int64 // events are refused when the disk has less left; not positive: no limit
+	MinFree  int64 // events are refused when the disk has less left, or will have once they are merged; not positive: no limit
 
 	// OverLimit is called when Full finds that there will be no room for events soon: maintenance can
 	// make some. It must not wait.
@@ -91,16 +91,22 @@ func DefaultMaxBytes(dir string) (int64, error) {
 // Free returns how many bytes the disk has left.
 func (u *Usage) Free() (int64, error) { return disk.Free(u.dir) }
 
+// room returns how many bytes the disk has left when what waits in memory is merged: less than nothing if that does not fit.
+func (u *Usage) room() (int64, error) {
+	free, err := u.Free()
+	return free - u.records.Index.MergeBytes(), err
+}
+
 // Full returns why there is no room for more events, and why there is none for deletions; nil if there is. The committers ask
 // before every commit of size bytes. While the disk has less than MinFree left, deletions are still written, into the space that
 // MinFree keeps back.
 func (u *Usage) Full(size int64) (create, remove error) {
-	free, err := u.Free()
+	room, err := u.room()
 	if err != nil {
 		return err, nil
 	}
-	if free < u.limits.MinFree {
-		create = fmt.Errorf("%w: %d MiB are free on the disk, %d MiB are kept back for deletions", store.ErrFull, free>>20, u.limits.MinFree>>20)
+	if u.limits.MinFree > 0 && room < u.limits.MinFree {
+		create = fmt.Errorf("%w: %d MiB are free on the disk, %d MiB are kept back for deletions", store.ErrFull, max(0, room)>>20, u.limits.MinFree>>20)
 	}
 	if u.limits.MaxBytes <= 0 {
 		return create, nil
@@ -138,11 +144,14 @@ func (u *Usage) used() int64 {
 
 // DeletionRoom returns how many bytes deletions may take.
 func (u *Usage) DeletionRoom() int64 {
-	free, _ := u.Free() // 0 after an error
-	if u.limits.MaxBytes <= 0 || u.lowered.Load() {
-		return free
+	room, err := u.room()
+	if err != nil {
+		return 0
 	}
-	return max(0, min(free, u.left(u.used(), 0)))
+	if u.limits.MaxBytes > 0 && !u.lowered.Load() {
+		room = min(room, u.left(u.used(), 0))
+	}
+	return max(0, room)
 }
 
 // Reserve keeps room for a file that is to be written, until done is called. It reports false if there is none. Only maintenance
@@ -182,7 +191,7 @@ func (u *Usage) leastHistory() int64 { return u.limits.MaxBytes / historyPart * 
 // HistoryLimit returns how many bytes of history fit beside the events; 0 when the disk is full, whoever has filled it. History goes
 // before events.
 func (u *Usage) HistoryLimit() int64 {
-	if free, err := u.Free(); err == nil && free < u.limits.MinFree {
+	if room, err := u.room(); err == nil && u.limits.MinFree > 0 && room < u.limits.MinFree {
 		return 0
 	}
 	if u.limits.MaxBytes <= 0 {
