@@ -19,11 +19,8 @@ import (
 	"tidings.example/shared/pgreason"
 )
 
-// SQLSTATEs that commit_batch raises.
-const (
-	codeEpoch   = "TD001" // the epoch is another one
-	codeGivenUp = "TD002" // the batch was resolved before it came
-)
+// codeEpoch is the SQLSTATE that commit_batch raises when the epoch is another one.
+const codeEpoch = "TD001"
 
 // A committer writes batches, one transaction at a time. While one is under way the next one gathers.
 type committer struct {
