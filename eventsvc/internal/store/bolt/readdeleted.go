@@ -61,9 +61,7 @@ func (r *reader) Deletions(ctx context.Context, q store.DeletionQuery, visit fun
 	}
 	q.Until = min(q.Until, published)
 	err = r.Log.View(func(log *seglog.Reader) (err error) {
-		if q.After == 0 {
-			q.After, err = writtenBefore(log, q.From, q.Until)
-		}
+		q.After, err = writtenBefore(log, q.From, q.After, q.Until)
 		turns := r.turns(ctx, log)
 		for more := true; more && err == nil; {
 			if err = turns.next(); err == nil {
@@ -78,9 +76,10 @@ func (r *reader) Deletions(ctx context.Context, q store.DeletionQuery, visit fun
 	return r.ended(published, err)
 }
 
-// writtenBefore returns a revision up to which everything was written before a time, and behind which nothing was. Records are in
-// the order of their times.
-func writtenBefore(log *seglog.Reader, at time.Time, last uint64) (revision uint64, err error) {
+// writtenBefore returns a revision behind another one, or that, up to which everything was written before a time, and behind
+// which nothing was. Records are in the order of their times.
+func writtenBefore(log *seglog.Reader, at time.Time, after, last uint64) (revision uint64, err error) {
+	revision = after
 	for end := last; revision < end && err == nil; {
 		middle, before := revision+(end-revision)/2, false
 		err = log.Scan(middle, end, func(e seglog.Entry) bool {

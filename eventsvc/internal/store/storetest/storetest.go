@@ -411,7 +411,7 @@ func testDeletions(t *testing.T, s store.Store) {
 	bounded, later, earlier, past := all, all, all, all
 	bounded.Until, later.After = one.Revision, one.Revision
 	earlier.After, earlier.To = 0, time.Unix(1, 0)
-	past.After, past.From = 0, time.Now().Add(time.Hour)
+	past.From = time.Now().Add(time.Hour)
 	for name, test := range map[string]struct {
 		q    store.DeletionQuery
 		most int
