@@ -31,7 +31,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	bolttest.Create(t, db, 200, strings.Repeat("x", 1000))
 	ctx, cancel := context.WithCancel(t.Context())
 	var writers sync.WaitGroup
-	for n := range 8 {
+	for n := range 3 {
 		writers.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				_, err := db.Update(ctx, bolttest.Key(n), store.Any, func(*store.Record) (store.Decision, error) {

@@ -325,7 +325,7 @@ func TestSearch(t *testing.T) {
 	t.Parallel()
 	seed := randtest.Seed(t)
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	searches := 10
+	searches := 4
 	if *storetest.Long {
 		searches = 2000
 	}

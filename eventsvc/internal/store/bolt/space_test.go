@@ -94,13 +94,13 @@ func TestFullDisk(t *testing.T) {
 func TestExpiryOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir, clock := t.TempDir(), bolttest.NewClock()
-	size, kept := "12m", int64(2<<20)
+	size, kept, memtable := "6m", int64(1<<20), 2000
 	if *storetest.Long {
-		size, kept = "20m", 4<<20
+		size, kept, memtable = "20m", 4<<20, 4000
 	}
 	mountSmall(t, dir, size)
 	db := bolttest.Open(t, bolt.Options{
-		Dir: dir, Now: clock.Now, Retention: time.Hour, MinFree: kept, MaxBytes: -1, SegmentBytes: kept / 4, MemtableLimit: 4000,
+		Dir: dir, Now: clock.Now, Retention: time.Hour, MinFree: kept, MaxBytes: -1, SegmentBytes: kept / 4, MemtableLimit: memtable,
 	})
 	defer func() { bolttest.Close(t, db) }()
 	const most = 400_000

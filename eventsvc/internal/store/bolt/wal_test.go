@@ -91,7 +91,7 @@ func counted(t *testing.T, db *bolt.DB) (n int64) {
 // cannot be told from one that a crash has cut short.
 func TestFlippedBytesInTheWAL(t *testing.T) {
 	t.Parallel()
-	o := bolt.Options{Dir: t.TempDir()}
+	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 4 << 20} // for a small write-ahead log
 	db := bolttest.Open(t, o)
 	var values []string
 	for i := range 4 {
