@@ -254,6 +254,11 @@ func TestSchemaRefuses(t *testing.T) {
 		"{aggregated: {enabled: true}, eventsvc: {groupDomain: a}}":    "/aggregated/tls",
 		"aggregated: {advertise: [get, delete]}":                       "/aggregated/advertise",
 		"aggregated: {replicas: 0}":                                    "/aggregated/replicas",
+		"alerts: {enabled: true}":                                      "/alerts/alertmanagers",
+		"alerts: {alertmanagers: [alertmanager]}":                      "/alerts/alertmanagers/0",
+		"alerts: {rules: [{name: A}]}":                                 "/alerts/rules/0",
+		"alerts: {rules: [{name: A, search: x, silence: 5}]}":          "/alerts/rules/0/silence",
+		"alerts: {rules: [{name: A, search: x, reason: y}]}":           "/alerts/rules/0",
 		"hub: {url: 'http://a.example'}":                               "/hub/url",
 		"hub: {url: 'https://a.example', caConfigMap: a, caSecret: b}": "/hub",
 		"hub: {caConfigMap: a}":                                        "/hub/caConfigMap",
@@ -354,6 +359,41 @@ func TestRestricted(t *testing.T) {
 		if pods < 2 {
 			t.Errorf("%s: %d pods", name, pods)
 		}
+	}
+}
+
+// TestAlertsRead: what tells somebody may read events and nothing else, and has no token for the cluster.
+func TestAlertsRead(t *testing.T) {
+	t.Parallel()
+	all := objects(t, valueSets(t)["alerts"])
+	text := find[*corev1.ConfigMap](t, all, "eventsvc-access").Data["policy.yaml"]
+	var policy struct {
+		Bindings []struct {
+			Role     string
+			Subjects []struct{ ClientID string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(text), &policy); err != nil {
+		t.Fatal(err)
+	}
+	var roles []string
+	for _, b := range policy.Bindings {
+		if b.Subjects[0].ClientID == "system:serviceaccount:tidings:eventsvc-alerts" {
+			roles = append(roles, b.Role)
+		}
+	}
+	if !slices.Equal(roles, []string{"events:read"}) {
+		t.Errorf("%v\n%s", roles, text)
+	}
+	for _, object := range all {
+		if b, ok := object.(*rbacv1.ClusterRoleBinding); ok && b.Subjects[0].Name == "eventsvc-alerts" {
+			t.Errorf("it has a right in the cluster: %+v", b)
+		}
+	}
+	if env := find[*appsv1.StatefulSet](t, all, "eventsvc-alerts").Spec.Template.Spec.Containers[0].Env; !slices.Contains(env, corev1.EnvVar{
+		Name: "EVENTSVC_ALERTMANAGER", Value: "http://alertmanager-0.monitoring:9093,http://alertmanager-1.monitoring:9093",
+	}) {
+		t.Errorf("%v", env)
 	}
 }
 

@@ -88,6 +88,11 @@ func TestSettings(t *testing.T) {
 			env := environment(t, t.TempDir(), all, copier, copier.Containers[0])
 			run(t, name, env, "this is no pod of a cluster", "eventsvc", copier.Containers[0].Args...)
 		}
+		if values["alerts"] != nil {
+			told := &find[*appsv1.StatefulSet](t, all, "eventsvc-alerts").Spec.Template.Spec
+			env := environment(t, t.TempDir(), all, told, told.Containers[0])
+			run(t, name, env, "--ca-file", "eventsvc", told.Containers[0].Args...) // eventsvc has not written it
+		}
 		if values["aggregated"] != nil {
 			proxied := &find[*appsv1.Deployment](t, all, "eventsvc-aggregate").Spec.Template.Spec
 			env := environment(t, t.TempDir(), all, proxied, proxied.Containers[0])
