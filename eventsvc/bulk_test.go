@@ -117,7 +117,7 @@ func TestBulkUnderKills(t *testing.T) {
 // written alone, because the labels of a copy stay as they are in a bulk request.
 func TestMirrorChanges(t *testing.T) {
 	t.Parallel()
-	const n = 300
+	const n = 80 // of three changes each, which all fit in what the mirror reads on while a request waits
 	i := newIssuer(t)
 	source := &simulated{name: "a"}
 	source.startOver("a", "shop", slices.Repeat([]string{"BackOff"}, n)...)
