@@ -254,6 +254,8 @@ func TestSchemaRefuses(t *testing.T) {
 		"{aggregated: {enabled: true}, eventsvc: {groupDomain: a}}":    "/aggregated/tls",
 		"aggregated: {advertise: [get, delete]}":                       "/aggregated/advertise",
 		"aggregated: {replicas: 0}":                                    "/aggregated/replicas",
+		"mirror: {changes: [Deployments]}":                             "/mirror/changes/0",
+		"mirror: {changesSize: 1}":                                     "/mirror/changesSize",
 		"alerts: {enabled: true}":                                      "/alerts/alertmanagers",
 		"alerts: {alertmanagers: [alertmanager]}":                      "/alerts/alertmanagers/0",
 		"alerts: {rules: [{name: A}]}":                                 "/alerts/rules/0",
@@ -359,6 +361,42 @@ func TestRestricted(t *testing.T) {
 		if pods < 2 {
 			t.Errorf("%s: %d pods", name, pods)
 		}
+	}
+}
+
+// TestChanges: a mirror that follows objects may list and watch the kinds that are named and no others, and has a volume for its
+// file, which no second pod opens. Without kinds there is none of this.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	values := valueSets(t)["elsewhere"]
+	watched := func() (all []string) {
+		for _, rule := range find[*rbacv1.ClusterRole](t, objects(t, values), "eventsvc-mirror").Rules {
+			if slices.Equal(rule.Verbs, []string{"list", "watch"}) {
+				all = append(all, rule.APIGroups[0]+"/"+strings.Join(rule.Resources, ","))
+			}
+		}
+		slices.Sort(all)
+		return all
+	}
+	if got, want := watched(), []string{
+		"/configmaps", "/nodes", "/persistentvolumeclaims", "/secrets", "/services", "apps/daemonsets", "apps/deployments", "apps/statefulsets",
+		"argoproj.io/rollouts", "autoscaling/horizontalpodautoscalers", "batch/cronjobs", "networking.k8s.io/ingresses", "networking.k8s.io/networkpolicies",
+		"policy/poddisruptionbudgets",
+	}; !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+	all := objects(t, values)
+	claim := find[*corev1.PersistentVolumeClaim](t, all, "eventsvc-mirror").Spec
+	mirror := find[*appsv1.Deployment](t, all, "eventsvc-mirror").Spec
+	if claim.Resources.Requests.Storage().String() != "2Gi" || *claim.StorageClassName != "fast" || mirror.Strategy.Type != appsv1.RecreateDeploymentStrategyType ||
+		!slices.ContainsFunc(mirror.Template.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == "eventsvc-mirror"
+		}) {
+		t.Errorf("%+v\n%+v", claim, mirror)
+	}
+	delete(values["mirror"].(map[string]any), "changes")
+	if got := watched(); len(got) > 0 || slices.ContainsFunc(objects(t, values), func(o runtime.Object) bool { _, is := o.(*corev1.PersistentVolumeClaim); return is }) {
+		t.Errorf("without kinds: %v", got)
 	}
 }
 
