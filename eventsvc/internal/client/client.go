@@ -279,7 +279,7 @@ func (c *Client) list(ctx context.Context, path string, query url.Values) (*Page
 	return page, err
 }
 
-// PageSize is the number of events of one page of a list.
+// PageSize is the number of events of one page of a list, if its query has no limit.
 const PageSize = 500
 
 // Pages reads a list page by page and returns the resourceVersion of the list. It calls each with every page, and asks for the next
@@ -288,9 +288,8 @@ const PageSize = 500
 func (c *Client) Pages(ctx context.Context, path string, query url.Values, each func(*Page) error, again func(error) error) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	q := url.Values{}
+	q := url.Values{"limit": {strconv.Itoa(PageSize)}}
 	maps.Copy(q, query)
-	q.Set("limit", strconv.Itoa(PageSize))
 	read := func() func() (*Page, error) {
 		var page *Page
 		var err error

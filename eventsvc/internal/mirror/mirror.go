@@ -44,7 +44,8 @@ type Mirror struct {
 	Config
 	metrics  *metrics
 	copiers  []*copier
-	enricher *enricher // nil: nothing is added
+	enricher *enricher  // nil: nothing is added
+	listing  sync.Mutex // is held by the tracker that lists objects
 }
 
 // New returns a mirror that has not begun.

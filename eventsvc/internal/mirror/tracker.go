@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -23,6 +24,8 @@ import (
 const (
 	seriesTime = time.Minute // in which changes of the same fields are one event
 	seriesMost = 3           // events about one object in this time; further changes are added to the last
+
+	pageOfObjects = "100" // of a list: an object may have a MiB
 )
 
 // tracker makes events of what changes in the objects of a resource, in one namespace or all of them.
@@ -95,7 +98,7 @@ func (t *tracker) list(ctx context.Context, reason string) error {
 	}
 	var wait client.Backoff
 	asked := time.Now()
-	version, err := t.Source.Pages(ctx, t.path, nil, func(p *client.Page) error {
+	version, err := t.pages(ctx, func(p *client.Page) error {
 		wait.Reset()
 		t.sourceFailed(nil)
 		var b batch
@@ -126,6 +129,17 @@ func (t *tracker) list(ctx context.Context, reason string) error {
 	t.moved(version)
 	t.cursor.complete = asked
 	return t.flush(ctx, &b, &t.cursor, true)
+}
+
+// pages lists the objects. No two trackers do so at once, because objects take twenty times as much memory as what is kept of them.
+func (t *tracker) pages(ctx context.Context, each func(*client.Page) error, again func(error) error) (version string, err error) {
+	t.listing.Lock()
+	defer t.listing.Unlock()
+	return t.Source.Pages(ctx, t.path, url.Values{"limit": {pageOfObjects}}, each, func(err error) error {
+		t.listing.Unlock()
+		defer t.listing.Lock()
+		return again(err)
+	})
 }
 
 // apply makes events of changes that a watch has told.

@@ -68,17 +68,14 @@ var key = maphash.MakeSeed()
 
 // Read reads an object in JSON. The kind is that of the resource: objects of a list do not tell theirs.
 func Read(text []byte, apiVersion, kind string) (*Seen, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
-	decoder.UseNumber()
-	var object map[string]any
-	if err := decoder.Decode(&object); err != nil {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil {
 		return nil, fmt.Errorf("the source sent what is no object: %.200q", text)
 	}
-	var meta struct{ Metadata metav1.ObjectMeta }
-	if err := json.Unmarshal(text, &meta); err != nil || meta.Metadata.UID == "" || meta.Metadata.ResourceVersion == "" {
+	m := new(metav1.ObjectMeta)
+	if err := json.Unmarshal(object["metadata"], m); err != nil || m.UID == "" || m.ResourceVersion == "" {
 		return nil, fmt.Errorf("the source sent an object without a uid or a version: %.200q", text)
 	}
-	m := &meta.Metadata
 	s := &Seen{
 		APIVersion: apiVersion, Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.ResourceVersion,
 		Created: m.CreationTimestamp.UTC(), Labels: m.Labels, Owners: m.OwnerReferences, managers: managersOf(m.ManagedFields),
@@ -90,7 +87,11 @@ func Read(text []byte, apiVersion, kind string) (*Seen, error) {
 		case "metadata":
 			r.metadata(m)
 		default:
-			r.value([]string{name}, "", object[name], false)
+			var value any
+			decoder := json.NewDecoder(bytes.NewReader(object[name]))
+			decoder.UseNumber()
+			_ = decoder.Decode(&value) // was read above: no error
+			r.value([]string{name}, "", value, false)
 		}
 	}
 	slices.SortFunc(s.Fields, func(a, b Field) int { return cmp.Compare(a.Path, b.Path) })
