@@ -268,8 +268,11 @@ func (c *call) where(names ...string) (url.Values, error) {
 			continue
 		}
 		term := terms.Term(name, value)
-		if _, err := terms.Parse(term); err != nil {
-			return nil, &argumentError{name, err.(*terms.Error).Problem}
+		var wrong *terms.Error
+		if _, err := terms.Parse(term); errors.As(err, &wrong) {
+			return nil, &argumentError{name, wrong.Problem}
+		} else if err != nil {
+			return nil, &argumentError{name, err.Error()}
 		}
 		text += " " + term
 	}

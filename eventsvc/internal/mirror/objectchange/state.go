@@ -11,6 +11,7 @@ import (
 	"time"
 
 	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
 )
 
 // State is the file that keeps what was seen of objects. It is safe for concurrent use.
@@ -33,7 +34,7 @@ type Position struct {
 // Open opens the file, or makes it. Close is to be called.
 func Open(path string) (*State, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: openWait})
-	if errors.Is(err, bolt.ErrTimeout) {
+	if errors.Is(err, berrors.ErrTimeout) {
 		return nil, fmt.Errorf("%s is in use by another process: give each mirror a file of its own", path)
 	}
 	if err != nil {

@@ -111,16 +111,15 @@ func someDeletions(log *seglog.Reader, q *store.DeletionQuery, visit func(v *sto
 		more = records == seglog.Chunk
 		return !more
 	}, nil)
+	if err != nil {
+		return more, err
+	}
 	for _, revision := range found {
-		if err != nil {
-			break
-		}
-		on := true
-		if on, err = deletion(log, revision, visit); !on {
-			return false, err
+		if on, err := deletion(log, revision, visit); !on || err != nil {
+			return on, err
 		}
 	}
-	return more, err
+	return more, nil
 }
 
 // deletion lends the version before a deletion to visit.
