@@ -13,17 +13,20 @@ import (
 // manager is an entry of managedFields.
 type manager struct {
 	name   string
-	wrote  time.Time
+	wrote  time.Time // zero: unknown, as it is of those who scale
 	fields map[string]any
 }
 
 // managersOf returns the entries that are not about the status, the one that wrote last first.
 func managersOf(entries []metav1.ManagedFieldsEntry) (managers []manager) {
 	for _, e := range entries {
-		if e.Subresource == "status" || e.Time == nil || e.Manager == "" {
+		if e.Subresource == "status" || e.Manager == "" {
 			continue
 		}
-		m := manager{name: printable(e.Manager), wrote: e.Time.UTC()}
+		m := manager{name: printable(e.Manager)}
+		if e.Time != nil {
+			m.wrote = e.Time.UTC()
+		}
 		if e.FieldsV1 != nil {
 			_ = json.Unmarshal(e.FieldsV1.Raw, &m.fields) // a manager whose fields cannot be read owns none
 		}
@@ -50,7 +53,7 @@ func lastWrite(managers []manager, fields []Field) time.Time {
 // object was seen before. A field that was removed has no owner: then any manager that wrote since. The name is empty if
 // nobody can be named, and the time zero.
 func Author(before, after *Seen, changes []Change) (name string, at time.Time) {
-	since := func(m manager) bool { return before == nil || !m.wrote.Before(before.Wrote) }
+	since := func(m manager) bool { return before == nil || m.wrote.IsZero() || !m.wrote.Before(before.Wrote) }
 	removed := slices.ContainsFunc(changes, func(c Change) bool { return c.After == nil })
 	for _, m := range after.managers {
 		for _, c := range changes {

@@ -138,6 +138,28 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// TestAuthor: who changed a field is the manager that owns it and wrote since. Of one who scaled, the API server keeps no time.
+func TestAuthor(t *testing.T) {
+	t.Parallel()
+	object := func(managers string, replicas int) *objectchange.Seen {
+		return read(t, "Deployment", fmt.Sprintf(`{"metadata":{"managedFields":[%s]},"spec":{"replicas":%d,"paused":true}}`, managers, replicas))
+	}
+	const spec = `"fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:replicas":{}}}`
+	before := object(`{"manager":"helm","time":"2026-01-02T03:04:05Z",`+spec+`}`, 3)
+	for managers, want := range map[string]string{
+		`{"manager":"helm","time":"2026-01-02T03:04:05Z","fieldsV1":{"f:spec":{"f:paused":{}}}},{"manager":"kubectl","subresource":"scale",` + spec + `}`: "kubectl at 0001-01-01T00:00:00Z",
+		`{"manager":"flux","time":"2026-01-02T03:05:00Z",` + spec + `}`:                                                                                   "flux at 2026-01-02T03:05:00Z",
+		`{"manager":"old","time":"2026-01-02T03:00:00Z",` + spec + `}`:                                                                                    " at 0001-01-01T00:00:00Z",
+		`{"manager":"kubelet","time":"2026-01-02T03:05:00Z","subresource":"status",` + spec + `}`:                                                         " at 0001-01-01T00:00:00Z",
+	} {
+		after := object(managers, 5)
+		name, at := objectchange.Author(before, after, objectchange.Compare(before, after))
+		if got := name + " at " + at.Format(time.RFC3339); got != want {
+			t.Errorf("%s: %q, want %q", managers, got, want)
+		}
+	}
+}
+
 // TestState: what was seen is there after the file is opened again, and hidden values are not. A file that another process has,
 // or that is none, is refused by its name.
 func TestState(t *testing.T) {
