@@ -19,13 +19,17 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
@@ -136,7 +140,7 @@ func reasons(events []corev1.Event) []string {
 func (h *history) copyOf(ev *corev1.Event) (found corev1.Event) {
 	h.t.Helper()
 	eventually(h.t, "the copy of "+ev.Name+" at "+ev.ResourceVersion, func() bool {
-		for _, at := range h.events(url.Values{"fieldSelector": {"metadata.namespace=" + ev.Namespace + ",reason=" + ev.Reason}}) {
+		for _, at := range h.events(url.Values{"fieldSelector": {"metadata.namespace=" + ev.Namespace + ",reason=" + ev.Reason + ",involvedObject.name=" + ev.InvolvedObject.Name}}) {
 			if at.Annotations["mirror.tidings.example/uid"] == string(ev.UID) && at.Annotations["mirror.tidings.example/resource-version"] == ev.ResourceVersion {
 				found = at
 				return true
@@ -422,6 +426,44 @@ func (c *cluster) requests(t *testing.T, resource, verb string) (n float64) {
 	return n
 }
 
+// storePods makes pods of some workloads, and returns their metadata. They are written to etcd as the API server would: to ask it for
+// each would take minutes.
+func (c *cluster) storePods(n, workloads int) (all []metav1.ObjectMeta) {
+	c.t.Helper()
+	store, err := clientv3.New(clientv3.Config{Endpoints: []string{c.store}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	made, now := c.pod("shop", "first", nil, nil), int64(0)
+	if err := c.admin.CoreV1().Pods("shop").Delete(c.t.Context(), "first", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		c.t.Fatal(err)
+	}
+	made.APIVersion, made.Kind = "v1", "Pod"
+	encoder := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	const most = 100 // of one transaction
+	var puts []clientv3.Op
+	for i := range n {
+		w := fmt.Sprint("workload-", i%workloads)
+		rs := metav1.ObjectMeta{Name: w + "-5d4f7c9b8", UID: types.UID(w)}
+		made.Name, made.UID, made.ResourceVersion = fmt.Sprintf("%s-%05d", rs.Name, i), types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)), ""
+		made.OwnerReferences = controlledBy("ReplicaSet", "apps/v1", rs)
+		made.Labels = map[string]string{"pod-template-hash": "5d4f7c9b8", "app.kubernetes.io/name": w, "app.kubernetes.io/instance": w, "app.kubernetes.io/part-of": "shop"}
+		all = append(all, *made.ObjectMeta.DeepCopy())
+		text, err := runtime.Encode(encoder, made)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if puts = append(puts, clientv3.OpPut("/registry/pods/shop/"+made.Name, string(text))); len(puts) == most || i == n-1 {
+			if _, err := store.Txn(c.t.Context()).Then(puts...).Commit(); err != nil {
+				c.t.Fatal(err)
+			}
+			puts = nil
+		}
+	}
+	return all
+}
+
 // TestManyPods keeps 50,000 pods. It looks at the memory that they take, and at the requests that events about them and about
 // other objects cause.
 func TestManyPods(t *testing.T) {
@@ -429,42 +471,21 @@ func TestManyPods(t *testing.T) {
 	c := startCluster(t)
 	c.grant(nil)
 	c.namespace("shop", nil)
-	began := time.Now()
-	var work sync.WaitGroup
-	var next atomic.Int64
-	var some sync.Map // a pod of each hundredth
-	for range 32 {
-		work.Go(func() {
-			for i := next.Add(1); i <= n && !t.Failed(); i = next.Add(1) {
-				w := fmt.Sprint("workload-", i%workloads)
-				rs := metav1.ObjectMeta{Name: w + "-5d4f7c9b8", UID: types.UID(w)}
-				p, err := c.admin.CoreV1().Pods("shop").Create(t.Context(), &corev1.Pod{
-					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%05d", rs.Name, i), OwnerReferences: controlledBy("ReplicaSet", "apps/v1", rs),
-						Labels: map[string]string{"pod-template-hash": "5d4f7c9b8", "app.kubernetes.io/name": w, "app.kubernetes.io/instance": w, "app.kubernetes.io/part-of": "shop"}},
-					Spec: podSpec,
-				}, metav1.CreateOptions{})
-				if err != nil {
-					t.Error(err)
-				} else if i%100 == 0 {
-					some.Store(p.Name, p.ObjectMeta)
-				}
-			}
-		})
-	}
-	work.Wait()
-	t.Logf("%d pods are made in %s", n, time.Since(began).Round(time.Second))
+	pods := c.storePods(n, workloads)
 	d := c.deployment("shop", "web")
 	h := startHistory(t, c)
 	live := func(args ...string) float64 {
 		m := startMirror(t, c, c.url, h, args...)
 		defer m.kill()
-		some.Range(func(_, about any) bool {
-			ev := c.event("Pod", "v1", about.(metav1.ObjectMeta), "Pulled")
+		var told []*corev1.Event
+		for at := 0; at < n; at += 100 {
+			told = append(told, c.event("Pod", "v1", pods[at], "Pulled"))
+		}
+		for _, ev := range told {
 			if l := h.copyOf(ev).Labels; len(args) == 0 && !strings.HasPrefix(l[ownerName], "workload-") {
 				t.Fatalf("a pod's event has %v", l)
 			}
-			return !t.Failed()
-		})
+		}
 		for range 50 {
 			h.copyOf(c.event("Deployment", "apps/v1", d.ObjectMeta, "ScalingReplicaSet"))
 		}

@@ -39,7 +39,11 @@ exclude (
 	k8s.io/streaming v0.0.0
 )
 
+replace tidings.example/shared => ../../../shared
+
 require (
+	// writes many objects at once
+	go.etcd.io/etcd/client/v3 v3.7.0
 	// what kube-apiserver stores in
 	go.etcd.io/etcd/server/v3 v3.7.0
 	// the objects of a cluster
@@ -54,6 +58,8 @@ require (
 	k8s.io/kubernetes v1.37.2
 	// reads manifests
 	sigs.k8s.io/yaml v1.6.0
+	// waits for what must happen
+	tidings.example/shared v0.0.0
 )
 
 require (
@@ -115,7 +121,6 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/jonboulle/clockwork v0.5.0 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect
-	github.com/klauspost/compress v1.20.4 // indirect
 	github.com/kylelemons/godebug v1.1.0 // indirect
 	github.com/liggitt/tabwriter v0.0.0-20181228230101-89fcab3d43de // indirect
 	github.com/lithammer/dedent v1.1.0 // indirect
@@ -152,7 +157,6 @@ require (
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.etcd.io/etcd/api/v3 v3.7.0 // indirect
 	go.etcd.io/etcd/client/pkg/v3 v3.7.0 // indirect
-	go.etcd.io/etcd/client/v3 v3.7.0 // indirect
 	go.etcd.io/etcd/pkg/v3 v3.7.0 // indirect
 	go.etcd.io/raft/v3 v3.7.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
