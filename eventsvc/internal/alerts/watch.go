@@ -106,7 +106,7 @@ func (w *Watcher) Use(rules []*Rule) {
 	}
 }
 
-// Ready reports whether the server and every Alertmanager that was asked answer.
+// Ready reports whether the server answers. An Alertmanager that is away is waited for, and told by the metrics.
 func (w *Watcher) Ready(context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
