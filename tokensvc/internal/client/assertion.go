@@ -47,12 +47,18 @@ type Federation interface {
 // ErrIssuerUnavailable reports that the keys of an assertion's issuer are not available at present.
 var ErrIssuerUnavailable = errors.New("the keys of the assertion's issuer are not available")
 
+// maxAssertion is the most bytes of an assertion: half of what a token request may have.
+const maxAssertion = 8 << 10
+
 // AuthenticateAssertion returns the registration of the client that the assertion is for, and the method of authentication.
 // Errors are those of [Authenticator.Authenticate], or wrap [ErrIssuerUnavailable]. The client returned with an error has
 // the id that the assertion claims, and nothing else.
 func (a *Authenticator) AuthenticateAssertion(ctx context.Context, try Assertion) (Client, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.c.Timeout)
 	defer cancel()
+	if len(try.Token) > maxAssertion {
+		return Client{ClientID: try.ClientID}, MethodKey, a.reject(ctx, try.ClientID, try.Source, rejectedAssertion("too long"))
+	}
 	decoded, err := bearer.Decode(try.Token)
 	if err != nil {
 		return Client{ClientID: try.ClientID}, MethodKey, a.reject(ctx, try.ClientID, try.Source, rejectedAssertion(err.Error()))
