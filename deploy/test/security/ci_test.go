@@ -113,27 +113,24 @@ func TestSkipsExist(t *testing.T) {
 	}
 }
 
-// TestNoTestIsLostToTheRaceDetector: make finds the tests that do not run under the race detector by the first line of
-// their file, so there is no other way of keeping tests from it.
+// TestNoTestIsLostToTheRaceDetector: make test runs without it, so that tests which are kept from it run there, and those which
+// only it runs would be lost.
 func TestNoTestIsLostToTheRaceDetector(t *testing.T) {
 	t.Parallel()
 	constraint := regexp.MustCompile(`(?m)^//go:build .*\brace\b.*$`)
-	without := 0
 	for _, name := range tracked(t) {
 		if !strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		text := read(t, name)
-		if found := constraint.FindString(text); found != "" && testFunction.MatchString(text) {
-			without++
-			if found != "//go:build !race" {
-				t.Errorf("%s: %q, want %q", name, found, "//go:build !race")
-			}
+		if found := constraint.FindString(text); found != "" && testFunction.MatchString(text) && found != "//go:build !race" {
+			t.Errorf("%s: %q, want %q", name, found, "//go:build !race")
 		}
 	}
-	out := output(t, root, "make", "--no-print-directory", "--dry-run", "test-all", "RACE=-race")
-	if n := strings.Count(out, "//go:build !race"); without == 0 || n != 1 || !strings.Contains(out, "-race ./...") {
-		t.Errorf("%d files without the race detector, and make test-all RACE=-race does\n%s", without, out)
+	for target, want := range map[string]bool{"test-all": false, "race": true} {
+		if out := output(t, root, "make", "--no-print-directory", "--dry-run", target); strings.Contains(out, " -race ") != want {
+			t.Errorf("make %s: under the race detector %t, want %t\n%s", target, !want, want, out)
+		}
 	}
 }
 
@@ -142,7 +139,7 @@ func TestEveryModuleIsTested(t *testing.T) {
 	t.Parallel()
 	var run []string // the folders in which make test-all runs go test ./...
 	for _, loop := range regexp.MustCompile(`for m in ([^;]*);`).FindAllStringSubmatch(
-		output(t, root, "make", "--no-print-directory", "--dry-run", "test-all", "RACE="), -1) { // not that of a make which runs this test
+		output(t, root, "make", "--no-print-directory", "--dry-run", "test-all"), -1) {
 		run = append(run, strings.Fields(loop[1])...)
 	}
 	updates := read(t, ".github/dependabot.yml")
@@ -252,14 +249,14 @@ func TestRun(t *testing.T) {
 	}
 	said, passed := run()
 	for _, stage := range []string{
-		"PASS: setup", "PASS: lint", "PASS: images", "PASS: test", "PASS: e2e", "PASS: cluster", "PASS: replicas", "PASS: verify", "SKIP: vuln",
+		"PASS: setup", "PASS: lint", "PASS: images", "PASS: test", "PASS: race", "PASS: e2e", "PASS: cluster", "PASS: replicas", "PASS: verify", "SKIP: vuln",
 		"FAIL: deploy/test/bad", "PASS: deploy/test/good", "PASS: deploy/test/e2e", "PASS: deploy/test/conformance",
 	} {
 		if strings.Count(said, "--- "+stage+" (") != 2 { // when it ends, and in the verdict
 			t.Errorf("%s is not said", stage)
 		}
 	}
-	if passed || !strings.HasSuffix(said, "\n11 passed, 1 failed, 1 skipped\n") ||
+	if passed || !strings.HasSuffix(said, "\n12 passed, 1 failed, 1 skipped\n") ||
 		!strings.Contains(said, "=== RUN   lint\nfirst of lint\nok\tmake lint\t1s\n--- PASS: lint (") ||
 		strings.Index(said, "--- PASS: images (") > strings.Index(said, "--- PASS: e2e (") {
 		t.Errorf("passed %t:\n%s", passed, said)

@@ -12,7 +12,10 @@ import { second } from "./time.js";
 
 const held = 100_000; // rows that arrived; older ones can be had on the page of events
 
-/** How long to wait before an attempt: half a second, doubled with each that has failed, at most ten. @param {number} failed */
+/**
+ * How long to wait before an attempt: half a second, doubled with each that has failed, at most ten.
+ * @param {number} failed
+ */
 export const pause = (failed) => Math.min(10 * second, (second / 2) * 2 ** failed);
 
 /** An attempt that is made again until it succeeds. */
