@@ -80,7 +80,7 @@ func TestUnitsOfPages(t *testing.T) {
 		t.Errorf("%d units and parts of units: %s", len(names), names)
 	}
 	own, err := filepath.Glob(filepath.Join(root, "deploy/systemd/*.service"))
-	if err != nil || len(own) != 3 {
+	if err != nil || len(own) != 4 {
 		t.Fatalf("units %s: %v", own, err)
 	}
 	for _, unit := range own {
