@@ -75,12 +75,7 @@ func (d Dimension) of(in *event.Dimensions) *string {
 }
 
 // Regarding is the object that an event is about.
-type Regarding struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	UID       string `json:"uid"`
-}
+type Regarding = event.Regarding
 
 func regarding(a event.Attributes) (r Regarding) {
 	for f, text := range a.Fields() {
@@ -100,8 +95,10 @@ func regarding(a event.Attributes) (r Regarding) {
 }
 
 // cut returns an object whose texts are cut as dimensions are ([event.CutDimension]).
-func (r Regarding) cut() Regarding {
-	return Regarding{event.CutDimension(r.Kind), event.CutDimension(r.Namespace), event.CutDimension(r.Name), event.CutDimension(r.UID)}
+func cut(r Regarding) Regarding {
+	return Regarding{
+		Kind: event.CutDimension(r.Kind), Namespace: event.CutDimension(r.Namespace), Name: event.CutDimension(r.Name), UID: event.CutDimension(r.UID),
+	}
 }
 
 // Key is what the observations of a group have in common: the dimensions by which they

@@ -2,6 +2,7 @@ package bolt_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,6 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/logql"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -142,7 +142,8 @@ func searchPieces(t *testing.T, db *bolt.DB, rnd *rand.Rand, all []scanned) int 
 	for range 1 + rnd.IntN(3) {
 		text := storetest.Text(rnd, 1)
 		if rnd.IntN(2) == 0 {
-			text = string(all[rnd.IntN(len(all))].text)
+			parts := strings.Split(string(all[rnd.IntN(len(all))].text), "\x00") // a piece has no NUL
+			text = cmp.Or(parts[rnd.IntN(len(parts))], text)
 		}
 		pieces = append(pieces, storetest.PartOf(rnd, text))
 	}
@@ -165,11 +166,20 @@ func searchPieces(t *testing.T, db *bolt.DB, rnd *rand.Rand, all []scanned) int 
 			more, q.Revision, q.After = p.More, p.Revision, p.Last
 		}
 		if !slices.Equal(found, want) {
-			t.Fatalf("%q, pieces %t: %d are found of %d", pieces, q.Pieces != nil, len(found), len(want))
+			t.Fatalf("%q, pieces %t: %d are found of %d", pieces, q.Filter != nil, len(found), len(want))
 		}
-		q.Pieces = pieces
+		q.Match, q.Filter = nil, words(pieces...)
 	}
 	return len(want)
+}
+
+// words returns a filter of pieces.
+func words(pieces ...[]byte) *event.Filter {
+	all := event.All()
+	for _, p := range pieces {
+		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterWord, Word: p})
+	}
+	return all
 }
 
 // randomTerm returns a term of a search, and whether an event matches it.
@@ -222,7 +232,7 @@ func searchText(t *testing.T, db *bolt.DB, rnd *rand.Rand, all []scanned) int {
 	if err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
-	querier := query.Querier{Timeline: db.Timeline(), Revision: db.Revision, Origin: codec.Origin, Note: codec.Note, Now: goldenTime}
+	querier := query.Querier{Timeline: db.Timeline(), Revision: db.Revision, Now: goldenTime}
 	shot, err := querier.Snapshot(t.Context(), query.Query{From: hour().From, To: hour().To, Allows: func(string, string) bool { return true }, Terms: parsed})
 	if err != nil {
 		t.Fatal(err)
@@ -253,72 +263,13 @@ func searchEnds(t *testing.T, db *bolt.DB) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	q := store.TimeQuery{Range: hour(), Pieces: [][]byte{[]byte("NOWHERE")}, Match: func([]byte) (bool, error) { return false, nil }}
+	q := store.TimeQuery{Range: hour(), Filter: words([]byte("NOWHERE"))}
 	if _, err := db.Timeline().Observed(ctx, q, func(*store.View, store.Moment) bool { return true }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
 
-// asking is a context that counts the calls of its Err.
-type asking struct {
-	context.Context
-	times int
-}
-
-func (a *asking) Err() error {
-	a.times++
-	return a.Context.Err()
-}
-
-// TestSearchInRounds: a search and what it finds are read in rounds, between which other requests go first. Whatever a round
-// ends behind, nothing is lost and nothing comes twice. It runs beside no other test, as it changes how long all rounds are.
-func TestSearchInRounds(t *testing.T) { //nolint:paralleltest // see there
-	defer bolt.SetTurnTime(0)()
-	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
-	rnd := randtest.New(t)
-	fillNotes(t, db, rnd)
-	turns := func(pieces ...[]byte) int {
-		ctx := &asking{Context: t.Context()}
-		q := store.TimeQuery{Range: hour(), Pieces: pieces, Match: func([]byte) (bool, error) { return false, nil }}
-		if _, err := db.Timeline().Observed(ctx, q, func(*store.View, store.Moment) bool { return true }); err != nil {
-			t.Fatal(err)
-		}
-		return ctx.times
-	}
-	searchAll(t, db, rnd, 4)
-	if n := turns([]byte("NOWHERE")); n < 30 { // one for 64 records
-		t.Errorf("a search over 2800 records in files that are not compressed has %d rounds", n)
-	}
-	if n := turns(); n < 700 {
-		t.Errorf("a look at 2800 notes has %d rounds", n)
-	}
-	if err := db.Compact(t.Context(), true, nil); err != nil {
-		t.Fatal(err)
-	}
-	searchAll(t, db, rnd, 4)
-	if err := db.Seal(); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Compact(t.Context(), true, nil); err != nil {
-		t.Fatal(err)
-	}
-	// What every match of an expression has leads past the notes: a round reads an entry of words, or one block of notes.
-	for expression, skips := range map[string]bool{`nowhere|[0-9]{40}`: false, `nowhere[0-9]{40}`: true, `(?i)x?NoWhere.*`: true} {
-		l, err := logql.ParseLog("{} |~ `" + expression + "`")
-		if err != nil {
-			t.Fatal(err)
-		}
-		var pieces [][]byte
-		for _, text := range l.LineParts() {
-			pieces = append(pieces, event.Fold(nil, []byte(text)))
-		}
-		if n := turns(pieces...); skips != (n <= 12) {
-			t.Errorf("%s: the search has %d rounds, want few: %t", expression, n, skips)
-		}
-	}
-}
-
-// TestSearch: open, compressed, restored and rewritten, with damaged words and without, a store finds what is
+// TestSearch: open, compressed, restored and rewritten, with damaged columns and without, a store finds what is
 // found when all texts are looked at. Damage is reported, and goes when the files are written again, by whichever
 // command. A search ends when nobody waits for it.
 func TestSearch(t *testing.T) {
@@ -373,7 +324,7 @@ func TestSearch(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, file := range files[rnd.IntN(3):] {
-				editBucket(t, filepath.Join(o.Dir, filepath.Base(file)), "words", func(b *bbolt.Bucket) error {
+				editBucket(t, filepath.Join(o.Dir, filepath.Base(file)), "columns", func(b *bbolt.Bucket) error {
 					k, v := b.Cursor().First()
 					return damage.spoil(b, rnd, k, v)
 				})

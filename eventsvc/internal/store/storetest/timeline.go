@@ -91,6 +91,30 @@ func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func
 	return err
 }
 
+// matches reports whether a version matches a filter.
+func matches(f *event.Filter, v *store.View) bool {
+	note, err := codec.Note(v)
+	return f == nil || err == nil && f.Matches(v.Namespace, v.Name, v.Attributes, event.AppendText(nil, note, v.Attributes))
+}
+
+// Count implements [store.Timeline]. It counts all versions that there ever were.
+func (t modelTimeline) Count(_ context.Context, c store.Count, visit func(store.Occurred)) error {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	_, err := t.each(c.Range, func(o observed) {
+		if !o.seen(c.Range) || !matches(c.Filter, o.View()) {
+			return
+		}
+		g := c.Group(event.DimensionsOf(o.Namespace, o.Attributes), event.Regarding{Name: string(o.Attributes.Field(event.RegardingName))})
+		o.Spread(func(second, span, n int64) {
+			if g >= 0 && n > 0 && second >= c.From.Unix() && second < c.To.Unix() {
+				visit(store.Occurred{Group: g, Second: second, Span: span, Revision: o.Revision, Count: n})
+			}
+		})
+	})
+	return err
+}
+
 // Observed implements [store.Timeline].
 func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	t.m.mu.Lock()
@@ -104,19 +128,11 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 	}
 	moment := func(o observed) store.Moment { return store.Moment{Time: o.Occurrence.Time, Revision: o.Revision} }
 	state := t.m.state(cmp.Or(q.Revision, t.m.last))
-	matches := func(v *store.View) bool {
-		if q.Match == nil {
-			return true
-		}
-		note, err := codec.Note(v)
-		match, failed := q.Match(event.AppendText(nil, note, v.Attributes))
-		return match && err == nil && failed == nil // those of tests do not fail
-	}
 	var found []observed
 	revision, err := t.each(q.Range, func(o observed) {
 		if !o.Occurrence.Time.Before(q.From) && o.Occurrence.Time.Before(q.To) && state[o.Key] == o.Record && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) &&
 			o.seen(q.Range) && (q.Wanted == nil || q.Wanted(o.dimensions(q.Range))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) &&
-			matches(o.View()) {
+			matches(q.Filter, o.View()) {
 			found = append(found, o)
 		}
 	})
@@ -238,6 +254,7 @@ func (r *random) compareTimelines() {
 	in := r.timeRange()
 	r.compareOccurrences(in, got, want)
 	r.compareObserved(in, got, want)
+	r.compareCounts(in, got, want)
 	r.compareVersions(got)
 	r.compareGaps(in.Revision, got, want)
 	r.compareDeleted(got, want)
@@ -413,6 +430,55 @@ func (r *random) compareOccurrences(in store.Range, got, want store.Timeline) {
 	}
 }
 
+// compareCounts counts by the reason and the object. The versions that are held have to be counted, and none that there never were.
+func (r *random) compareCounts(in store.Range, got, want store.Timeline) {
+	c := store.Count{Range: in, By: []string{"reason"}, Objects: true}
+	if r.rnd.IntN(2) == 0 {
+		c.Filter = r.words()
+	}
+	counts := func(t store.Timeline, held func(uint64) bool) (sums map[string]int64, err error) {
+		sums = map[string]int64{}
+		var groups []string
+		c.Group = func(d event.Dimensions, o event.Regarding) int {
+			groups = append(groups, d.Reason+" "+o.Name)
+			return len(groups) - 1
+		}
+		err = t.Count(r.t.Context(), c, func(o store.Occurred) {
+			if held(o.Revision) {
+				sums[fmt.Sprint(groups[o.Group], o.Second, o.Span)] += o.Count
+			}
+		})
+		return sums, err
+	}
+	superseded := map[uint64]bool{} // versions that no state which is held has
+	last := map[store.Key]uint64{}
+	for _, change := range r.model.changes {
+		if change.revision <= r.model.oldest {
+			superseded[last[change.key]] = true
+		}
+		last[change.key] = change.revision
+	}
+	most, wantErr := counts(want, func(uint64) bool { return true })
+	least, _ := counts(want, func(revision uint64) bool { return !superseded[revision] })
+	sums, err := counts(got, func(uint64) bool { return true })
+	if sameExpiry(err, wantErr) {
+		return
+	}
+	if (err == nil) != (wantErr == nil) {
+		r.t.Errorf("count %+v: %v, want %v", in, err, wantErr)
+	}
+	for k, n := range most {
+		if wantErr == nil && (sums[k] > n || sums[k] < least[k]) {
+			r.t.Errorf("count %+v of %+v: %s: %d, want %d to %d", in, c.Filter, k, sums[k], least[k], n)
+		}
+	}
+	for k := range sums {
+		if most[k] == 0 {
+			r.t.Errorf("count %+v of %+v: %s: %d, want none", in, c.Filter, k, sums[k])
+		}
+	}
+}
+
 // sameExpiry reports whether both answers are that a revision is no longer held.
 func sameExpiry(a, b error) bool {
 	var x, y *store.ExpiredError
@@ -434,7 +500,7 @@ func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
 		}
 	}
 	if r.rnd.IntN(3) == 0 {
-		r.match(&q)
+		q.Filter = r.words()
 	}
 	wantAll, _, wantErr := r.observed(want, q, 1<<30)
 	all, _, err := r.observed(got, q, 1+r.rnd.IntN(20))
