@@ -81,14 +81,14 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 	return id
 }
 
-// count counts what was observed by some dimensions, and by objects if that is one of them. If hours is set, one occurrence may be the sum of an hour. It calls start at the
-// beginning, and again if it has to begin again; what that returns takes the observations.
+// count counts what was observed by some dimensions, and by objects if that is one of them. If hours is set, one occurrence may be the
+// sum of an hour. It calls start at the beginning, and again if it has to begin again; what that returns takes the observations.
 func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start func(*table) func(store.Occurred)) (t *table, err error) {
 	s.OverEvents = s.query.Terms.overEvents() || slices.Contains(by, Object)
 	err = s.reading(func() error {
 		t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
 		if s.OverEvents {
-			c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.held}, Filter: s.filter(), By: t.names(), Objects: slices.Contains(by, Object)}
+			c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.held, Sees: s.sees}, Filter: s.query.Terms.filter(), By: t.names(), Objects: slices.Contains(by, Object)}
 			c.Group = func(d event.Dimensions, o event.Regarding) int { return t.group(d, cut(o)) }
 			return s.querier.Timeline.Count(ctx, c, start(t))
 		}

@@ -47,8 +47,8 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 // timeQuery is the query of a page of all events that a query may be about.
 func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 	return store.TimeQuery{
-		Range:       store.Range{From: s.begin(), To: s.To},
-		OldestFirst: p.OldestFirst, After: p.After, Filter: s.filter(), Limit: p.Limit,
+		Range:       store.Range{From: s.begin(), To: s.To, Sees: s.sees},
+		OldestFirst: p.OldestFirst, After: p.After, Filter: s.query.Terms.filter(), Limit: p.Limit,
 	}
 }
 

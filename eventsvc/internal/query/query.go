@@ -124,11 +124,6 @@ func (s *Snapshot) reading(read func() error) error {
 	return read()
 }
 
-// filter returns what a query asks of events.
-func (s *Snapshot) filter() *event.Filter {
-	return event.All(&event.Filter{Kind: event.FilterPlace, Allows: s.query.Allows}, s.query.Terms.filter())
-}
-
 // wanted reports whether a query is about events with these dimensions.
 func (s *Snapshot) wanted(d event.Dimensions) bool {
 	return s.query.Allows(d.Namespace, d.Cluster) && s.query.Terms.wanted(d)

@@ -59,8 +59,8 @@ type Range struct {
 	Nodes bool
 	// Hours allows what was observed within one hour (UTC) to be visited as one sum. It has no effect with Nodes.
 	Hours bool
-	// Sees reports whether the caller may see events with these dimensions, which have no node; nil: all. What it may
-	// not see is not read, so that a caller does not pay for what others have written.
+	// Sees reports whether the caller may see events of the namespace and cluster of these dimensions, of which it looks at no
+	// others; nil: all. What it may not see is not read, so that a caller does not pay for what others have written.
 	Sees func(event.Dimensions) bool
 }
 
@@ -201,9 +201,8 @@ func (r *Range) seen() *event.Filter {
 	if r.Sees == nil {
 		return nil
 	}
-	return &event.Filter{Kind: event.FilterDimensions, Wants: func(d event.Dimensions) bool {
-		d.Node = ""
-		return r.Sees(d)
+	return &event.Filter{Kind: event.FilterPlace, Allows: func(namespace, cluster string) bool {
+		return r.Sees(event.Dimensions{Namespace: namespace, Cluster: cluster})
 	}}
 }
 

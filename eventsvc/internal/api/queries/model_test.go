@@ -482,31 +482,16 @@ type seen struct {
 	count int64
 }
 
-// seen returns what a version adds within the range, with the dimensions of another one.
-func (q *question) seen(v, of *version) (out []seen) {
-	for _, at := range v.instants() {
-		if q.covers(at) {
-			out = append(out, seen{of, at, 1})
+// observations returns what counts are made of: what each version that matches adds within the range.
+func (h *history) observations(q *question) (out []seen) {
+	for i := range h.versions {
+		v := &h.versions[i]
+		if v.gone || v.revision > q.revision || !q.matches(v) {
+			continue
 		}
-	}
-	return out
-}
-
-// observations returns what counts are made of.
-func (h *history) observations(q *question, byObject bool) (out []seen) {
-	if !q.records && !byObject {
-		for i := range h.versions {
-			if v := &h.versions[i]; !v.gone && v.revision <= q.revision && q.matches(v) {
-				out = append(out, q.seen(v, v)...)
-			}
-		}
-		return out
-	}
-	for _, last := range h.events(q) {
-		for i := range h.versions {
-			v := &h.versions[i]
-			if v.UID == last.UID && !v.gone && v.revision <= last.revision {
-				out = append(out, q.seen(v, last)...)
+		for _, at := range v.instants() {
+			if q.covers(at) {
+				out = append(out, seen{v, at, 1})
 			}
 		}
 	}
@@ -637,7 +622,7 @@ func (h *history) checkHistogram(q *question) {
 	q.Set("by", strings.Join(by, ","))
 	q.Set("step", step.String()[:strings.IndexAny(step.String(), "hm")+1])
 	want, total := map[string]int64{}, int64(0)
-	for _, o := range h.observations(q, false) {
+	for _, o := range h.observations(q) {
 		size := int64(step / time.Second)
 		key := time.Unix(o.at.Unix()/size*size, 0).UTC().Format(time.RFC3339)
 		for _, d := range by {
@@ -695,7 +680,7 @@ func (h *history) checkFacets(q *question) {
 	a := h.w.Do("GET", "/query/v1/facets?"+q.Encode(), "").Must(200)
 	for _, d := range modelDimensions {
 		counts, total := map[string]int64{}, int64(0)
-		for _, o := range h.observations(q, false) {
+		for _, o := range h.observations(q) {
 			counts[o.of.dimension(d)] += o.count
 			total += o.count
 		}
@@ -746,7 +731,7 @@ func (h *history) checkGroups(q *question) {
 		return strings.Join(values, "|")
 	}
 	all := map[string]*group{}
-	for _, o := range h.observations(q, byObject) {
+	for _, o := range h.observations(q) {
 		key, at := keyOf(o.of), o.at.Unix()
 		if all[key] == nil {
 			all[key] = &group{key, 0, at, at}
