@@ -23,7 +23,8 @@ BUILD    := $(GO) build -trimpath -ldflags "-s -w -X tidings.example/shared/serv
 # Not from the cache: many tests are random, others look at binaries and files that the cache does not know.
 # A test that hangs is ended after half an hour: on a small, busy machine the longest tests take minutes.
 TEST     := $(or $(GOTEST),$(GO) test) -count=1 -timeout 30m $(TESTFLAGS)
-# The race detector makes these ten times slower: they drive whole programs, or move much data in few goroutines.
+# Packages whose tests drive whole programs, or move much data in few goroutines, which the race detector makes ten times slower.
+# make race NORACE=none has them too.
 NORACE   := /(tokensvc|eventsvc|dump|console|codec|docs/site|query/changes|store/maintenance|store/postgres)$$
 
 # Each module stands on its own; go.work is for people and their editors.

@@ -225,6 +225,7 @@ func TestDocumentation(t *testing.T) {
 		"docs/how-to/undo.md": {"13 events were deleted and are gone", "13 created, 0 changed, 0 deleted, 0 unchanged, 0 left out", "BackupFailed   job/backup-13",
 			"0 events were deleted and are gone"},
 		"docs/how-to/erase.md":            {"none is left"},
+		"docs/how-to/tell-somebody.md":    {"STARTS", "SUMMARY"},
 		"docs/how-to/connect.md":          {"Normal Started backup of orders started", "recorded nightly-", "two events, one token", "invalid_client"},
 		"docs/tutorials/first-service.md": {"not in billing", "orders has started", "refused, as the policy says"},
 		"docs/tutorials/find-out-what-happened.md": {"TIME                  COUNT   TYPE", "Normal 7", "checkout-7d9f-*", "BackOff                    shop/pod/checkout-7d9f-0",
@@ -280,6 +281,7 @@ func TestDocumentation(t *testing.T) {
 
 // before prepares what a page takes for granted: a way to the server, and the events that it asks for.
 var before = map[string]string{
+	"docs/how-to/tell-somebody.md": "export EVENTSVC_KUBECONFIG=var/kubeconfig\n",
 	"docs/how-to/console-time.md": `export EVENTSVC_KUBECONFIG=var/kubeconfig TZ=UTC
 eventsvc record -f - <<'EOF'
 {"eventTime":"2026-11-24T03:09:40Z","type":"Warning","reason":"NodeNotReady","note":"Node node-2 status is now: NodeNotReady","regarding":{"kind":"Node","name":"node-2"}}

@@ -30,8 +30,7 @@ import (
 
 // alertsCmd sends alerts of events to Alertmanager.
 type alertsCmd struct {
-	Connection   `embed:""`
-	GroupDomain  string        `default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
+	access       `embed:""`
 	Namespace    string        `short:"n" placeholder:"NAME" help:"Only events of this namespace. Default: all."`
 	Selector     string        `short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as tidings.example/cluster=east."`
 	Rules        string        `placeholder:"FILE" help:"The rules; followed while running. A YAML list of name, search, endedBy, occurrences, within, for, silence, labels and annotations. Default: the ready rules, which --show-rules prints."`
@@ -120,7 +119,7 @@ func (a *alertsCmd) Run(ctx context.Context, std IO) error {
 		return fmt.Errorf("--cursor-file: %w", err)
 	}
 	c := alerts.Config{Source: source, Cursor: a.CursorFile, Wait: a.Wait, Log: log, Registry: registry}
-	if c.To, err = a.targets(config); err != nil {
+	if c.To, err = a.targets(); err != nil {
 		return err
 	}
 	watching, err := alerts.New(c, rules)
@@ -155,11 +154,10 @@ func (a *alertsCmd) follow(log *slog.Logger, registry *prometheus.Registry, use 
 	})
 }
 
-// targets returns a client of each Alertmanager. None sends the server's token.
-func (a *alertsCmd) targets(config client.Config) (all []*client.Client, err error) {
-	config.Tokens = nil
-	for _, config.Server = range a.Alertmanager {
-		to, err := dial(config)
+// targets returns a client of each Alertmanager. None has the credentials for the server.
+func (a *alertsCmd) targets() (all []*client.Client, err error) {
+	for _, server := range a.Alertmanager {
+		to, err := (&Connection{Server: server, CAFile: a.CAFile}).Open()
 		if err != nil {
 			return nil, err
 		}
