@@ -16,8 +16,11 @@ const (
 	causeTime = 10 * time.Minute
 	maxCauses = 5   // rows about changed objects
 	maxEdits  = 500 // events about changed objects that are read
-	// tiedWeight is for a change of the object that fails, of its owner or node, or of an object that is named in the note.
+	// tiedWeight is for a change of the object that fails, or of its owner or node.
 	tiedWeight = 1.0
+	// namedWeight is for a change of an object that notes name: a failure that names a deleted Secret says itself what is missing,
+	// while a change of the owner may only have shown it.
+	namedWeight = 1.5
 	// nearWeight is for a change of another object of the namespace, if few have changed there.
 	nearWeight = 0.3
 	// fewEdits is how many objects of a namespace may have changed until a change that nothing ties to the failure counts less.
@@ -167,11 +170,11 @@ func (c *comparison) explained(e *edit, r *candidate, named map[subject]bool, se
 	if e.cluster != r.cluster || before < -onsetTolerance || before > longest {
 		return 0
 	}
-	tied, near := c.ties(e, r, named)
+	tie, near := c.ties(e, r, named)
 	recent := recentWeight * max(0, 1-float64(max(before, 0))/causeTime.Seconds())
 	switch {
-	case tied:
-		return r.score + tiedWeight + recent
+	case tie > 0:
+		return r.score + tie + recent
 	case near && several <= fewEdits:
 		return r.score + nearWeight + recent*nearWeight
 	case near:
@@ -180,18 +183,20 @@ func (c *comparison) explained(e *edit, r *candidate, named map[subject]bool, se
 	return 0
 }
 
-// ties reports whether warnings of a row name the object that was changed or its owner, and whether some are of its namespace.
-func (c *comparison) ties(e *edit, r *candidate, named map[subject]bool) (tied, near bool) {
+// ties returns the weight by which warnings of a row name the object that was changed or its owner, 0 if they do not, and whether
+// some are of its namespace.
+func (c *comparison) ties(e *edit, r *candidate, named map[subject]bool) (tie float64, near bool) {
 	for _, s := range r.tallies {
-		for _, object := range []string{e.kind + "/" + e.name, cmp.Or(e.owner, "-")} {
-			tied = tied || s.namespace == e.namespace && c.warned.subjects[subject{s.tallyKey, object}]
-		}
-		tied = tied || named[subject{s.tallyKey, e.kind + "/" + e.namespace + "/" + e.name}] ||
-			e.kind == "Node" && c.warned.subjects[subject{s.tallyKey, "Node/" + e.name}] ||
-			s.namespace == e.namespace && c.warned.subjects[subject{s.tallyKey, "/" + e.name}]
+		is := func(object string) bool { return c.warned.subjects[subject{s.tallyKey, object}] }
 		near = near || s.namespace == e.namespace
+		switch {
+		case named[subject{s.tallyKey, e.kind + "/" + e.namespace + "/" + e.name}]:
+			tie = namedWeight
+		case e.kind == "Node" && is("Node/"+e.name), s.namespace == e.namespace && (is(e.kind+"/"+e.name) || is(cmp.Or(e.owner, "-")) || is("/"+e.name)):
+			tie = max(tie, tiedWeight)
+		}
 	}
-	return tied, near
+	return tie, near
 }
 
 // row returns the row of a change that explains another row.

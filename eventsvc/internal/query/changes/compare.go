@@ -125,6 +125,9 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 		}
 	case rising:
 		r.way = More
+		if s.total < s.now { // such a history tells as little about dispersion as none
+			r.atMost(now)
+		}
 	}
 	r.evidence = surprise(now, before, c.windows) / r.dispersion
 	return r

@@ -142,4 +142,38 @@ var edits = []feltIncident{
 			s.note(at, "default", "Node", "node-14", "DisruptionBlocked", "karpenter", `Cannot disrupt Node: pdb "stock-dev/api" prevents pod evictions`)
 		}
 	}}},
+	{"maps-dev", incident{"config map deleted", "maps-dev", "ConfigMap", "ObjectDeleted", "style", func(s *scene) {
+		s.edited(-300, "maps-dev", "ConfigMap", "style", "ObjectDeleted", "deleted: keys style.json")
+		s.edited(-2, "maps-dev", "Deployment", "tiles", "ObjectChanged", "spec.template.spec.containers[tiles].image: 7.1 → 7.2; by argocd-controller")
+		for _, pod := range s.deploy(0, "maps-dev", "tiles", 2) {
+			for at := 4.0; at < 1200; at += 15 {
+				s.warn(at, "maps-dev", "Pod", pod, "Failed", "kubelet", `Error: configmap "style" not found`)
+			}
+		}
+	}}},
+	{"fraud-dev", incident{"service account deleted", "fraud-dev", "ServiceAccount", "ObjectDeleted", "scorer", func(s *scene) {
+		s.edited(-240, "fraud-dev", "ServiceAccount", "scorer", "ObjectDeleted", "deleted")
+		s.edited(-1, "fraud-dev", "Deployment", "score", "ObjectChanged", "replicas: 2 → 3; by kubectl")
+		rs := s.replicaSet(app{name: "score"})
+		for wait, at := 1.0, 0.0; at < 900; wait *= 2 {
+			s.warn(at, "fraud-dev", "ReplicaSet", rs, "FailedCreate", "replicaset-controller", `Error creating: pods "score-" is forbidden: error looking up service account fraud-dev/scorer: serviceaccount "scorer" not found`)
+			at += wait
+		}
+	}}},
+	{"reports-dev", incident{"secret of a registry deleted", "reports-dev", "Secret", "ObjectDeleted", "registry", func(s *scene) {
+		s.edited(-30, "reports-dev", "Secret", "registry", "ObjectDeleted", "deleted")
+		for _, pod := range s.deploy(0, "reports-dev", "export", 2) {
+			for at := 1.0; at < 1200; at += 20 {
+				s.warn(at, "reports-dev", "Pod", pod, "FailedToRetrieveImagePullSecret", "kubelet", "Unable to retrieve some image pull secrets (registry); attempting to pull the image may not succeed.")
+			}
+			s.pull(2, "reports-dev", pod, "unauthorized")
+		}
+	}}},
+	{"search-dev", incident{"service of an ingress deleted", "search-dev", "Service", "ObjectDeleted", "index", func(s *scene) {
+		s.edited(-10, "search-dev", "Service", "index", "ObjectDeleted", "deleted")
+		s.edited(-500, "search-dev", "Deployment", "web", "ObjectChanged", "replicas: 2 → 3; by kubectl")
+		for at := 0.0; at < 1200; at += 30 {
+			s.warn(at, "search-dev", "Ingress", "web", "Rejected", "nginx-ingress-controller", "service search-dev/index does not exist")
+		}
+	}}},
 }
