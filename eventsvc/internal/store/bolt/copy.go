@@ -10,6 +10,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
+	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/shared/safefile"
 )
@@ -28,7 +29,7 @@ type Copy struct {
 
 // discard removes the files of a store. Its directory is locked.
 func discard(dir string) error {
-	for _, pattern := range []string{"*.db", wal.FileName} {
+	for _, pattern := range []string{"*.db", wal.FileName, usage.SpareName} {
 		files, err := filepath.Glob(filepath.Join(dir, pattern))
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/bolttest"
+	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -29,10 +30,11 @@ func TestFilesPage(t *testing.T) {
 	dir := t.TempDir()
 	db := bolttest.Open(t, bolt.Options{Dir: dir})
 	bolttest.Create(t, db, 10, "x")
+	bolttest.Maintain(t, db) // which makes the spare file
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	versions := map[string]string{"index.db": strconv.Itoa(boltfile.Version), "log-N.db": strconv.Itoa(boltfile.Version), wal.FileName: strconv.Itoa(wal.Version)}
+	versions := map[string]string{"index.db": strconv.Itoa(boltfile.Version), "log-N.db": strconv.Itoa(boltfile.Version), wal.FileName: strconv.Itoa(wal.Version), usage.SpareName: "–"}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -168,6 +169,7 @@ type replay struct {
 	db       *DB
 	at       uint64 // the record that was looked at last
 	damaged  int
+	full     bool // the disk has no room for a merge: the memtable takes everything
 	repeated bool // the index had some of it already, from a merge that was cut short: the counts of these revisions are not known
 }
 
@@ -177,10 +179,12 @@ func (r *replay) run(last uint64) error {
 		if err := r.View(func(v index.View, log *seglog.Reader) error { return r.some(v, log, last) }); err != nil {
 			return r.db.reads.failed(err)
 		}
-		if !merger.Full() {
+		if r.full || !merger.Full() {
 			break
 		}
-		if err := merger.MergeAll(); err != nil {
+		if err := merger.MergeAll(); disk.IsFull(err) { // everything can be read nevertheless
+			r.full = true
+		} else if err != nil {
 			return err
 		}
 	}
@@ -202,7 +206,7 @@ func (r *replay) some(v index.View, log *seglog.Reader, last uint64) error {
 	each := func(e seglog.Entry) bool {
 		failed = r.put(v, log, &e)
 		r.at = e.Revision
-		return failed == nil && !r.db.committer.Merger.Full()
+		return failed == nil && (r.full || !r.db.committer.Merger.Full())
 	}
 	err := log.Scan(r.at, last, each, func(e seglog.Entry) bool {
 		r.damaged++

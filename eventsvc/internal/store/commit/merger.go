@@ -3,8 +3,10 @@ package commit
 import (
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
@@ -21,12 +23,13 @@ type Merger struct {
 	Log      *slog.Logger
 
 	frozen chan struct{} // told when a memtable was frozen
-	merged chan struct{} // told when it was merged
+	merged chan struct{} // told when it was merged, or could not be
+	full   *atomic.Bool  // the last merge had no room on the disk
 }
 
 // NewMerger returns a Merger with the exported fields of m.
 func NewMerger(m Merger) *Merger {
-	m.frozen, m.merged = make(chan struct{}, 1), make(chan struct{}, 1)
+	m.frozen, m.merged, m.full = make(chan struct{}, 1), make(chan struct{}, 1), new(atomic.Bool)
 	return &m
 }
 
@@ -66,14 +69,15 @@ func (m *Merger) Full() bool { return m.Index.Size() >= m.MaxKeys }
 
 // makeRoom freezes a memtable that has grown to its limit. While the one before it is
 // still being merged it may grow on, to twice the limit, or to four times the limit while the file is written again; then
-// writes wait, unless they are refused because the files have failed.
+// writes wait, unless they are refused because the files have failed. Where the disk is full nobody waits: deletions and the
+// maintenance that makes room are to go on, and the log refuses what has no room there.
 func (m *Merger) makeRoom(stop, failed <-chan struct{}) {
 	for m.Full() && !m.freeze() {
 		most := 2 * m.MaxKeys
 		if m.Index.Rewriting() {
 			most = 4 * m.MaxKeys
 		}
-		if m.Index.Size() < most {
+		if m.Index.Size() < most || m.full.Load() {
 			return
 		}
 		select {
@@ -98,12 +102,14 @@ func (m *Merger) freeze() bool {
 
 // merge merges the frozen memtable, if there is one.
 func (m *Merger) merge() error {
-	if err := m.Index.Merge(m.Records.CompactRevision()); err != nil {
+	err := m.Index.Merge(m.Records.CompactRevision())
+	m.full.Store(disk.IsFull(err))
+	notify(m.merged) // or wakes a writer to see that it need not wait
+	if err != nil {
 		m.Log.Error("the key index could not be written", "error", err)
 		m.Unmerged()
 		return err
 	}
-	notify(m.merged)
 	return nil
 }
 

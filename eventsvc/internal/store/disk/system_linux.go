@@ -17,6 +17,11 @@ func SyncData(f *os.File) error {
 	}
 }
 
+// Allocate gives a file so many bytes of the disk, which read as zeros.
+func Allocate(f *os.File, size int64) error {
+	return os.NewSyscallError("fallocate", unix.Fallocate(int(f.Fd()), 0, 0, size))
+}
+
 // Prefetch asks the kernel to read a part of a file, and does not wait for it. It is advice,
 // which the kernel may not follow.
 func Prefetch(f *os.File, offset, length int64) {

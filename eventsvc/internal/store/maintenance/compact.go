@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"syscall"
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/disk"
@@ -78,7 +76,7 @@ func (c *compaction) sealed() seglog.Segments {
 // run unlinks the oldest sealed segments as long as they have no record that is needed. It
 // rewrites others in which much is dead, or whose index by time would become much smaller.
 func (c *compaction) run(ctx context.Context) error {
-	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil && !errors.Is(err, store.ErrFull) { // a next head needs room
+	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil && !isFull(err) { // a next head needs room
 		return err
 	}
 	for {
@@ -215,7 +213,7 @@ func (c *compaction) rewrite(ctx context.Context, s *seglog.Segment, clean, comp
 	k := c.filter(clean)
 	damaged, err := c.Records.Log.Rewrite(ctx, s, tmp, seglog.Rewriting{Filter: k.view, Since: c.Kept(), Compress: compress, Drop: c.drop})
 	if err != nil {
-		if err = errors.Join(err, os.Remove(tmp)); errors.Is(err, syscall.ENOSPC) {
+		if err = errors.Join(err, disk.Remove(tmp)); disk.IsFull(err) {
 			err = fmt.Errorf("%w: %w", errNoRoom, err) // the disk has less than the rewrite was estimated to need
 		}
 		return err

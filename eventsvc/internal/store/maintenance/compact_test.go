@@ -25,7 +25,7 @@ func TestCompactUnderLoad(t *testing.T) {
 	for n := range 8 {
 		users.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
-				if _, err := db.Update(ctx, bolttest.Key(n), store.Any, bolttest.Change); err != nil && ctx.Err() == nil {
+				if _, err := db.Update(t.Context(), bolttest.Key(n), store.Any, bolttest.Change); err != nil { // waits, so that Close finds nothing new
 					t.Error(err)
 				}
 				if r, err := store.Read(ctx, db, bolttest.Key(100+i%200)); err != nil && ctx.Err() == nil || err == nil && len(r.Value) != 1000 && string(r.Value) != "changed" {

@@ -15,6 +15,7 @@ import (
 	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
+	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/usage"
 )
@@ -152,8 +153,10 @@ func (m *Maintenance) Round(ctx context.Context) error {
 	defer m.Pause()()
 	began := time.Since(m.opened)
 	defer m.Usage.Measure()
+	m.Usage.GiveSpare()
+	defer m.Usage.KeepSpare()
 	if full, _ := m.Usage.Full(0); full != nil { // what waits to be merged needs more room than what is merged
-		if err := m.Flush(ctx); err != nil && !errors.Is(err, store.ErrFull) {
+		if err := m.Flush(ctx); err != nil && !isFull(err) {
 			return err
 		}
 	}
@@ -195,7 +198,7 @@ func (m *Maintenance) tidyIndex(ctx context.Context) error {
 // Compact does a round, and then brings back all disk space that can be had, whether it is
 // much or not. It compresses all sealed segments if told to. Progress counts files.
 func (m *Maintenance) Compact(ctx context.Context, compress bool, progress store.Progress) error {
-	if err := m.Round(ctx); err != nil && !errors.Is(err, store.ErrFull) { // the compaction may make the room that the round lacked
+	if err := m.Round(ctx); err != nil && !isFull(err) { // the compaction may make the room that the round lacked
 		return err
 	}
 	defer m.Pause()()
@@ -208,7 +211,7 @@ func (m *Maintenance) Compact(ctx context.Context, compress bool, progress store
 // deletions, trimming and compaction may make some.
 func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
 	if m.Usage.Tight() { // history goes before events
-		if err := m.reclaim(ctx); err != nil {
+		if err := m.reclaim(ctx); err != nil && !isFull(err) {
 			return false, err
 		}
 	}
@@ -218,7 +221,7 @@ func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
 			full = m.expireOldest(ctx)
 		}
 	}
-	if full != nil && !errors.Is(full, store.ErrFull) {
+	if full != nil && !isFull(full) {
 		return false, full
 	}
 	if err := m.reclaim(ctx); err != nil {
@@ -233,8 +236,12 @@ func (m *Maintenance) reclaim(ctx context.Context) error {
 	if history := cmp.Or(m.Policy.History, m.Policy.Retention); history > 0 {
 		cutoff = m.Clock.Old().Add(-history)
 	}
-	if err := m.trim(ctx, cutoff, m.Usage.HistoryLimit()); err != nil {
-		return err
+	full := m.trim(ctx, cutoff, m.Usage.HistoryLimit())
+	if full != nil && !isFull(full) {
+		return full
 	}
-	return m.compaction.run(ctx)
+	return errors.Join(m.compaction.run(ctx), full) // removing a file needs no room
 }
+
+// isFull reports that there was no room for a write, on the disk or within the limit of bytes.
+func isFull(err error) bool { return errors.Is(err, store.ErrFull) || disk.IsFull(err) }

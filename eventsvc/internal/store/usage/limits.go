@@ -91,10 +91,11 @@ func DefaultMaxBytes(dir string) (int64, error) {
 // Free returns how many bytes the disk has left.
 func (u *Usage) Free() (int64, error) { return disk.Free(u.dir) }
 
-// room returns how many bytes the disk has left when what waits in memory is merged: less than nothing if that does not fit.
+// room returns how many bytes the disk has left without the spare file when what waits in memory is merged: less than nothing if that
+// does not fit.
 func (u *Usage) room() (int64, error) {
 	free, err := u.Free()
-	return free - u.records.Index.MergeBytes(), err
+	return free + u.spare.Load() - u.records.Index.MergeBytes(), err
 }
 
 // Full returns why there is no room for more events, and why there is none for deletions; nil if there is. The committers ask

@@ -51,6 +51,7 @@ type Usage struct {
 	sealed   atomic.Int64 // bytes of the sealed segments
 	largest  atomic.Int64 // bytes that the rewrite of any of them, or of the head once sealed, needs
 	wal      atomic.Int64 // bytes of the write-ahead log
+	spare    atomic.Int64 // bytes of the spare file
 	reserved atomic.Int64 // for a file that is being rewritten
 	lowered  atomic.Bool  // the limit is less than the files took at the start; until they fit, it cannot be kept to
 
@@ -80,6 +81,7 @@ func New(dir string, limits Limits, r seglog.IndexedLog) (*Usage, error) {
 		return nil, err
 	}
 	u.bytes.Store(live.Bytes)
+	u.spare.Store(disk.Usage(u.sparePath()))
 	for _, s := range r.Log.Segments() {
 		if dead := account.Dead[s.Base]; dead != 0 {
 			u.segments[s.Base] = SegmentAccount{Dead: dead}
@@ -126,7 +128,10 @@ func (u *Usage) SetSegment(base uint64, s SegmentAccount) error {
 	if before.Dead == s.Dead {
 		return nil
 	}
-	return u.records.Index.SaveAccount(account, nil, 0)
+	if err := u.records.Index.SaveAccount(account, nil, 0); !disk.IsFull(err) {
+		return err
+	}
+	return nil // the next start counts again
 }
 
 // Trim counts records up to a revision as dead: so many bytes by the base of their
