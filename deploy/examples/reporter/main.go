@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -89,11 +90,6 @@ func (r *recorder) record(ctx context.Context, s step, pod reference, count int)
 		method, media, path = http.MethodPatch, "application/merge-patch+json", path+"/"+r.name
 		body = map[string]any{"series": map[string]any{"count": count, "lastObservedTime": now}}
 	}
-	r.name = ""
-	if err := r.authenticate(ctx); err != nil {
-		log.Print(err)
-		return
-	}
 	text, err := json.Marshal(body)
 	if err != nil {
 		log.Fatal(err)
@@ -101,11 +97,27 @@ func (r *recorder) record(ctx context.Context, s step, pod reference, count int)
 	var written struct {
 		Metadata struct{ Name string }
 	}
-	if err := r.ask(ctx, method, path, media, bytes.NewReader(text), &written); err != nil {
+	err = r.authorized(ctx, method, path, media, text, &written)
+	if errors.Is(err, errRefused) { // the token service may have new keys: a new token
+		r.renew = time.Time{}
+		err = r.authorized(ctx, method, path, media, text, &written)
+	}
+	if err != nil {
 		log.Print(err)
 	}
 	r.name = written.Metadata.Name
 }
+
+// authorized sends a request with a token.
+func (r *recorder) authorized(ctx context.Context, method, address, media string, body []byte, answer any) error {
+	if err := r.authenticate(ctx); err != nil {
+		return err
+	}
+	return r.ask(ctx, method, address, media, bytes.NewReader(body), answer)
+}
+
+// errRefused means that the token is not accepted.
+var errRefused = errors.New("the token is refused")
 
 // authenticate gets a token if there is none that lasts.
 func (r *recorder) authenticate(ctx context.Context) error {
@@ -143,7 +155,10 @@ func (r *recorder) ask(ctx context.Context, method, address, media string, body 
 	if err != nil {
 		return err
 	}
-	if resp.StatusCode >= 300 {
+	switch {
+	case resp.StatusCode == http.StatusUnauthorized && r.token != "":
+		return fmt.Errorf("%s %s: %w", method, address, errRefused)
+	case resp.StatusCode >= 300:
 		return fmt.Errorf("%s %s: %s %.300s", method, address, resp.Status, text)
 	}
 	return json.Unmarshal(text, answer)
