@@ -202,8 +202,8 @@ var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
 		mirror := startMirror(t, tokens, source.url, startTarget(t, tokens))
 		before = mirror.scraped(t)
 		startsOver(t, tokens, source, token)
-		return before, mirror.scrapedOnce(t, "it has listed again", func(now scrape) bool {
-			return now.sum(`eventsvc_mirror_lists_total{instance="a",job="eventsvc-mirror",namespace="*",reason="rewound"}`) > 0
+		return before, mirror.scrapedOnce(t, "it has found a gap", func(now scrape) bool {
+			return now.sum("eventsvc_mirror_gaps_total") > 0
 		})
 	},
 	"AlertsBehind": func(t *testing.T) (before, after scrape) {

@@ -81,7 +81,7 @@ var metricLabels = map[string][]label{
 	"eventsvc_mirror_dropped_total": {{name: "rule", open: "name of the rule"}},
 	"eventsvc_mirror_gaps_total":    {source},
 	"eventsvc_mirror_lag_seconds":   {source},
-	"eventsvc_mirror_lists_total":   {source, {name: "reason", values: []string{"first", "gone", "rewound"}}},
+	"eventsvc_mirror_lists_total":   {source, {name: "reason", values: []string{"first", "gone", "rewound", "silent"}}},
 	"eventsvc_mirror_version":       {source},
 	"eventsvc_policy_reloads_total": {{name: "result", values: []string{"ok", "error"}}},
 	"certificate_reloads_total":     {{name: "result", values: []string{"ok", "error"}}},

@@ -87,8 +87,8 @@ var cases = map[string]struct{ bad, good string }{
 	},
 	"MirrorBehind": {`eventsvc_mirror_lag_seconds{job="eventsvc-mirror",namespace="*"} 0+15x300`, `eventsvc_mirror_lag_seconds{job="eventsvc-mirror",namespace="*"} 2x300`},
 	"MirrorGap": { // found before the first scrape, long before, and none
-		"eventsvc_mirror_lists_total{job=\"eventsvc-mirror\",reason=\"gone\"} _x240 1x60\nprocess_start_time_seconds{job=\"eventsvc-mirror\"} _x240 3590x60",
-		"eventsvc_mirror_lists_total{job=\"eventsvc-mirror\",reason=\"gone\"} 1x300\neventsvc_mirror_lists_total{job=\"eventsvc-mirror\",reason=\"first\"} 0x200 1x100\nprocess_start_time_seconds{job=\"eventsvc-mirror\"} 0x300",
+		"eventsvc_mirror_gaps_total{job=\"eventsvc-mirror\"} _x240 1x60\nprocess_start_time_seconds{job=\"eventsvc-mirror\"} _x240 3590x60",
+		"eventsvc_mirror_gaps_total{job=\"eventsvc-mirror\"} 1x300\nprocess_start_time_seconds{job=\"eventsvc-mirror\"} 0x300",
 	},
 	"MirrorRefused": {`eventsvc_mirror_events_total{job="eventsvc-mirror",result="refused"} 0+1x300`, `eventsvc_mirror_events_total{job="eventsvc-mirror",result="kept"} 0+1x300`},
 	"ClusterBehind": { // a cluster that stays behind at one replica; then two that are near

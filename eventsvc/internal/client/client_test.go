@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -207,6 +208,36 @@ func TestFollow(t *testing.T) {
 	}
 	if err := c.Follow(t.Context(), "/x", "101", nil, client.Follower{}); !errors.Is(err, client.ErrRewound) {
 		t.Errorf("a version to come: %v", err)
+	}
+}
+
+// TestFollowSilent: a watch that says nothing while the server has a later version is begun again, or ends Follow.
+func TestFollowSilent(t *testing.T) {
+	t.Parallel()
+	watches := 0
+	c := open(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("watch") == "" {
+			_, _ = io.WriteString(w, `{"kind":"List","metadata":{"resourceVersion":"11"},"items":[]}`)
+			return
+		}
+		_ = http.NewResponseController(w).Flush()
+		if watches++; watches == 2 {
+			_, _ = io.WriteString(w, `{"type":"ADDED","object":{"metadata":{"resourceVersion":"11"}}}`+"\n")
+			return
+		}
+		<-r.Context().Done()
+	}, nil)
+	got := errors.New("got")
+	f := client.Follower{
+		Connected: func() {}, Interrupted: func(err error) { t.Errorf("interrupted: %v", err) },
+		Change: func(client.Change) error { return got }, Silence: time.Millisecond,
+	}
+	if err := c.Follow(t.Context(), "/x", "10", nil, f); !errors.Is(err, got) || watches != 2 {
+		t.Errorf("%v after %d watches", err, watches)
+	}
+	f.EndSilent = true
+	if err := c.Follow(t.Context(), "/x", "10", nil, f); !errors.Is(err, client.ErrSilent) {
+		t.Error(err)
 	}
 }
 

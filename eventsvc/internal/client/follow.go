@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,6 +24,10 @@ import (
 // ErrRewound means that the server's versions are lower than before, for instance because its data was replaced. What was
 // read before says nothing about what is there now.
 var ErrRewound = errors.New("the server's versions have started over")
+
+// ErrSilent means that a watch says nothing, although the server has a later version. What has changed is unknown: perhaps nothing
+// that the watch is about, perhaps something between here and the server holds it back.
+var ErrSilent = errors.New("the watch says nothing")
 
 // Change is one frame of a watch: a change of an object, or a bookmark, which only tells a version.
 type Change struct {
@@ -37,6 +44,10 @@ type Follower struct {
 	Connected   func()
 	Change      func(Change) error // with bookmarks too; an error ends Follow
 	Interrupted func(error)        // a failure after which Follow tries again
+	// Silence is how long a watch may say nothing while the server's version grows, until twice as long; 0: silenceWait. Then it is
+	// begun again or, if EndSilent is set, ends Follow with [ErrSilent].
+	Silence   time.Duration
+	EndSilent bool
 	// OnlySelected is set if this caller may list only what the query selects. Otherwise the current version is asked for
 	// without the query, because to find the first object that a selector selects may take long.
 	OnlySelected bool
@@ -51,6 +62,9 @@ const (
 	// watchSeconds is the shortest time for which a watch is requested. A dead connection that nothing reports is given up
 	// then. A random time is added, so that watches do not all end at the same time.
 	watchSeconds = 300
+	// silenceWait is longer than the minute between the bookmarks of most servers.
+	silenceWait = 90 * time.Second
+	lookWait    = 10 * time.Second // for the answer to how far a server is whose watch says nothing
 )
 
 // Follow delivers every change after a version, once and in order, also when the server restarts and when tokens expire. It
@@ -64,7 +78,7 @@ func (c *Client) Follow(ctx context.Context, path, version string, query url.Val
 		if connected {
 			accepted = time.Now()
 		}
-		ended, useful := errors.Is(err, io.EOF), version != from || time.Since(began) >= shortWatch
+		ended, useful := errors.Is(err, io.EOF) || errors.Is(err, ErrSilent) && !f.EndSilent, version != from || time.Since(began) >= shortWatch
 		var stop stopError
 		var noToken *TokenError
 		switch {
@@ -111,6 +125,10 @@ func (c *Client) watch(ctx context.Context, path string, version *string, query 
 		"timeoutSeconds": {strconv.Itoa(watchSeconds + rand.IntN(watchSeconds))},
 	}
 	maps.Copy(q, query)
+	ctx, end := context.WithCancelCause(ctx)
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	defer end(nil)
 	resp, err := c.send(ctx, Request{Path: path, Query: q})
 	if err != nil {
 		return err
@@ -118,8 +136,25 @@ func (c *Client) watch(ctx context.Context, path string, version *string, query 
 	defer func() { _ = resp.Body.Close() }()
 	*connected = true
 	f.Connected()
+	var waiting atomic.Pointer[string] // the version from which the next frame is waited for; nil: none is
+	listening.Go(func() {
+		end(silent(ctx, cmp.Or(f.Silence, silenceWait), &waiting, func(ctx context.Context) (string, error) {
+			asking, cancel := context.WithTimeout(ctx, lookWait)
+			defer cancel()
+			version, err := c.version(asking, path, selected)
+			if asking.Err() != nil {
+				err = &UnreachableError{Server: c.Server(), Err: asking.Err()}
+			}
+			return version, err
+		}))
+	})
 	for frames := json.NewDecoder(resp.Body); ; {
+		waiting.Store(new(*version))
 		change, err := c.next(frames)
+		waiting.Store(nil)
+		if err != nil && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -128,6 +163,31 @@ func (c *Client) watch(ctx context.Context, path string, version *string, query 
 		}
 		*version = change.Version
 	}
+}
+
+// silent returns why a watch is to end that says nothing: at two looks, with a pause between in which no frame came, the server had a
+// later version than the one waited with, or did not answer. It returns nil when ctx ends.
+func silent(ctx context.Context, pause time.Duration, waiting *atomic.Pointer[string], latest func(context.Context) (string, error)) error {
+	var before *string // what was waited with at the last look, if that found something amiss
+	for Sleep(ctx, pause) == nil {
+		now := waiting.Load()
+		if now == nil { // whoever takes the changes is at work
+			before = nil
+			continue
+		}
+		version, err := latest(ctx)
+		switch {
+		case err == nil && !Newer(version, *now):
+			before = nil
+		case now != before:
+			before = now
+		case err != nil:
+			return err
+		default:
+			return ErrSilent
+		}
+	}
+	return nil
 }
 
 // next returns the next frame of a watch. The ordinary end is io.EOF. An ERROR frame becomes the refusal that it carries.

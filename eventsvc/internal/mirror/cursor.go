@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,11 @@ const (
 	saveEvery  = time.Second      // between saves of a cursor that moves
 	saveAnyway = time.Minute      // between saves of a cursor that does not move, so that readers see the mirror running
 	lastSave   = 5 * time.Second  // limit of the save when the mirror stops
-	checkEvery = 30 * time.Second // between comparisons of the cursor with the source
+	checkEvery = 30 * time.Second // between comparisons of the cursor with the source; a silent watch is noticed within twice as long
 )
+
+// checks returns the time between comparisons of the cursor with the source.
+func (c *copier) checks() time.Duration { return cmp.Or(c.CheckEvery, checkEvery) }
 
 // check asks the source from time to time for its version, and sends what it learns to marks. Once the cursor has reached
 // that version, it is known to have been complete at that time. The time at which a change arrives would not tell that:
@@ -41,16 +45,23 @@ func (c *copier) check(ctx context.Context, marks chan<- cursor) {
 			case <-ctx.Done():
 			}
 		}
-		if client.Sleep(ctx, checkEvery) != nil {
+		if client.Sleep(ctx, c.checks()) != nil {
 			return
 		}
 	}
 }
 
+// await sets the mark that the cursor has to reach; nil: none.
+func (c *copier) await(mark *cursor) {
+	c.mark = mark
+	c.state.await(mark)
+}
+
 // passMark notes the time of the mark if the cursor has reached its version.
 func (c *copier) passMark() {
 	if c.mark != nil && !client.Newer(c.mark.version, c.cursor.version) {
-		c.cursor.complete, c.mark = c.mark.complete, nil
+		c.cursor.complete = c.mark.complete
+		c.await(nil)
 	}
 }
 

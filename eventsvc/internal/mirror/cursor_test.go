@@ -13,7 +13,7 @@ func TestSavedWhenIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		changes, marks := make(chan client.Change), make(chan cursor)
-		c := &copier{ownEvents: ownEvents{&Mirror{}, ""}}
+		c := &copier{ownEvents: ownEvents{&Mirror{}, ""}, state: &state{}}
 		c.cursor.version, c.saved.version, c.savedAt = "7", "7", time.Now()
 		stop := make(chan struct{})
 		defer close(stop)

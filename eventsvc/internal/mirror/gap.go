@@ -24,12 +24,26 @@ func (g *gap) list(items []item) {
 	}
 }
 
+// The times in which a cluster deletes no event because of its age.
+const (
+	keptFor  = 5 * time.Minute // from its last write, in any cluster
+	ageSlack = time.Minute     // for which events of different age may be deleted together
+)
+
+// closed reports whether the list has closed the gap: it was short, or the source still has an event from before it, so that none was
+// deleted because of its age.
+func (g *gap) closed() bool {
+	from := g.cursor.complete
+	return g.to.Sub(from) < keptFor || !g.oldest.IsZero() && g.oldest.Before(from.Add(-ageSlack))
+}
+
 // note says in a sentence what a reader of the history has to know.
 func (g *gap) note(own ownEvents, reason string) string {
 	why := map[string]string{
 		reasonFirst:   "the position of the mirror was lost",
 		reasonGone:    "the cluster no longer kept the changes since then",
 		reasonRewound: "the versions of the cluster started over",
+		reasonSilent:  "its watch said nothing",
 	}[reason]
 	rest := "When it was listed at the end, it had no events."
 	if !g.oldest.IsZero() {
@@ -45,9 +59,9 @@ func (g *gap) end() time.Time { return g.to.Add(time.Second - 1).Truncate(time.S
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // report stores an event for the gap before a list, and counts it. Before the first list of a new mirror there is no gap, only
-// the beginning.
+// the beginning. What the list has closed is none either, if the source is the same as before.
 func (c *copier) report(ctx context.Context, g gap, reason string) error {
-	if g.cursor.complete.IsZero() {
+	if g.cursor.complete.IsZero() || g.closed() && (reason == reasonGone || reason == reasonSilent) {
 		return nil
 	}
 	ev := c.gap(g, reason)

@@ -33,7 +33,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}, []string{"namespace", "result"}),
 		lists: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "eventsvc_mirror_lists_total",
-			Help: "Lists of the source: the first, after its history was gone, or after its versions started over.",
+			Help: "Lists of the source: the first, after its history was gone, after its versions started over, or because its watch was silent.",
 		}, []string{"namespace", "reason"}),
 		gaps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "eventsvc_mirror_gaps_total",
@@ -70,13 +70,14 @@ type state struct {
 	idle     bool      // every change that was read is written
 	behind   time.Time // since then the target may lack something
 	version  string    // of the source up to which everything is written
+	awaited  time.Time // when the source had a later version, which the watch has not told yet; zero: it has
 }
 
 func (m *metrics) newState(namespace string) *state {
 	for _, result := range []string{resultCreated, resultReplaced, resultUnchanged, resultRefused, resultKept} {
 		m.events.WithLabelValues(namespace, result) // begins at 0, so that the first is an increase
 	}
-	for _, reason := range []string{reasonFirst, reasonGone, reasonRewound} {
+	for _, reason := range []string{reasonFirst, reasonGone, reasonRewound, reasonSilent} {
 		m.lists.WithLabelValues(namespace, reason)
 	}
 	m.gaps.WithLabelValues(namespace)
@@ -90,11 +91,15 @@ func (m *metrics) newState(namespace string) *state {
 			return value()
 		}))
 	}
-	gauge("eventsvc_mirror_lag_seconds", "Time since the target last was known to have all that the source has told; 0: it has.", func() float64 {
-		if s.current() {
+	gauge("eventsvc_mirror_lag_seconds", "Time since the target last was known to have all that the source has; 0: it has.", func() float64 {
+		since := s.awaited
+		if !s.current() && (since.IsZero() || s.behind.Before(since)) {
+			since = s.behind
+		}
+		if since.IsZero() {
 			return 0
 		}
-		return time.Since(s.behind).Seconds()
+		return time.Since(since).Seconds()
 	})
 	gauge("eventsvc_mirror_version", "The source's resourceVersion up to which everything is written.", func() float64 {
 		version, _ := strconv.ParseFloat(s.version, 64)
@@ -132,6 +137,16 @@ func (s *state) moved(version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.version = version
+}
+
+// await notes since when the source has had a version that the cursor has not reached; nil: it has reached all that are known.
+func (s *state) await(mark *cursor) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.awaited = time.Time{}
+	if mark != nil {
+		s.awaited = mark.complete
+	}
 }
 
 // reached returns the version of the source up to which everything is written.

@@ -35,6 +35,7 @@ type Config struct {
 	State           *objectchange.State // what was seen of these objects
 	Rules           func() *rules.Set   // what is not copied, as it is now; nil: everything is
 	RulesChanged    <-chan struct{}     // receives after they have changed
+	CheckEvery      time.Duration       // between comparisons of the cursor with the source; 0: 30 s
 	Log             *slog.Logger
 	Registry        prometheus.Registerer
 }
@@ -101,17 +102,19 @@ const (
 	reasonFirst   = "first"
 	reasonGone    = "gone"    // it no longer keeps the changes since the cursor
 	reasonRewound = "rewound" // its versions have started over
+	reasonSilent  = "silent"  // its watch says nothing, although it has a later version
 )
 
 // copier copies one namespace, or all of them.
 type copier struct {
 	ownEvents
 	copied
-	name  string // of what is copied, as metrics and logs show it
-	path  string
-	known known
-	drops drops
-	state *state
+	name    string // of what is copied, as metrics and logs show it
+	path    string
+	known   known
+	drops   drops
+	state   *state
+	relists bool // after a watch that says nothing for the time between checks; lists of other objects than events are large
 
 	cursor  cursor // how far everything is written
 	saved   cursor
@@ -132,7 +135,7 @@ type copied interface {
 
 func newCopier(m *Mirror, namespace string) *copier {
 	c := baseCopier(m, namespace, cmp.Or(namespace, "*"), client.EventsPath("", namespace))
-	c.copied = events{c}
+	c.copied, c.relists = events{c}, true
 	return c
 }
 
@@ -190,6 +193,8 @@ func (c *copier) resume(ctx context.Context, err error) error {
 		err = c.list(ctx, reasonGone)
 	case errors.Is(err, client.ErrRewound):
 		err = c.list(ctx, reasonRewound)
+	case errors.Is(err, client.ErrSilent):
+		err = c.list(ctx, reasonSilent)
 	}
 	if errors.Is(err, errLost) {
 		err = c.begin(ctx) // if that fails, the next save finds the same
@@ -204,7 +209,8 @@ func (c events) begin(ctx context.Context) error {
 		return fmt.Errorf("%w: %w", errTarget, err)
 	}
 	c.known.clear() // of a target that has lost writes
-	c.drops, c.mark, c.renew = drops{counts: counts}, nil, false
+	c.await(nil)
+	c.drops, c.renew = drops{counts: counts}, false
 	c.cursor, c.saved, c.savedAt = stored, stored, time.Now()
 	if stored.version == "" {
 		return c.list(ctx, reasonFirst)
@@ -224,7 +230,8 @@ func (c events) list(ctx context.Context, reason string) error {
 	}
 	c.metrics.lists.WithLabelValues(c.label(), reason).Inc()
 	c.Log.InfoContext(ctx, "listing the source", "namespace", c.label(), "reason", reason)
-	c.mark, c.drops.pending = nil, nil
+	c.drops.pending = nil
+	c.await(nil)
 	c.rewound = reason == reasonRewound
 	c.renew = c.renew || c.rewound
 	defer func() { c.rewound = false }()
@@ -285,6 +292,10 @@ func (c *copier) follow(ctx context.Context) error {
 	changes := make(chan client.Change, batchSize)
 	from := c.cursor.version
 	marks := make(chan cursor)
+	var silence time.Duration
+	if c.relists {
+		silence = c.checks()
+	}
 	var ended error
 	var reader sync.WaitGroup
 	reader.Go(func() {
@@ -292,6 +303,7 @@ func (c *copier) follow(ctx context.Context) error {
 		ended = c.Source.Follow(ctx, c.path, from, nil, client.Follower{
 			Connected:   func() { c.sourceFailed(nil) },
 			Interrupted: c.sourceFailed,
+			Silence:     silence, EndSilent: c.relists,
 			Change: func(change client.Change) error {
 				select {
 				case changes <- change:
@@ -334,7 +346,7 @@ func (c *copier) next(changes <-chan client.Change, marks <-chan cursor) (batch 
 	case <-timer.C:
 		return nil, true
 	case mark := <-marks:
-		c.mark = &mark
+		c.await(&mark)
 		c.passMark()
 		return nil, true
 	case change, open := <-changes:

@@ -256,7 +256,20 @@ func TestMirror(t *testing.T) {
 		t.Errorf("%d gaps although the mirror could continue from its cursor", n)
 	}
 
-	// After a 410 the source is listed again, and the gap is recorded.
+	// Nothing can have been deleted because of its age in a moment: the list after each 410 closes the gap.
+	gone.Store(3)
+	metric, stop = run(t, cluster.URL, hub.URL)
+	create(source, "default", "after-410")
+	arrived("what came between")
+	waittest.Until(t, "three lists after 410", func() bool { return metric("eventsvc_mirror_lists_total", "reason", "gone") == 3 })
+	stop()
+	if n := len(gaps()); n != 0 {
+		t.Errorf("%d gaps that lists have closed", n)
+	}
+
+	// After a 410 when the source may have deleted events, it is listed again, and the gap is recorded.
+	began = began.Add(-time.Hour)
+	merge(target, cursor, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, event.CursorComplete, began.UTC().Format(time.RFC3339))).Must(200)
 	before := at()
 	gone.Store(1)
 	create(source, "default", "after-gap")
@@ -336,6 +349,48 @@ func checkGaps(t *testing.T, gaps map[string]corev1.Event, began time.Time) map[
 		begins[name] = from.UTC()
 	}
 	return begins
+}
+
+// TestMirrorSilent: a watch that says nothing while the source has something is noticed. A list takes its place, which no gap is reported
+// for. While the source does not answer that either, the mirror is behind, and not ready.
+func TestMirrorSilent(t *testing.T) {
+	t.Parallel()
+	target, source := apitest.New(t), apitest.New(t)
+	var held, away atomic.Bool
+	cluster := open(t, source, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+		switch {
+		case held.Load() && r.URL.Query().Get("watch") != "": // by something between the mirror and the source
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		case away.Load():
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			pass.ServeHTTP(w, r)
+		}
+	})
+	held.Store(true)
+	metric, _ := run(t, cluster.URL, open(t, target, nil).URL, func(c *mirror.Config) { c.CheckEvery = 10 * time.Millisecond })
+	waittest.Until(t, "it watches", func() bool { return metric("eventsvc_mirror_connected") == 1 })
+	create(source, "default", "said-by-nobody")
+	copied := func() bool { return len(mirrortest.BySource(t, events(target, "labelSelector=cluster=a"))) == 1 }
+	waittest.Until(t, "it is copied", copied)
+	if n := metric("eventsvc_mirror_lists_total", "reason", "silent"); n < 1 {
+		t.Errorf("%v lists for a silent watch", n)
+	}
+	if n := metric("eventsvc_mirror_gaps_total"); n != 0 {
+		t.Errorf("%v gaps", n)
+	}
+	away.Store(true)
+	waittest.Until(t, "it is behind", func() bool {
+		return metric("eventsvc_mirror_connected") == 0 && metric("eventsvc_mirror_lag_seconds") > 0
+	})
+	away.Store(false)
+	held.Store(false)
+	create(source, "default", "second")
+	waittest.Until(t, "it is no longer behind", func() bool {
+		return metric("eventsvc_mirror_connected") == 1 && metric("eventsvc_mirror_lag_seconds") == 0
+	})
 }
 
 // TestMirrorLeavesOthersAlone: an event of somebody else that has the name of a copy stays as it is, whether it says nothing of where it

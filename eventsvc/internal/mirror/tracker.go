@@ -87,7 +87,8 @@ func (t *tracker) begin(ctx context.Context) error {
 func (t *tracker) list(ctx context.Context, reason string) error {
 	t.metrics.lists.WithLabelValues(t.label(), reason).Inc()
 	t.Log.InfoContext(ctx, "listing objects", "resource", t.resource.String(), "reason", reason)
-	t.mark, t.inexact = nil, true
+	t.inexact = true
+	t.await(nil)
 	defer func() { t.inexact = false }()
 	if err := t.flush(ctx, nil, nil, true); err != nil {
 		return err
