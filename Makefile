@@ -38,7 +38,7 @@ export GOFLAGS := $(filter-out -trimpath,$(GOFLAGS)) -trimpath
 each = @bad=; for m in $(1); do echo "== $$m"; (cd $$m && $(2)) || bad="$$bad $$m"; done; test -z "$$bad" || { echo "failed in:$$bad"; exit 1; }
 
 .DEFAULT_GOAL := help
-.PHONY: help run build manual test test-all race lint vuln cover fuzz bench robustness e2e cluster-faults cluster-test conformance image up down install release site modules tidy verify
+.PHONY: help run build manual test test-all race lint vuln cover fuzz bench lines robustness e2e cluster-faults cluster-test conformance image up down install release site modules tidy verify
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -84,6 +84,11 @@ cover: ## statement coverage of the services, per package
 fuzz: ## every fuzz target for FUZZTIME (10s) each
 	$(call each,shared $(SERVICES),for f in $$(grep -rlE "^func Fuzz" --include="*_test.go" .); do for t in $$(sed -n "s/^func \(Fuzz[A-Za-z0-9]*\).*/\1/p" $$f); do $(GO) test -run "^$$" -fuzz "^$$t$$" -fuzztime $(or $(FUZZTIME),10s) -fuzzminimizetime 20x $$(dirname $$f) || exit 1; done; done)
 
+lines: ## lines of Go without tests, and the packages of the store with their imports of each other
+	@for m in shared $(SERVICES); do printf '%-8s %6d\n' $$m $$(git ls-files "$$m/*.go" | grep -v _test.go | xargs cat | wc -l); done | awk '{sum += $$2; print} END {print "lines", sum}'
+	@cd eventsvc && $(GO) list -f '{{$$p := .ImportPath}}{{range .Imports}}{{$$p}} {{.}}{{"\n"}}{{end}}' ./internal/store/... | \
+		awk '{rooms[$$1]} $$2 ~ "/eventsvc/internal/store" {arrows++} END {print "packages of the store", length(rooms), "imports among them", arrows}'
+
 bench: build ## speed of a running service beside this machine's floors
 	@cd deploy/test/bench && $(GO) run . $(BENCH_FLAGS)
 
@@ -103,7 +108,7 @@ conformance: ## stock Kubernetes clients against a running eventsvc, on each eng
 	$(call each,$(wildcard deploy/test/conformance),$(TEST) ./... && $(TEST) . -store=postgres -replicas=2)
 
 image: ## container images tidings/tokensvc and tidings/eventsvc
-	@set -e; for s in $(SERVICES); do docker build --build-arg REVISION --target $$s -t tidings/$$s .; done
+	@set -e; for s in $(SERVICES); do docker build --file deploy/Dockerfile --build-arg REVISION --target $$s -t tidings/$$s .; done
 
 up: ## PostgreSQL, tokensvc and eventsvc in containers
 	docker compose up --build --wait

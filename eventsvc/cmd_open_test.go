@@ -243,7 +243,7 @@ func TestOpenRefuses(t *testing.T) {
 // TestOpenInContainer: with the settings of the image, what comes on standard input is served on all addresses, and the
 // printed one is that of the machine around it.
 func TestOpenInContainer(t *testing.T) {
-	image, err := os.ReadFile("../Dockerfile")
+	image, err := os.ReadFile("../deploy/Dockerfile")
 	if err != nil || !strings.Contains(string(image), "ENV EVENTSVC_LISTEN_HTTP=:8080 ") || !strings.Contains(string(image), " TMPDIR=/data\n") {
 		t.Fatalf("the image has other settings: %v", err)
 	}

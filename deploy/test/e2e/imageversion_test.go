@@ -11,7 +11,7 @@ import (
 // buildImage builds an image without a name, and returns its id.
 func buildImage(t *testing.T, dir, service string, args ...string) string {
 	t.Helper()
-	args = append(append([]string{"build", "--quiet", "--target", service}, args...), ".")
+	args = append(append([]string{"build", "--quiet", "--file", "deploy/Dockerfile", "--target", service}, args...), ".")
 	cmd := exec.CommandContext(t.Context(), "docker", args...)
 	cmd.Dir = dir
 	out, err := cmd.Output()

@@ -43,7 +43,7 @@ func TestProvisioning(t *testing.T) {
 					host, port, err := net.SplitHostPort(string(target["__address__"]))
 					if err != nil || job.JobName != host || !strings.Contains(compose, "\n  "+host+":\n") {
 						t.Errorf("job %s asks %v, which is no service of that name, %v", job.JobName, target, err)
-					} else if !strings.Contains(read("../../../Dockerfile"), strings.ToUpper(host)+"_LISTEN_ADMIN=:"+port) {
+					} else if !strings.Contains(read("../../Dockerfile"), strings.ToUpper(host)+"_LISTEN_ADMIN=:"+port) {
 						t.Errorf("%s has no admin listener on port %s", host, port)
 					}
 				}

@@ -16,7 +16,7 @@ func TestVersionsOfImages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := regexp.MustCompile(`(?m)^RUN go work init ((?:\./\w+ )+)`).FindStringSubmatch(read(t, "Dockerfile"))
+	made := regexp.MustCompile(`(?m)^RUN go work init ((?:\./\w+ )+)`).FindStringSubmatch(read(t, "deploy/Dockerfile"))
 	if made == nil {
 		t.Fatal("the Dockerfile makes no workspace")
 	}
