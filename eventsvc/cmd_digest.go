@@ -1,14 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
-	"io"
 
+	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/shared/cli"
 )
@@ -43,75 +39,10 @@ func (d *digestC) Run(ctx context.Context, std stdio) error {
 	defer func() { _ = closeStore() }() // the store was only read
 	progress, done := std.progress("digest")
 	defer done()
-	var sum digest
-	result := struct {
-		Events   int64  `json:"events"`
-		Revision uint64 `json:"revision"`
-		Digest   string `json:"digest"`
-	}{}
-	if err := s.Export(ctx, 0, func(revision uint64, total int64) io.Writer {
-		result.Revision = revision
-		sum.tell = func(n int64) { progress(n, total) }
-		return &sum
-	}); err != nil {
-		return err
-	}
-	done()
-	result.Events, result.Digest = sum.events, hex.EncodeToString(sum.sum[:])
-	return d.print(std.out, result, fmt.Sprintf("%d events, digest %s", result.Events, result.Digest))
-}
-
-// A digest is the exclusive or of the SHA-256 of each event in an export, so their order does not matter.
-type digest struct {
-	sum    [sha256.Size]byte
-	events int64
-	rest   []byte // a line that has not ended
-	tell   func(events int64)
-}
-
-// Write implements [io.Writer].
-func (d *digest) Write(p []byte) (int, error) {
-	d.rest = append(d.rest, p...)
-	for {
-		line, rest, ended := bytes.Cut(d.rest, []byte("\n"))
-		if !ended {
-			return len(p), nil
-		}
-		if err := d.add(line); err != nil {
-			return 0, err
-		}
-		d.rest = rest
-	}
-}
-
-// add adds a line of an export.
-func (d *digest) add(line []byte) error {
-	if bytes.HasPrefix(line, bookmarkHead) {
-		return nil
-	}
-	var frame struct {
-		Object map[string]json.RawMessage `json:"object"`
-	}
-	var metadata map[string]json.RawMessage
-	if err := json.Unmarshal(line, &frame); err != nil {
-		return err
-	}
-	if err := json.Unmarshal(frame.Object["metadata"], &metadata); err != nil {
-		return err
-	}
-	delete(metadata, "resourceVersion")
-	var err error
-	if frame.Object["metadata"], err = json.Marshal(metadata); err != nil {
-		return err
-	}
-	event, err := json.Marshal(frame.Object) // with sorted keys
+	result, err := admin.NewDigest(ctx, s, progress)
 	if err != nil {
 		return err
 	}
-	for i, b := range sha256.Sum256(event) {
-		d.sum[i] ^= b
-	}
-	d.events++
-	d.tell(d.events)
-	return nil
+	done()
+	return d.print(std.out, result, fmt.Sprintf("%d events, digest %s", result.Events, result.Digest))
 }

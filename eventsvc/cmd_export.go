@@ -55,14 +55,12 @@ type lineCounter struct {
 	head []byte // the beginning of the current line
 }
 
-var bookmarkHead = []byte(`{"type":"BOOKMARK"`)
-
 func (c *lineCounter) count(p []byte) {
 	for rest := p; len(rest) > 0; {
 		line, more, ended := bytes.Cut(rest, []byte("\n"))
-		c.head = append(c.head, line[:min(len(line), len(bookmarkHead)-len(c.head))]...)
+		c.head = append(c.head, line[:min(len(line), len(admin.BookmarkHead)-len(c.head))]...)
 		if rest = more; ended {
-			if !bytes.Equal(c.head, bookmarkHead) {
+			if !bytes.Equal(c.head, admin.BookmarkHead) {
 				*c.n++
 			}
 			c.head = c.head[:0]

@@ -26,6 +26,7 @@ import (
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/console"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/load"
 	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/store"
@@ -70,7 +71,7 @@ type opened struct {
 	std    stdio
 	dir    string // of the store and the files beside it
 	token  string
-	sum    imported
+	sum    load.Result
 	listen sync.WaitGroup // until the addresses are known
 	http   net.Addr
 	https  net.Addr
@@ -93,11 +94,11 @@ func (o *openC) Run(ctx context.Context, std stdio) (err error) {
 	if err != nil {
 		return err
 	}
-	load, err := o.loader(std, "open", formats)
+	options, done, err := o.options(std, "open", formats)
 	if err != nil {
 		return err
 	}
-	defer load.close()
+	defer done()
 	run := &opened{openC: o, std: std, dir: o.Keep, token: rand.Text()}
 	if run.dir == "" {
 		if run.dir, err = os.MkdirTemp("", "eventsvc-open-"); err != nil {
@@ -116,7 +117,8 @@ func (o *openC) Run(ctx context.Context, std stdio) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	run.sum, err = load.files(ctx, admin.Local{DB: db, Codec: formats}, o.File)
+	run.sum, err = load.Files(ctx, admin.Local{DB: db, Codec: formats}, o.File, options)
+	done()
 	for _, text := range run.sum.Messages {
 		_, _ = fmt.Fprintln(std.err, printable.OneLine(text))
 	}

@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/ctl"
+	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/service"
@@ -48,11 +49,11 @@ type serve struct {
 	PublicURL      string   `group:"listeners" name:"public-url" placeholder:"URL" help:"URL under which clients reach the API; they learn from it where to get tokens (RFC 9728). Default: http:// and --listen-http if that is a loopback address, otherwise they learn nothing."`
 	ResourceScopes []string `group:"listeners" placeholder:"SCOPE" help:"Scopes that clients are told to ask for. Default: none, so they get those that they are registered for."`
 
-	TLSCertFile    string    `group:"tls" name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
-	TLSKeyFile     string    `group:"tls" name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
-	TLSSelfSigned  bool      `group:"tls" name:"tls-self-signed" help:"Make and keep a local certificate authority and a certificate under tls/ in the data directory."`
-	TLSHosts       []string  `group:"tls" name:"tls-hosts" default:"localhost,127.0.0.1,::1,eventsvc" placeholder:"NAME" help:"Names and addresses in the self-signed certificate."`
-	TLSCAConfigMap configMap `group:"tls" name:"tls-ca-configmap" placeholder:"NAMESPACE/NAME" help:"Write the authority of --tls-self-signed into this ConfigMap of the pod's cluster, which other pods mount, as ca.crt."`
+	TLSCertFile    string            `group:"tls" name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM."`
+	TLSKeyFile     string            `group:"tls" name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
+	TLSSelfSigned  bool              `group:"tls" name:"tls-self-signed" help:"Make and keep a local certificate authority and a certificate under tls/ in the data directory."`
+	TLSHosts       []string          `group:"tls" name:"tls-hosts" default:"localhost,127.0.0.1,::1,eventsvc" placeholder:"NAME" help:"Names and addresses in the self-signed certificate."`
+	TLSCAConfigMap localca.ConfigMap `group:"tls" name:"tls-ca-configmap" placeholder:"NAMESPACE/NAME" help:"Write the authority of --tls-self-signed into this ConfigMap of the pod's cluster, which other pods mount, as ca.crt."`
 
 	StoreDSN          string        `group:"storage" name:"store-dsn" secret:"" placeholder:"DSN" help:"Keep events in this PostgreSQL database, for several replicas; each reads from a copy in its data directory. Default: events are kept in files of the data directory."`
 	StoreDSNFile      string        `group:"storage" name:"store-dsn-file" placeholder:"FILE" help:"File that holds --store-dsn."`

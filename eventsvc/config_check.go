@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/shared/bearer"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
@@ -83,7 +84,7 @@ func (s *serve) checkCertificate() error {
 
 func (s *serve) checkSelfSigned() error {
 	switch {
-	case !s.TLSSelfSigned && s.TLSCAConfigMap.name != "":
+	case !s.TLSSelfSigned && s.TLSCAConfigMap != (localca.ConfigMap{}):
 		return cli.Usagef("--tls-ca-configmap has no effect without --tls-self-signed: set both or none")
 	case s.TLSSelfSigned && len(s.TLSHosts) == 0:
 		return cli.Usagef("--tls-self-signed needs --tls-hosts: name the hosts that clients will ask for")

@@ -130,7 +130,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	tasks, err := s.optionalTasks(db, &rulesTeller{rules: kept.Current, changed: told, store: db, codec: formats, log: log}, log, registry)
+	tasks, err := s.optionalTasks(db, &admin.RulesRecorder{Rules: kept.Current, Changed: told, Store: db, Codec: formats, Log: log}, log, registry)
 	if err != nil {
 		return err
 	}
@@ -144,19 +144,19 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 }
 
 // optionalTasks returns what runs in the background by some settings only.
-func (s *serve) optionalTasks(db engine, teller *rulesTeller, log *slog.Logger, registry *prometheus.Registry) (tasks []func(context.Context) error, err error) {
+func (s *serve) optionalTasks(db engine, changes *admin.RulesRecorder, log *slog.Logger, registry *prometheus.Registry) (tasks []func(context.Context) error, err error) {
 	if s.RulesFile != "" {
-		tasks = append(tasks, teller.Run)
+		tasks = append(tasks, changes.Run)
 	}
 	if s.ObservedMetrics > 0 {
 		tasks = append(tasks, eventmetrics.New(db, s.ObservedMetrics, log, registry).Run)
 	}
-	if s.TLSCAConfigMap.name != "" {
-		tell, err := s.tellAuthority(log)
+	if s.TLSCAConfigMap != (localca.ConfigMap{}) {
+		publish, err := localca.Publisher(filepath.Join(s.DataDir, "tls"), s.TLSCAConfigMap, log)
 		if err != nil {
-			return nil, err
+			return nil, cli.Usagef("--tls-ca-configmap: %w", err)
 		}
-		tasks = append(tasks, tell)
+		tasks = append(tasks, publish)
 	}
 	return tasks, nil
 }

@@ -5,19 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"syscall"
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
-	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/postgres"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/printable"
+	"tidings.example/shared/safefile"
 )
 
 // storeCommands are the commands for the whole store.
@@ -116,68 +114,14 @@ func (s stdio) progress(what string) (tell store.Progress, done func()) {
 // mebibytes formats a number of bytes.
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// newFile is a file that gets its name only when it is complete.
-type newFile struct {
-	*os.File
-	path string
-}
-
-// partial is the suffix of a file that is not complete. The next process overwrites
-// the file of one that was killed.
-const partial = ".partial"
-
-func createNew(path string) (*newFile, error) {
-	if err := absent(path); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path+partial, os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		err = fmt.Errorf("another process is writing %s: wait for it, or choose another file", f.Name())
-	} else {
-		err = f.Truncate(0)
-	}
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return &newFile{f, path}, nil
-}
-
-func absent(path string) error {
-	_, err := os.Lstat(path)
-	if err == nil {
-		return fmt.Errorf("%s exists already: remove it, or choose another file", path)
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// finish syncs the file and gives it its name, or removes it if the work has failed.
-func (f *newFile) finish(failed error) error {
-	if failed == nil {
-		failed = f.Sync()
-	}
-	if failed == nil {
-		failed = absent(f.path)
-	}
-	if failed != nil {
-		return errors.Join(failed, os.Remove(f.Name()), f.Close())
-	}
-	return errors.Join(disk.Rename(f.Name(), f.path), f.Close())
-}
-
 // write calls work to write a new file or, for "-", standard output.
 func write(path string, stdout io.Writer, work func(io.Writer) error) error {
 	if path == "-" {
 		return work(stdout)
 	}
-	f, err := createNew(path)
+	f, err := safefile.Create(path)
 	if err != nil {
 		return err
 	}
-	return f.finish(work(f))
+	return f.Finish(work(f))
 }

@@ -1,6 +1,7 @@
 package safefile_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -35,6 +36,45 @@ func TestWrite(t *testing.T) {
 		t.Error("a directory is replaced")
 	}
 	if all, err := os.ReadDir(dir); err != nil || len(all) != 2 {
+		t.Errorf("left: %v, %v", all, err)
+	}
+}
+
+// TestCreate: a new file has its name only when it is complete, one process writes it at a time, and nothing is overwritten or left.
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "backup")
+	f, err := safefile.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString("whole"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(path); err == nil {
+		t.Error("the file has its name before it is complete")
+	}
+	if _, err := safefile.Create(path); err == nil {
+		t.Error("two write the same file")
+	}
+	if err := f.Finish(nil); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(path); err != nil || string(data) != "whole" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if _, err := safefile.Create(path); err == nil {
+		t.Error("a file is overwritten")
+	}
+	failed := errors.New("the work has failed")
+	if f, err = safefile.Create(path + "2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Finish(failed); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
 		t.Errorf("left: %v, %v", all, err)
 	}
 }

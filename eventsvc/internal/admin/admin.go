@@ -7,7 +7,8 @@
 // there at every start (see [NewToken]).
 //
 // [TokenChecker] says by which rule the service refuses a token, for
-// `eventsvc token check`.
+// `eventsvc token check`. [RulesRecorder] records the event eventsvc.rules when the
+// rules of what to keep have changed.
 //
 // # Exports
 //

@@ -1,4 +1,4 @@
-package main
+package admin
 
 import (
 	"context"
@@ -19,22 +19,22 @@ import (
 // rulesKey is the key of the event that says which rules of what to keep are in force.
 var rulesKey = store.Key{Namespace: metav1.NamespaceSystem, Name: "eventsvc.rules"}
 
-// rulesTeller records an event when the rules of what to keep are others than before, also than before the start.
-type rulesTeller struct {
-	rules   func() *rules.Set
-	changed <-chan struct{}
-	store   store.Store
-	codec   *codec.Codec
-	log     *slog.Logger
+// RulesRecorder records an event when the rules of what to keep are others than before, also than before the start.
+type RulesRecorder struct {
+	Rules   func() *rules.Set // in force
+	Changed <-chan struct{}   // has a value when they are others
+	Store   store.Store
+	Codec   *codec.Codec
+	Log     *slog.Logger
 }
 
 // Run records changes until ctx ends. It returns nil.
-func (t *rulesTeller) Run(ctx context.Context) error {
+func (r *RulesRecorder) Run(ctx context.Context) error {
 	var wait client.Backoff
 	for ctx.Err() == nil {
-		if err := t.tell(ctx); err != nil {
+		if err := r.record(ctx); err != nil {
 			if ctx.Err() == nil {
-				t.log.WarnContext(ctx, "the change of rules could not be recorded as an event; trying again", "error", err)
+				r.Log.WarnContext(ctx, "the change of rules could not be recorded as an event; trying again", "error", err)
 			}
 			_ = wait.Wait(ctx, err)
 			continue
@@ -42,16 +42,16 @@ func (t *rulesTeller) Run(ctx context.Context) error {
 		wait.Reset()
 		select {
 		case <-ctx.Done():
-		case <-t.changed:
+		case <-r.Changed:
 		}
 	}
 	return nil
 }
 
-// tell records the rules in force, unless the event of the last change has them.
-func (t *rulesTeller) tell(ctx context.Context) error {
-	_, err := t.store.Update(ctx, rulesKey, store.Any, func(current *store.Record) (store.Decision, error) {
-		in, now := t.rules(), time.Now()
+// record records the rules in force, unless the event of the last change has them.
+func (r *RulesRecorder) record(ctx context.Context) error {
+	_, err := r.Store.Update(ctx, rulesKey, store.Any, func(current *store.Record) (store.Decision, error) {
+		in, now := r.Rules(), time.Now()
 		ev := &eventsv1.Event{
 			ObjectMeta:          metav1.ObjectMeta{Name: rulesKey.Name},
 			EventTime:           metav1.NewMicroTime(now),
@@ -67,7 +67,7 @@ func (t *rulesTeller) tell(ctx context.Context) error {
 				return store.Decision{}, err
 			}
 		default:
-			before, err := t.codec.Event(current.View())
+			before, err := r.Codec.Event(current.View())
 			if err != nil || before.Annotations[rules.HashAnnotation] == in.Hash() {
 				return store.Decision{Op: store.Keep}, err
 			}
@@ -80,7 +80,7 @@ func (t *rulesTeller) tell(ctx context.Context) error {
 		}
 		ev.Annotations = map[string]string{rules.HashAnnotation: in.Hash()}
 		ev.Note = "The rules of what to keep have changed. Now there are: " + in.Summary()
-		draft, err := t.codec.Draft(ev)
+		draft, err := r.Codec.Draft(ev)
 		return store.Decision{Op: store.Put, Draft: draft}, err
 	})
 	return err

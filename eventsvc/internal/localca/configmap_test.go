@@ -1,4 +1,4 @@
-package main
+package localca
 
 import (
 	"encoding/json"
@@ -45,7 +45,7 @@ func TestConfigMapOfAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var c configMap
+	var c ConfigMap
 	if err := c.UnmarshalText([]byte("tidings/eventsvc-ca")); err != nil || c.String() != "tidings/eventsvc-ca" {
 		t.Fatalf("%v, %v", c, err)
 	}
@@ -57,11 +57,11 @@ func TestConfigMapOfAuthority(t *testing.T) {
 	if writes.Load() != 1 || object.Data["ca.crt"] != "PEM" || object.Data["other"] != "stays" || object.Labels["app.kubernetes.io/managed-by"] != "Helm" {
 		t.Errorf("%d writes, %+v", writes.Load(), object)
 	}
-	if err := (configMap{"tidings", "gone"}).write(t.Context(), api, "PEM"); err == nil {
+	if err := (ConfigMap{"tidings", "gone"}).write(t.Context(), api, "PEM"); err == nil {
 		t.Error("a ConfigMap that is not there is written")
 	}
 	for _, bad := range []string{"", "eventsvc-ca", "tidings/", "/eventsvc-ca", "Tidings/x", "a/b/c"} {
-		if new(configMap).UnmarshalText([]byte(bad)) == nil {
+		if new(ConfigMap).UnmarshalText([]byte(bad)) == nil {
 			t.Errorf("%q is taken", bad)
 		}
 	}
@@ -74,8 +74,7 @@ func TestAuthorityElsewhere(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "tls"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s := serve{DataDir: dir, TLSCAConfigMap: configMap{"tidings", "eventsvc-ca"}}
-	if _, err := s.tellAuthority(slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := Publisher(dir, ConfigMap{"tidings", "eventsvc-ca"}, slog.New(slog.DiscardHandler)); err == nil {
 		t.Error("it is taken")
 	}
 }
