@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -44,7 +45,7 @@ func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject S
 		}, nil)
 	})
 	for _, term := range terms {
-		if hint := hintOf(term, values); hint != "" && !slices.Contains(s.Head.Hints, hint) {
+		if hint := hintOf(term, len(terms) == 1, values); hint != "" && !slices.Contains(s.Head.Hints, hint) {
 			s.Head.Hints = append(s.Head.Hints, hint)
 		}
 	}
@@ -90,11 +91,11 @@ func (t *Terms) asked(namespaces []string, subject Subject) (all []wish) {
 	return all
 }
 
-// hintOf says what may have been meant by a term, empty if nothing is known.
-func hintOf(term wish, values map[string]map[string]bool) string {
+// hintOf says what may have been meant by a term, empty if nothing is known. Alone says that a search has no other term.
+func hintOf(term wish, alone bool, values map[string]map[string]bool) string {
 	switch {
 	case term.Kind == search.Word && !term.Note:
-		return hintOfWord(term.Text, values)
+		return hintOfWord(term.Text, alone, values)
 	case term.Kind != search.Field:
 		return ""
 	case !term.Dimensional():
@@ -123,12 +124,35 @@ func hintOfCase(term *search.Expr) string {
 	return ""
 }
 
-// hintOfWord looks for a word among the dimensions that people search for by bare words, and the fields.
-func hintOfWord(word string, values map[string]map[string]bool) string {
+// notWords are words that people write in other languages of searches, and what to write here.
+var notWords = []struct {
+	form *regexp.Regexp
+	say  string
+}{
+	{regexp.MustCompile(`^[A-Za-z.]+[<>]=?[0-9]`), "numbers cannot be compared: ask for groups, which are sorted by their count"},
+	{regexp.MustCompile(`^/.+/$|^\^|[^\\]\$$|\\[dswb]|\[[^\]]+\][+*?]|\.[+*]|\(\?|.\|.`), "there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*"},
+}
+
+// looksLikeName reports whether a word is more probably a name than a word of a sentence.
+func looksLikeName(word string) bool {
+	return strings.ContainsAny(word, "-_.:/0123456789") || strings.ToLower(word) != word
+}
+
+// hintOfWord says what to write instead of a word of another language, or looks for a word among the fields and the dimensions that
+// people search for by bare words. A word of a sentence is no mistyped name.
+func hintOfWord(word string, alone bool, values map[string]map[string]bool) string {
+	for _, not := range notWords {
+		if not.form.MatchString(word) {
+			return word + " is a word: " + not.say
+		}
+	}
 	if name, _, ok := strings.Cut(word, ":"); ok {
 		if best := nearest.Name(name, slices.Values(search.Fields())); best != "" && !strings.Contains(name, " ") {
 			return fmt.Sprintf("%s is a word, as there is no field %s: probably %s was meant", word, name, best)
 		}
+	}
+	if !alone && !looksLikeName(word) {
+		return ""
 	}
 	for _, d := range []Dimension{Reason, Node, Namespace, Kind, Cluster} {
 		known := slices.Sorted(maps.Keys(values[string(d)]))

@@ -60,6 +60,12 @@ func TestHints(t *testing.T) {
 		"reson:BackOff":       "reson:BackOff is a word, as there is no field reson: probably reason was meant",
 		"BakOff":              "BakOff is perhaps a mistyped BackOff, which is a reason",
 		"nothing-like-it":     "",
+		"no shap host":        "", // words of a sentence
+		"shap":                "shap is perhaps a mistyped shop, which is a namespace",
+		"no-such shap-1":      "",
+		"count>10":            "count>10 is a word: numbers cannot be compared: ask for groups, which are sorted by their count",
+		"api-.*":              "api-.* is a word: there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*",
+		"web-[0-9]+":          "web-[0-9]+ is a word: there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*",
 		"-type:nothing zzz":   "",
 	} {
 		for _, path := range []string{"events", "facets", "histogram", "groups"} {

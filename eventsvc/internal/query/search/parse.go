@@ -267,11 +267,31 @@ func (e *Expr) written(at int, text string) {
 
 func (p *parser) word() *Expr {
 	at := p.at
+	quoted := strings.HasPrefix(p.text[p.at:], `"`)
 	text := p.value(`"`)
-	if text == "" {
+	switch {
+	case text == "":
 		p.failAt(at, "the phrase is empty: write something between the quotation marks")
+	case !quoted:
+		return p.bare(at, text)
 	}
 	return wordOf(text, false)
+}
+
+// bare is the expression for a word without quotation marks. A * at one of its ends changes nothing, because words are found
+// within longer ones, and a name with a slash is that of an object.
+func (p *parser) bare(at int, text string) *Expr {
+	if named := nameOf(text); named != nil {
+		return named
+	}
+	word := strings.Trim(text, "*")
+	switch {
+	case word == "":
+		p.failAt(at, "* fits everything: take it away, or write \"%s\" for the character", text)
+	case strings.Contains(word, "*"):
+		p.failAt(at, "there is no * within a word, and there are no regular expressions: write name:%s or reason:%s, or the parts as words of their own", text, text)
+	}
+	return wordOf(word, false)
 }
 
 func wordOf(text string, note bool) *Expr {

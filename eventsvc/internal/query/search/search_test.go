@@ -198,6 +198,8 @@ func TestMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		`a "b`:                               "at character 3: the quotation mark has no second one: close the phrase",
 		`""`:                                 "at character 1: the phrase is empty",
+		"a *":                                `at character 3: * fits everything: take it away, or write "*" for the character`,
+		"web-*-0":                            "at character 1: there is no * within a word, and there are no regular expressions: write name:web-*-0 or",
 		`ä ""`:                               "at character 3: the phrase is empty",
 		"(a OR b":                            "at character 1: this parenthesis is not closed",
 		"a )":                                "at character 3: there is no parenthesis that ) closes",
@@ -288,4 +290,26 @@ func FuzzParse(f *testing.F) {
 			crash.has(e)
 		}
 	})
+}
+
+// TestNamesWithASlash: an object is found by kind/name and namespace/name as kubectl and tables write them, and text with a slash
+// stays text.
+func TestNamesWithASlash(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"pod/shop-api":  `0 [4 kind ["POD"] 4 name ["*shop-api*"]]`,
+		"po/shop-*-0":   `0 [4 kind ["POD"] 4 name ["*shop-*-0*"]]`,
+		"Deploy/web":    `0 [4 kind ["DEPLOYMENT"] 4 name ["*web*"]]`,
+		"Rollout/web":   `0 [4 kind ["ROLLOUT"] 4 name ["*web*"]]`,
+		"ingresses/web": `0 [4 kind ["INGRESS"] 4 name ["*web*"]]`,
+		"shop/web-*":    `1 [0 [4 namespace ["SHOP"] 4 name ["*web-*"]] 0 [4 kind ["SHOP"] 4 name ["*web-*"]] word "SHOP/WEB-" false]`,
+		"shop/w*-0":     `1 [0 [4 namespace ["SHOP"] 4 name ["*w*-0*"]] 0 [4 kind ["SHOP"] 4 name ["*w*-0*"]]]`,
+		"24/7":          `word "24/7" false`,
+		"a/b/c":         `word "A/B/C" false`,
+		"/var/lib":      `word "/VAR/LIB" false`,
+	} {
+		if got := meaning(parse(t, text)); got != want {
+			t.Errorf("%s is %s, want %s", text, got, want)
+		}
+	}
 }

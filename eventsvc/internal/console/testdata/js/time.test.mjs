@@ -27,8 +27,17 @@ test("instants are read as they are written", () => reader("utc", now, () => {
     ["2026-03-04T12:00:05.250Z", now + 250], [" 2026-03-04 12:00 ", now - 5 * second], ["2026-03-04", utc("2026-03-04T00:00:00Z")],
     ["now", now], ["-6h", now - 6 * hour], ["now-6h", now - 6 * hour], ["+15m", now + 15 * minute], ["now-1d12h", now - 36 * hour], ["-2w", now - 14 * day],
   ]) assert.equal(parseInstant(String(text)), want, String(text));
-  for (const text of ["", "soon", "someday", "2026-13", "2026-3-4", "-6", "-6y", "6h", "now 6h", "25 o'clock", "2026-03-04T12:00:05X", "yesterday soon"]) {
+  for (const text of ["", "soon", "someday", "2026-13", "2026-3-4", "-6", "-6y", "now 6h", "in 6h ago", "13-40 12:00", "2026-02-31", "2026-03-04 25:00", "25 o'clock", "2026-03-04T12:00:05X", "yesterday soon"]) {
     assert.ok(Number.isNaN(parseInstant(text)), text);
+  }
+  for (const [text, want] of [
+    ["03-03 14:02", utc("2026-03-03T14:02:00Z")], ["03-03 14:02:09", utc("2026-03-03T14:02:09Z")], ["11-20 14:02", utc("2025-11-20T14:02:00Z")],
+    ["3d", now - 3 * day], ["6h", now - 6 * hour], ["3m 20s ago", now - 200 * second], ["in 2h 5m", now + 125 * minute], ["1h30m", now - 90 * minute],
+    ["1772625605", now], ["1772625605250", now + 250],
+  ]) assert.equal(parseInstant(String(text)), want, String(text));
+  for (const at of [now, now - minute, now - 40 * day, now - 400 * day, now + hour]) { // what the page writes, to its precision
+    for (const write of [absolute, time.short, time.dense, time.brief]) assert.ok(Math.abs(parseInstant(write(at)) - at) < minute, write(at));
+    assert.ok(Math.abs(parseInstant(time.relative(at)) - at) <= Math.max(day * 2, 0), time.relative(at));
   }
   assert.equal(time.rfc3339(now + 999), "2026-03-04T12:00:05Z");
   assert.equal(absolute(NaN), "–");
@@ -61,6 +70,9 @@ test("both ends of a range may stand in one text", () => reader("utc", now, () =
   for (const [text, from, to] of [
     ["02:00-03:00", "2026-03-04 02:00:00", "2026-03-04 03:00:00"], ["yesterday 02:00-03:00", "2026-03-03 02:00:00", "2026-03-03 03:00:00"],
     ["2026-02-28 2:00 - 03:30", "2026-02-28 02:00:00", "2026-02-28 03:30:00"], ["2:00–3:00:30", "2026-03-04 02:00:00", "2026-03-04 03:00:30"],
+    ["14:02 to 14:07", "2026-03-04 14:02:00", "2026-03-04 14:07:00"], ["03-03 14:02 – 15:00", "2026-03-03 14:02:00", "2026-03-03 15:00:00"],
+    ["11-20 14:02 – 11-21 09:00", "2025-11-20 14:02:00", "2025-11-21 09:00:00"], ["yesterday 9:00 to today 9:30", "2026-03-03 09:00:00", "2026-03-04 09:30:00"],
+    ["3h to 1h", "2026-03-04 09:00:05", "2026-03-04 11:00:05"],
   ]) assert.deepEqual(parseRange(text)?.map(absolute), [from, to], text);
   for (const text of ["", "-6h", "2026-03-04 12:00", "someday 02:00-03:00", "02:00-"]) assert.equal(parseRange(text), null, text);
 }));

@@ -108,7 +108,9 @@ class Reader {
     const term = this.#fieldTerm(not);
     if (term) return term;
     this.#at = from;
-    return { field: "", value: this.#value('"'), not };
+    const [quoted, word] = [this.text[from] === '"', this.#value('"')];
+    if (!quoted && /^[A-Za-z][A-Za-z0-9-]*\/[a-z0-9*][a-z0-9.*-]*$/.test(word)) return { field: "()", value: word, not }; // kind/name or namespace/name
+    return { field: "", value: quoted ? word : word.replace(/^\*+(?=[^*])|(?<=[^*])\*+$/g, ""), not };
   }
 
   /** @param {boolean} not @returns {Term} */
@@ -196,7 +198,7 @@ export function write(t) {
   const minus = t.not ? "-" : "";
   if (t.field === "()") return `${minus}(${t.value})`;
   if (t.field) return `${minus}${t.field}:${t.list ? t.value : written(t.value)}`;
-  const plain = /^(?!(OR|AND|NOT)$|label\.)[^\p{White_Space}":=\\()-][^\p{White_Space}":=\\()]*$/u.test(t.value);
+  const plain = /^(?!(OR|AND|NOT)$|label\.)[^\p{White_Space}":=\\()*/-][^\p{White_Space}":=\\()*/]*$/u.test(t.value);
   return minus + (plain ? t.value : quoted(t.value));
 }
 

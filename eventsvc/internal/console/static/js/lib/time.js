@@ -66,10 +66,19 @@ export function parseDuration(text) {
 }
 
 /**
- * Writes a day by its name, or a time of today, as a date with a time.
+ * Writes what stands for a date as one with a time: a day by its name, a time of today, a date without its year, which is the last one
+ * of that date, a Unix time in seconds or milliseconds, an age as 3d or 3m 20s ago.
  * @param {string} text
  */
 function dated(text) {
+  if (/^\d{10}$|^\d{13}$/.test(text)) return new Date(Number(text.padEnd(13, "0"))).toISOString();
+  const age = /^(?:(in )|-)?((?:\d+[smhdw] ?)+?)( ago)?$/.exec(text);
+  if (age && !(age[1] && age[3])) return (age[1] ? "+" : "-") + age[2].replaceAll(" ", "");
+  if (/^\d\d-\d\d /.test(text)) {
+    const year = Number(absolute(clock.now()).slice(0, 4));
+    const [now, last] = [year, year - 1].map((y) => `${y}-${text}`);
+    return parseInstant(now) <= clock.now() + day ? now : last;
+  }
   const m = /^(?:(today|yesterday)(?: |$))?(\d{1,2}:\d{2}(?::\d{2})?)?$/i.exec(text);
   if (!m || text === "") return text;
   const date = absolute(clock.now() - (m[1]?.toLowerCase() === "yesterday" ? day : 0)).slice(0, 10);
@@ -77,23 +86,26 @@ function dated(text) {
 }
 
 /**
- * Reads both ends of a range that stand in one text, as 02:00-03:00 or yesterday 02:00-03:00; null if they do not.
+ * Reads both ends of a range that stand in one text, as 02:00-03:00, yesterday 02:00 to 03:00 or 11-20 14:02 – 15:00; null if they do not.
+ * A time behind the first end is one of the same day.
  * @param {string} text @returns {[number, number]|null}
  */
 export function parseRange(text) {
-  const m = /^(.*?)(\d{1,2}:\d{2}(?::\d{2})?)\s*[-–]\s*(\d{1,2}:\d{2}(?::\d{2})?)$/.exec(text.trim());
-  if (!m) return null;
-  const [from, to] = [m[2], m[3]].map((end) => parseInstant(m[1] + end.padStart(5, "0")));
+  const both = /^(.+?)(?: to | – |\s*–\s*)(.+)$/.exec(text.trim()) ?? /^(.*?\d{1,2}:\d{2}(?::\d{2})?)\s*-\s*(\d{1,2}:\d{2}(?::\d{2})?)$/.exec(text.trim());
+  if (!both) return null;
+  const from = parseInstant(both[1]);
+  const time = /^\d{1,2}:\d{2}(:\d{2})?$/.test(both[2]);
+  const to = parseInstant(time ? `${absolute(from).slice(0, 10)} ${both[2].padStart(both[2].includes(":", 3) ? 8 : 5, "0")}` : both[2]);
   return Number.isNaN(from) || Number.isNaN(to) ? null : [from, to];
 }
 
 /**
- * Reads an instant: relative, RFC 3339, a date with or without a time in the zone the
- * person reads times in, 14:00 of today, or yesterday 14:00. NaN if it is none.
+ * Reads an instant in every form in which the page writes one, and some more: relative, RFC 3339, a date with or without a year or a
+ * time in the zone the person reads times in, 14:00 of today, yesterday 14:00, an age, a Unix time. NaN if it is none.
  * @param {string} text
  */
 export function parseInstant(text) {
-  const t = dated(text.trim());
+  const t = dated(text.trim()).replace(/ (\d:)/, " 0$1");
   if (isRelative(t)) {
     const m = /^(?:now)?([-+])(.+)$/.exec(t);
     return clock.now() + (m ? (m[1] === "-" ? -1 : 1) * parseDuration(m[2]) : 0);
@@ -103,7 +115,7 @@ export function parseInstant(text) {
   if (m[8]) return Date.parse(t.replace(" ", "T"));
   const parts = /** @type {const} */ ([+m[1], +m[2] - 1, +m[3], +(m[4] ?? 0), +(m[5] ?? 0), +(m[6] ?? 0)]);
   const at = reading.zone === "utc" ? Date.UTC(...parts) : new Date(...parts).getTime();
-  return new Date(at).getTime();
+  return absolute(at).slice(0, 10) === t.slice(0, 10) ? at : NaN; // there is no 31 February, and no 25:00
 }
 
 /** @param {number} n */

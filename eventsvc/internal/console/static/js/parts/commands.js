@@ -56,7 +56,7 @@ export function commands(app) {
   const streams = terms.filter((t) => labels.has(t.field)).map((t) => t.field + (isPattern(t) ? `${t.not ? "!~" : "=~"}${logql("(?i)" + grammar.pattern(t))}` : `${t.not ? "!=" : "="}${logql(t.value)}`));
   const filters = terms.filter((t) => !t.field).map((t) => `${t.not ? "!~" : "|~"} ${logql("(?i)" + t.value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))}`)
     .concat(terms.filter((t) => metadata.has(t.field)).map((t) => `| ${t.field}${t.not ? "!=" : "="}${logql(t.value)}`));
-  const unasked = terms.filter((t) => t.field && !labels.has(t.field) && !metadata.has(t.field)).map((t) => (t.field === "()" ? "OR, NOT and parentheses" : t.field));
+  const unasked = terms.filter((t) => t.field && !labels.has(t.field) && !metadata.has(t.field)).map((t) => (t.field === "()" ? "OR, NOT, parentheses and kind/name" : t.field));
   const derived = endpoint === "groups" ? "the counts" : endpoint === "changes" ? "the comparison" : endpoint === "object" ? "older versions" : "";
   const search = endpoint === "object" ? [] : grammar.parse(state.q).map(grammar.write);
   return [

@@ -56,7 +56,7 @@ export class RangePicker {
       h("form", { class: "absolute", onsubmit: (/** @type {SubmitEvent} */ e) => this.#submit(e) },
         h("label", null, `From (${zoneName()})`, h("input", { name: "from", spellcheck: "false", autocomplete: "off", ref: (/** @type {HTMLInputElement} */ e) => (e.value = text(from)), autofocus: true })),
         h("label", null, `To (${zoneName()})`, h("input", { name: "to", spellcheck: "false", autocomplete: "off", ref: (/** @type {HTMLInputElement} */ e) => (e.value = text(to)) })),
-        h("p", { class: "hint" }, "As 2026-03-04 12:00, 14:00, yesterday 02:00, -6h or now; or both ends in the first: yesterday 02:00-03:00."),
+        h("p", { class: "hint" }, "As 2026-03-04 12:00, 11-20 14:02, 14:00, yesterday 02:00, 6h or now; or both ends in the first: 14:02 to 14:07."),
         this.failure && h("p", { class: "error", role: "alert" }, this.failure),
         h("button", { type: "submit", class: "primary" }, "Show")),
     ];

@@ -102,7 +102,7 @@ export class Overview {
     if (Number.isNaN(from)) return null;
     const { namespaces, clusters } = this.histogram.answer.data ?? /** @type {any} */ ({});
     return h("p", { class: "history" }, "History goes back to ", h("a", { href: this.app.href({ from: rfc3339(from), to: "now", revision: "" }), title: absolute(from) }, short(from)), `, ${relative(from)}.`,
-      namespaces && ` You see the namespaces ${namespaces.join(", ")}.`, clusters && ` You see the clusters ${clusters.map((/** @type {string} */ c) => c || "(none)").join(", ")}.`);
+      namespaces && !grammar.namespaceOf(grammar.parse(this.app.state.q)) && ` You see the namespaces ${namespaces.join(", ")}.`, clusters && ` You see the clusters ${clusters.map((/** @type {string} */ c) => c || "(none)").join(", ")}.`);
   }
 
   leave() {
