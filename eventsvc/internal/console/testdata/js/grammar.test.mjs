@@ -77,4 +77,6 @@ test("what is wrong is said", () => {
   for (const text of ["type:Warning type:warning", "kind:a,b kind:b", "note:a note:b", "reason:a OR reason:b", 'a "b\\\\"']) assert.equal(g.mistake(text), "", text);
   assert.equal(g.mistake("owner="), ""); // without a value
   assert.match(g.mistake('"open'), /no second one/);
+  for (const text of ["(", "a (b", "(a OR (b)"]) assert.match(g.mistake(text), /not closed/, text);
+  for (const text of ["()", "a ( )"]) assert.match(g.mistake(text), /nothing in it/, text);
 });

@@ -76,6 +76,8 @@ test("YAML quotes what would be read as something else", () => {
 test("what cannot be seen in a text is shown as a mark", () => {
   assert.equal(clear("invoice\u202egnp.exe\u202c"), "invoice[U+202E]gnp.exe[U+202C]");
   assert.equal(clear("a\u200bb\u0000c"), "a[U+200B]b[U+0000]c");
+  assert.equal(clear("\u{1F469}\u200d\u{1F4BB} \u{1F44B}\u{1F3FD}\u200d\u2642\ufe0f"), "\u{1F469}\u200d\u{1F4BB} \u{1F44B}\u{1F3FD}\u200d\u2642\ufe0f");
+  assert.equal(clear("a\u200d\u{1F4BB} \u{1F4BB}\u200db"), "a[U+200D]\u{1F4BB} \u{1F4BB}[U+200D]b");
   assert.equal(clear("two\nlines\tand ä 日本 עברית"), "two\nlines\tand ä 日本 עברית");
 });
 

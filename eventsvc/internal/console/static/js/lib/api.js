@@ -43,8 +43,9 @@ async function failure(response) {
   let field = "";
   try {
     const status = await response.json();
-    message = status.message ?? message;
-    field = status.details?.causes?.[0]?.field ?? "";
+    const cause = status.details?.causes?.[0];
+    field = cause?.field ?? "";
+    message = (field === "search" && cause.message && `Your search, ${cause.message}.`) || (status.message ?? message); // people type no query parameters
   } catch {
     // What a proxy answers is no Status: the code has to do.
   }

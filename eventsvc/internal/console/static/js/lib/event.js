@@ -107,8 +107,9 @@ export function rate(count, first, last) {
 }
 
 /**
- * A text whose invisible characters, and characters that change its direction, are shown as marks.
+ * A text whose invisible characters, and characters that change its direction, are shown as marks. The joiner within an emoji
+ * belongs to it.
  * @param {string} text
  */
-export const clear = (text) => text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g,
+export const clear = (text) => text.replace(/(?!(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d\p{Extended_Pictographic})[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/gu,
   (c) => `[U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}]`);

@@ -63,10 +63,9 @@ class Reader {
   #depth = 0;
   /** Whether AND, OR or NOT is outside of all parentheses. */
   keywords = false;
-  /** A field without a value. */
+  /** A field without a value, and what is wrong with a phrase or a group that is not whole. */
   lacking = "";
-  /** Whether the last phrase has no second quotation mark. */
-  open = false;
+  open = "";
 
   /** @param {string} text */
   constructor(text) {
@@ -117,8 +116,10 @@ class Reader {
   #group(not) {
     const from = ++this.#at;
     this.#depth++;
-    this.terms();
+    const inner = this.terms();
     this.#depth--;
+    if (this.text[this.#at] !== ")") this.open ||= "A parenthesis is not closed. Write a ) for it.";
+    else if (!inner.length) this.open ||= "A parenthesis has nothing in it. Write a term there, or \"(\" for the character.";
     return { field: "()", value: this.text.slice(from, this.#at++).trim(), not };
   }
 
@@ -158,7 +159,7 @@ class Reader {
     const { text } = this;
     if (this.#skip(/"/y)) {
       const phrase = this.#skip(/(\\["\\]|[^"])*/y);
-      this.open = !this.#skip(/"/y);
+      if (!this.#skip(/"/y)) this.open = "A quotation mark has no second one. Close the phrase.";
       return phrase.replace(/\\(["\\])/g, "$1");
     }
     const from = this.#at;
@@ -273,9 +274,7 @@ export const exact = (terms) => terms.filter((t) => !dimensions.includes(t.field
  * The values of a term as a regular expression, for a whole text.
  * @param {Term} t
  */
-export function pattern(t) {
-  return values(t).map((v) => v.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")).join("|");
-}
+export const pattern = (t) => values(t).map((v) => v.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")).join("|");
 
 /**
  * Whether a text is one of the values of a term. Upper and lower case do not matter in dimensions.
@@ -290,7 +289,7 @@ export const fits = (t, text) => new RegExp(`^(?:${pattern(t)})$`, dimensions.in
 export function mistake(text) {
   const reader = new Reader(text);
   const wanted = reader.terms().filter((t) => isField(t.field) && t.field !== "note" && !t.not && !t.value.includes("*"));
-  if (reader.open) return "A quotation mark has no second one. Close the phrase.";
+  if (reader.open) return reader.open;
   if (reader.lacking) return `${reader.lacking} has no value. Write one behind it, or "" for events without one.`;
   for (const [i, t] of reader.keywords ? [] : wanted.entries()) {
     const other = wanted.slice(0, i).find((o) => o.field === t.field && !values(t).some((v) => fits(o, v)));

@@ -210,7 +210,7 @@ export class Session {
         return false;
       }
     }
-    this.#lost("The token has expired or is no longer accepted. What you see stays. Sign in to go on.");
+    this.#lost(`The token has expired or is no longer accepted.${this.#seen ? " What you see stays." : ""} Sign in to go on.`);
     return false;
   }
 

@@ -102,7 +102,7 @@ export class Drawer {
     const { app } = this;
     const r = row(e);
     const count = countOf(e);
-    const written = Date.parse(e.metadata?.creationTimestamp ?? "");
+    const created = Date.parse(e.metadata?.creationTimestamp ?? "");
     /** @type {[string, import("../lib/dom.js").Child, string][]} */
     const list = [
       ["Type", r.type, r.type], ["Reason", r.reason, r.reason], ["Kind", r.kind, r.kind], ["Object", objectName(r), objectName(r)], ["Namespace", r.namespace, r.namespace], ["Observed", moment(r.time), rfc3339(r.time || 0)],
@@ -110,7 +110,7 @@ export class Drawer {
         ["First", moment(r.first), rfc3339(r.first || 0)], ["Count", `${count.toLocaleString("en")}${rate(count, r.first, r.time) && ` (${rate(count, r.first, r.time)}, over ${duration(r.time - r.first)})`}`, String(count)]]) : []),
       ["Action", r.action, r.action], ["Part", e.regarding?.fieldPath, e.regarding?.fieldPath], ["Related", e.related && objectName({ kind: e.related.kind, name: e.related.name }), e.related?.name],
       ["Reporter", r.reporter, r.reporter], ["Node", r.node, r.node], ["Host", r.host === r.node ? "" : r.host, r.host], ["Cluster", r.cluster, r.cluster], ["Owner", r.owner, r.owner], ["Object’s UID", r.uid, r.uid],
-      ["Event", e.metadata?.name, e.metadata?.name], ["Written", moment(written), e.metadata?.creationTimestamp], ["Revision", r.revision, r.revision],
+      ["Event", e.metadata?.name, e.metadata?.name], ["Created", moment(created), e.metadata?.creationTimestamp], ["Revision", r.revision, r.revision],
       .../** @type {[string, import("../lib/dom.js").Child, string][]} */ (Object.entries(e.metadata?.labels ?? {}).map(([k, v]) => [`Label ${k}`, String(v), `${k}=${v}`])),
       .../** @type {[string, import("../lib/dom.js").Child, string][]} */ (Object.entries(e.metadata?.annotations ?? {}).map(([k, v]) => [`Annotation ${k}`, String(v), String(v)])),
     ];
