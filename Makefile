@@ -94,6 +94,7 @@ bench: build ## speed of a running service beside this machine's floors
 
 e2e: ## end to end: with binaries started here, then with docker compose
 	@cd deploy/test/e2e && E2E_COMPOSE=1 $(TEST) -v ./...
+	@cd deploy/test/alertmanager && E2E_COMPOSE=1 $(TEST) -v -run TestCompose .
 
 cluster-faults: ## every fault of the profile cluster under load, and failovers that lose commits, as root (FAULTS=short: some)
 	@cd deploy/test && E2E_COMPOSE=1 $(TEST) -timeout 120m -v ./cluster $(if $(filter short,$(FAULTS)),,-faults=all -losses=$(or $(LOSSES),20) -waits=$(or $(WAITS),20))

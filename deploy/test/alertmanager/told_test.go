@@ -22,11 +22,12 @@ const rules = `
 `
 
 // TestTold: what arrives is told once, by either of two Alertmanagers, with the name of the pod, the note and a link to the
-// revision; also with two processes that have the same rules.
+// revision; also with three processes that have the same rules, two of them on one cursor.
 func TestTold(t *testing.T) {
 	w := start(t)
-	for range 2 {
-		w.alerts(rules, filepath.Join(t.TempDir(), "cursor.json")).launch(t)
+	shared := filepath.Join(t.TempDir(), "cursor.json")
+	for _, cursor := range []string{shared, shared, filepath.Join(t.TempDir(), "cursor.json")} {
+		w.alerts(rules, cursor).launch(t)
 	}
 	at := time.Now().Truncate(time.Second)
 	revision := w.create("web-0", "Broken", "it <b>broke</b>", at)
@@ -123,6 +124,24 @@ func TestAway(t *testing.T) {
 			t.Errorf("%s ended at %s, want %s", name, all[1].Alerts[0].EndsAt, want)
 		}
 	}
+}
+
+// TestPage: Alertmanager takes the routes and receivers of the page "Tell somebody".
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to/tell-somebody.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(page), "```yaml\nroute:\n")
+	block, _, ended := strings.Cut(block, "```")
+	file := filepath.Join(t.TempDir(), "alertmanager.yml")
+	if err := os.WriteFile(file, []byte("route:\n"+block), 0o600); err != nil || !found || !ended {
+		t.Fatalf("found %v, ended %v, %v", found, ended, err)
+	}
+	web := free(t)
+	(&process{name: "alertmanager", ready: "http://" + web + "/-/ready", args: []string{
+		"--config.file=" + file, "--storage.path=" + t.TempDir(), "--web.listen-address=" + web, "--cluster.listen-address=",
+	}}).launch(t)
 }
 
 // earlier makes a file of the cursor say that alerts were told of ten minutes ago, after which their ends are told at once.

@@ -25,8 +25,8 @@ const programs = `
 ## Programs that are only run
 
 The modules deploy/tools, deploy/test/logcli and deploy/test/alertmanager pin programs that are built as they are: the linters, logcli of
-github.com/grafana/loki/v3 (AGPL-3.0), which a test runs against eventsvc, and github.com/prometheus/alertmanager (Apache-2.0), with
-which ` + "`eventsvc alerts`" + ` is tested. Nothing of them is linked into a service, a client
+github.com/grafana/loki/v3 (AGPL-3.0), which a test runs against eventsvc, and github.com/prometheus/alertmanager (Apache-2.0)
+and github.com/axllent/mailpit (MIT), with which ` + "`eventsvc alerts`" + ` is tested. Nothing of them is linked into a service, a client
 or a test. deploy/test/apiserver pins kube-apiserver and kubectl of k8s.io/kubernetes, which the mirror and ` + "`eventsvc aggregate`" + ` are tested
 with. It links etcd of go.etcd.io/etcd, and controllers of k8s.io/kubernetes, into that test (all Apache-2.0).
 `
