@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -202,8 +203,11 @@ func (s *Server) open(ctx context.Context, r *http.Request, q *question) (*http.
 	}
 	header.Set("X-Request-Id", httpserver.RequestID(r.Context()))
 	httpserver.PassTrace(r.Context(), header)
-	resp, err := s.Events.Open(ctx, client.Request{Path: q.path, Query: q.query, Header: header})
-	if err != nil {
+	var resp *http.Response
+	if err := s.attended(ctx, func(ctx context.Context) (err error) {
+		resp, err = s.Events.Open(ctx, client.Request{Path: q.path, Query: q.query, Header: header})
+		return err
+	}); err != nil {
 		return nil, s.away(ctx, err)
 	}
 	code := resp.StatusCode
@@ -211,7 +215,7 @@ func (s *Server) open(ctx context.Context, r *http.Request, q *question) (*http.
 		_ = resp.Body.Close()
 		s.forwarded.WithLabelValues(forwardRefused).Inc()
 		s.side.failed(client.Refusal(code, "answers "+resp.Status+" to "+q.path+": its --group-domain, or the rights of the token of this process, are others"))
-		return nil, retryAfter(apierrors.NewServiceUnavailable("the event server does not accept questions of the aggregation layer: its operator has to fix that"), 5)
+		return nil, apierrors.NewServiceUnavailable("the event server does not accept questions of the aggregation layer: its operator has to fix that")
 	}
 	s.forwarded.WithLabelValues(forwardAnswered).Inc()
 	s.side.failed(nil)
@@ -239,7 +243,9 @@ func (s *Server) once(ctx context.Context, c echo.Context, q *question) error {
 // before it is read is shown, unless the policy of the event server limits this process too.
 func (s *Server) ofCluster(ctx context.Context, q *question) error {
 	var object metav1.PartialObjectMetadata
-	err := s.Events.Metadata().Do(ctx, client.Request{Path: q.path}, &object)
+	err := s.attended(ctx, func(ctx context.Context) error {
+		return s.Events.Metadata().Do(ctx, client.Request{Path: q.path}, &object)
+	})
 	switch {
 	case err == nil && object.Labels[event.ClusterLabel] == s.Cluster:
 		return nil
@@ -249,7 +255,32 @@ func (s *Server) ofCluster(ctx context.Context, q *question) error {
 	return s.away(ctx, err)
 }
 
-// away is the answer while the event server gives none.
+// attended asks the event server with a context that ends early if nothing comes for a while, and the event server does not say either
+// that it is ready: a list may take long, but nobody should wait for a server that is dead. It stays open for the body of an answer.
+func (s *Server) attended(ctx context.Context, ask func(context.Context) error) error {
+	asking, end := context.WithCancelCause(ctx)
+	var answered atomic.Bool
+	timer := time.AfterFunc(s.patience, func() {
+		looking, cancel := context.WithTimeout(asking, s.patience/2)
+		defer cancel()
+		code, _, err := s.Events.Exchange(looking, client.Request{Path: "/readyz"})
+		if (err != nil || code != http.StatusOK) && !answered.Load() {
+			end(errNotReady)
+		}
+	})
+	defer timer.Stop()
+	err := ask(asking)
+	answered.Store(true)
+	if err != nil && errors.Is(context.Cause(asking), errNotReady) {
+		return errNotReady
+	}
+	return err
+}
+
+// errNotReady is why a question is given up before its time is over.
+var errNotReady = errors.New("it says nothing, and not that it is ready")
+
+// away is the answer while the event server gives none. It asks nobody to wait: kubectl would, for a minute and without a word.
 func (s *Server) away(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -257,17 +288,17 @@ func (s *Server) away(ctx context.Context, err error) error {
 	s.forwarded.WithLabelValues(forwardAway).Inc()
 	s.side.failed(err)
 	httpserver.Annotate(ctx, slog.String("refused", err.Error()))
-	return retryAfter(apierrors.NewServiceUnavailable("the event server does not answer, please try again"), 5)
+	return apierrors.NewServiceUnavailable("the event server does not answer, please try again")
 }
 
-// passed are the headers of an answer that reach the client.
+// passed are the headers of an answer that reach the client; Retry-After only of one that is no failure of the event server.
 var passed = []string{"Content-Type", "Content-Encoding", "Content-Length", "Vary", "Warning", "Age", "Retry-After", "Allow"}
 
 // begin writes the status and the headers of an answer.
 func begin(c echo.Context, resp *http.Response) {
 	h := c.Response().Header()
 	for _, name := range passed {
-		if values := resp.Header[name]; len(values) > 0 {
+		if values := resp.Header[name]; len(values) > 0 && (name != "Retry-After" || resp.StatusCode < http.StatusInternalServerError) {
 			h[name] = values
 		}
 	}
