@@ -25,7 +25,7 @@ const (
 	rule = "|---|---|---|---|\n"
 )
 
-// TestErrorPage: the page has every error that the code answers with, and no other, and says what to do about each.
+// TestErrorPage: the page has every error that the code answers with and whose message does not say what to do, and no other.
 func TestErrorPage(t *testing.T) {
 	t.Parallel()
 	before, err := os.ReadFile(page)
@@ -36,6 +36,7 @@ func TestErrorPage(t *testing.T) {
 	if len(found) < 120 {
 		t.Fatalf("only %d answers are found in the code", len(found))
 	}
+	found = slices.DeleteFunc(found, answer.saysItself)
 	sections := strings.Split(string(before), "\n## ")
 	for i, section := range sections {
 		heading, _, _ := strings.Cut(section, "\n")
@@ -55,6 +56,11 @@ func TestErrorPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// saysItself reports whether the message of an answer names what is wrong with the request. The page does not list it.
+func (a answer) saysItself() bool {
+	return slices.Contains([]int{400, 405, 406, 415}, a.status) && a.section != "Other paths of tokensvc"
 }
 
 // cell is how the page shows the status, reason and message of an answer.

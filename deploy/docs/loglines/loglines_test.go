@@ -30,7 +30,7 @@ type line struct{ level, service string }
 // levels are the methods of a logger, and how urgent a line is.
 var levels = map[string]string{"Info": "info", "Warn": "warn", "Error": "error"}
 
-// TestLogPage: the page has every message of the code with its level, and says what to do about each warning and error.
+// TestLogPage: the page has every warning and error of the code, and says what to do about each.
 func TestLogPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(page)
@@ -52,8 +52,8 @@ func TestLogPage(t *testing.T) {
 	var rows strings.Builder
 	for _, message := range slices.Sorted(maps.Keys(found)) {
 		l, cure := found[message], cures[message]
-		if cure == "" && l.level == "info" {
-			cure = "nothing"
+		if l.level == "info" {
+			continue
 		}
 		if cure == "" {
 			t.Errorf("%q: the page does not say what to do", message)

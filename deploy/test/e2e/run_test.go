@@ -227,7 +227,7 @@ func TestDocumentation(t *testing.T) {
 		"docs/how-to/erase.md":            {"none is left"},
 		"docs/how-to/tell-somebody.md":    {"STARTS", "SUMMARY"},
 		"docs/how-to/connect.md":          {"Normal Started backup of orders started", "recorded nightly-", "two events, one token", "invalid_client"},
-		"docs/tutorials/first-service.md": {"not in billing", "orders has started", "refused, as the policy says"},
+		"docs/tutorials/first-service.md": {"not in billing", "orders has started", "refused, as the policy says", "Started   deployment/orders"},
 		"docs/tutorials/find-out-what-happened.md": {"TIME                  COUNT   TYPE", "Normal 7", "checkout-7d9f-*", "BackOff                    shop/pod/checkout-7d9f-0",
 			"ScalingReplicaSet          deployment/checkout", "reason      15 "},
 		"docs/how-to/kubectl.md":       {"hello-", "labeled", "deleted"},
@@ -281,6 +281,27 @@ func TestDocumentation(t *testing.T) {
 // logged has the page about troubles look for the line of the request that it has sent: a service writes that after the answer.
 var logged = strings.NewReplacer("logs() { cat var/run.log; }",
 	`logs() { for try in $(seq 600); do grep -q '"refused":"no token"' var/run.log && break; sleep 0.1; done; cat var/run.log; }`)
+
+// TestFirstService: each block of the first tutorial works in a shell of its own, as when somebody reads on the next day.
+func TestFirstService(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t)
+	all := steps(t, filepath.Join(root, "deploy/docs/tutorials/first-service.md"))
+	if len(all) < 7 {
+		t.Fatalf("%d blocks", len(all))
+	}
+	for _, s := range all {
+		cmd := exec.CommandContext(t.Context(), "sh", "-eu", "-c", c.moved.Replace(s.commands))
+		cmd.Dir = c.dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			for _, service := range []string{"tokensvc", "eventsvc"} {
+				_ = exec.Command("sh", "-c", "kill $(cat "+filepath.Join(c.dir, "var/first", service)+".pid)").Run() // whichever runs
+			}
+			t.Fatalf("%v in\n%s\n%s", err, s.commands, out)
+		}
+	}
+}
 
 // before prepares what a page takes for granted: a way to the server, and the events that it asks for.
 var before = map[string]string{

@@ -14,17 +14,20 @@ import (
 )
 
 // label is a label of a metric: all values that it may have, or, where they are not known before, what they are. With both, open
-// says when it is empty.
+// says when it is empty. Said stands for values that another page has.
 type label struct {
 	name   string
 	values []string
 	open   string
+	said   string
 }
 
 // String describes the label for the page.
 func (l label) String() string {
 	all := "`" + strings.Join(l.values, "`, `") + "`"
 	switch {
+	case l.said != "":
+		all = l.said
 	case len(l.values) == 0:
 		all = l.open
 	case l.open != "":
@@ -53,7 +56,7 @@ var metricLabels = map[string][]label{
 		"kid missing or malformed", "lives too long", "not base64url", "not three parts", "not valid yet", "other audience", "other issuer",
 		"payload damaged", "sender-constrained", "several audiences", "signature wrong", "sub missing or malformed",
 		"time missing or malformed", "times contradict each other", "too long", "typ of another token",
-	}}},
+	}, said: "`verified`, `remembered`, or the reason of [a refusal](errors.md#refused-tokens)"}},
 	"eventsvc_aggregate_forwarded_total":  {{name: "result", values: []string{"answered", "away", "refused"}}},
 	"eventsvc_aggregate_reviews_total":    {{name: "result", values: []string{"allowed", "denied", "failed", "kept", "masters"}}},
 	"eventsvc_aggregate_sent_bytes_total": {{name: "user", open: "name of the user"}},

@@ -20,42 +20,12 @@ var update = flag.Bool("update", false, "write the list of dependencies")
 // document is where the dependencies are listed.
 const document = "deploy/docs/reference/dependencies.md"
 
-// programs is the part of the document about what is run, and linked into nothing of ours.
-const programs = `
-## Programs that are only run
-
-The modules deploy/tools, deploy/test/logcli and deploy/test/alertmanager pin programs that are built as they are: the linters, logcli of
-github.com/grafana/loki/v3 (AGPL-3.0), which a test runs against eventsvc, and github.com/prometheus/alertmanager (Apache-2.0)
-and github.com/axllent/mailpit (MIT), with which ` + "`eventsvc alerts`" + ` is tested. Nothing of them is linked into a service, a client
-or a test. deploy/test/apiserver pins kube-apiserver and kubectl of k8s.io/kubernetes, which the mirror and ` + "`eventsvc aggregate`" + ` are tested
-with. It links etcd of go.etcd.io/etcd, and controllers of k8s.io/kubernetes, into that test (all Apache-2.0).
-`
-
-// notUsed is the end of the document.
-const notUsed = `
-## Not used
-
-**client-go in ` + "`get`, `tail`, `record` and `mirror`" + `.** It was tried in November 2026, in a module and a program of its own, with
-clientcmd, rest, transport and oauth2/clientcredentials. Without tests:
-
-| | by hand | on client-go |
-|---|---|---|
-| client: kubeconfig, tokens, requests, lists, watches | 1,080 lines | 605 lines |
-| the four commands, filters, output, terminal | 1,458 lines | 1,456 lines |
-| mirror | 810 lines | 810 lines |
-| the second program | none | 67 lines, without what starts it from ` + "`eventsvc get`" + ` |
-| size, stripped | 0.25 MB of eventsvc's 29.6 MB | a second program of 22.0 MB |
-
-It would have saved some 400 lines; the goal was 800. The watch is what the promises of [mirror](../how-to/mirror.md) rest on, and that
-part did not shrink: RetryWatcher drops bookmarks, so that the cursor of a quiet cluster gets too old; it ends with 401; it
-repeats a watch that is refused with 410 for ever; it waits a fixed second; and it reports no failure to its caller. Informers
-begin with a list instead of the cursor and hold all events in memory.
-
-**A library for completion of command lines.** github.com/jotaen/kong-completion (MIT) completes kong's commands in bash, zsh and
-fish, as package shared/cli does. Its last version is of October 2022. It is built for kong 0.6, and on github.com/posener/complete v1
-of 2019 and two modules under MPL-2.0, which this project does not take. Its predictors get the words, and not the settings in
-them, so they cannot ask the server that the words before name. The flags of a default command, ` + "`--no-`" + ` forms and files are not
-completed.
+// tests is the end of the document.
+const tests = `
+The SBOM of each program lists what is linked through these. The test reads the licence of each of them too: MIT, Apache-2.0, BSD and ISC.
+Modules that only tests and tools need are in the go.mod files below deploy, each with its reason. The same test wants a licence without
+conditions for them. Three programs are only run: logcli of github.com/grafana/loki/v3 (AGPL-3.0), github.com/prometheus/alertmanager
+(Apache-2.0) and github.com/axllent/mailpit (MIT). Nothing of them is linked into a service, a client or a test.
 `
 
 // modules are those of the repository. The first three make the services, the
@@ -102,15 +72,17 @@ func TestDependencies(t *testing.T) {
 		}
 	}
 	var text strings.Builder
-	text.WriteString("# Dependencies\n\n`go test . -update` in `deploy/test/security` writes this page; `go test .` checks it. " +
+	text.WriteString("# Dependencies\n\nWhat both services are made of. `go test . -update` in `deploy/test/security` writes this page; `go test .` checks it. " +
 		"The reasons\nare comments in the `go.mod` files.\n\n## Direct\n\n| module | version | licence | for |\n|---|---|---|---|\n")
 	for _, key := range slices.Sorted(maps.Keys(direct)) {
 		d := direct[key]
-		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", d.path, d.version, d.licence, strings.Join(d.uses, "<br>"))
+		d.uses = slices.DeleteFunc(d.uses, func(use string) bool { return strings.HasPrefix(use, "deploy") || strings.Contains(use, ": tests: ") })
+		if len(d.uses) > 0 {
+			fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", d.path, d.version, d.licence, strings.Join(d.uses, "<br>"))
+		}
 	}
-	text.WriteString("\n## Linked into the services through others\n\n| module | version | licence | in |\n|---|---|---|---|\n")
-	text.WriteString(linked(t, direct))
-	text.WriteString(programs + notUsed)
+	text.WriteString(tests)
+	checkLinked(t)
 	if *update {
 		if err := os.WriteFile(filepath.Join(root, document), []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -168,30 +140,17 @@ func required(t *testing.T, module string) (list []*dependency) {
 	return list
 }
 
-// linked returns the modules that are linked into the services without being
-// direct dependencies.
-func linked(t *testing.T, direct map[string]*dependency) string {
+// checkLinked reads the licences of modules that are linked into the services without being direct dependencies.
+func checkLinked(t *testing.T) {
 	t.Helper()
-	lines := map[string][]string{}
 	for _, service := range []string{"tokensvc", "eventsvc"} {
-		const format = "{{with .Module}}{{.Path}} {{.Version}} {{.Dir}}{{end}}"
+		const format = "{{with .Module}}{{.Path}} {{.Dir}}{{end}}"
 		for line := range strings.Lines(output(t, filepath.Join(root, service), "go", "list", "-deps", "-f", format, ".")) {
-			words := strings.Fields(line)
-			if len(words) != 3 || strings.HasPrefix(words[0], "tidings.example/") || direct[words[0]+"@"+words[1]] != nil {
-				continue
-			}
-			key := strings.Join(words, " ")
-			if !slices.Contains(lines[key], service) {
-				lines[key] = append(lines[key], service)
+			if words := strings.Fields(line); len(words) == 2 && !strings.HasPrefix(words[0], "tidings.example/") {
+				licence(t, words[0], words[1])
 			}
 		}
 	}
-	var text strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(lines)) {
-		words := strings.Fields(key)
-		fmt.Fprintf(&text, "| %s | %s | %s | %s |\n", words[0], words[1], licence(t, words[0], words[2]), strings.Join(lines[key], ", "))
-	}
-	return text.String()
 }
 
 // licences are recognized by words that only they have. All of them allow use,
