@@ -28,7 +28,7 @@ const called = {
   "certificate client": "mtls mutual", change: "forgot rotate modify edit reset", "changes different": "compare",
   chart: "helm", "check damaged": "integrity fsck", ci: "gitlab jenkins", "clean limit remove": "cleanup housekeeping",
   client: "account producer publisher consumer", "client people": "user", clocks: "ntp", "clocks skew": "drift",
-  "compact smaller": "shrink vacuum", completion: "autocomplete", "compose container": "docker",
+  "compact smaller": "defrag defragment shrink vacuum", completion: "autocomplete", "compose container": "docker",
   "concepts words": "glossary terminology", console: "ui", "content security policy": "csp", damaged: "corrupt corruption",
   "damaged recover": "repair", "dark mode": "theme", "daylight saving": "dst", delete: "gdpr",
   "delete remove": "erase purge wipe prune flush trim", deployment: "rollout", disable: "suspend", "disk store": "storage",
