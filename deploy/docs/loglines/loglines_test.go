@@ -24,9 +24,6 @@ const (
 	page = "../reference/log.md"
 )
 
-// line is a message that a service may log.
-type line struct{ level, service string }
-
 // levels are the methods of a logger, and how urgent a line is.
 var levels = map[string]string{"Info": "info", "Warn": "warn", "Error": "error"}
 
@@ -37,12 +34,12 @@ func TestLogPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head, table, ok := strings.Cut(string(text), "|---|---|---|---|\n")
+	head, table, ok := strings.Cut(string(text), "| message | what to do |\n|---|---|\n")
 	if !ok {
 		t.Fatal("the page has no table")
 	}
 	cures := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(.*)` \\| .* \\| .* \\| (.*) \\|$").FindAllStringSubmatch(table, -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(.*)` \\| (?:.* \\| .* \\| )?(.*) \\|$").FindAllStringSubmatch(table, -1) {
 		cures[row[1]] = row[2]
 	}
 	found := messages(t)
@@ -51,16 +48,16 @@ func TestLogPage(t *testing.T) {
 	}
 	var rows strings.Builder
 	for _, message := range slices.Sorted(maps.Keys(found)) {
-		l, cure := found[message], cures[message]
-		if l.level == "info" {
+		cure := cures[message]
+		if found[message] == "info" {
 			continue
 		}
 		if cure == "" {
 			t.Errorf("%q: the page does not say what to do", message)
 		}
-		fmt.Fprintf(&rows, "| `%s` | %s | %s | %s |\n", message, l.level, l.service, cure)
+		fmt.Fprintf(&rows, "| `%s` | %s |\n", message, cure)
 	}
-	if want := head + "|---|---|---|---|\n" + rows.String(); *update {
+	if want := head + "| message | what to do |\n|---|---|\n" + rows.String(); *update {
 		err = os.WriteFile(page, []byte(want), 0o644)
 	} else if want != string(text) {
 		t.Error("the page is not what the code logs: run this test with -update")
@@ -70,10 +67,10 @@ func TestLogPage(t *testing.T) {
 	}
 }
 
-// messages returns the messages of both services.
-func messages(t *testing.T) map[string]line {
+// messages returns the messages of both services with their levels.
+func messages(t *testing.T) map[string]string {
 	t.Helper()
-	found := map[string]line{}
+	found := map[string]string{}
 	for _, folder := range []string{"eventsvc", "tokensvc", "shared"} {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() && (d.Name() == "testdata") {
@@ -86,7 +83,7 @@ func messages(t *testing.T) map[string]line {
 			if err == nil {
 				ast.Inspect(file, func(n ast.Node) bool {
 					if level, message := logged(n); message != "" {
-						found[message] = line{level, service(found[message].service, folder)}
+						found[message] = level
 					}
 					return true
 				})
@@ -105,14 +102,6 @@ func skipped(err error) error {
 		return err
 	}
 	return fs.SkipDir
-}
-
-// service names who logs a message that is in a folder, and perhaps in another one.
-func service(before, folder string) string {
-	if folder == "shared" || before != "" && before != folder {
-		return "both"
-	}
-	return folder
 }
 
 // logged returns the level and the message of a call of a logger. The message is empty for any other node, and for a

@@ -115,7 +115,7 @@ func testFirstRun(t *testing.T, project string) {
 
 // composePages are the pages whose compose block is run, with the first block of SQL, and what the block prints.
 var composePages = map[string]string{
-	"deploy/docs/how-to/database-password.md": "", "deploy/docs/how-to/no-secrets.md": "A service would accept it.",
+	"deploy/docs/how-to/database-password.md": "",
 }
 
 // testPages runs the blocks of pages that need Compose, and their SQL, which it takes back.
