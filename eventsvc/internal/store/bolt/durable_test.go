@@ -44,6 +44,7 @@ var traced = map[string]func(*testing.T, Options){
 		ts.db = openInside(t, ts.o)
 		ts.dieThenChurn()
 	},
+	"everything": everything,
 	"roll": func(t *testing.T, o Options) {
 		db := openInside(t, o)
 		putInside(t, db, "before", nil)
@@ -93,7 +94,7 @@ func trace(t *testing.T, work, dir string, fail ...string) (calls []string, prin
 		} else if _, end, ok := strings.Cut(line, " resumed>"); ok {
 			line = begun[thread] + end
 		}
-		if strings.Contains(line, top) {
+		if strings.Contains(line, top) || strings.Contains(line, "(INJECTED)") {
 			calls = append(calls, line)
 		}
 	}
