@@ -135,6 +135,7 @@ func TestLinuxMachinePage(t *testing.T) {
 	c := newCheckout(t)
 	c.shell(t, strings.Join(blocks(t, filepath.Join(root, "deploy/docs/how-to/install.md"))["sh"], ""))
 	etc := filepath.Join(c.dir, "var/etc/tidings")
+	var started []*process
 	here := strings.NewReplacer("/etc/tidings", etc, "=:8443", "="+c.moved.Replace("127.0.0.1:8443"))
 	for name, more := range map[string][]string{
 		"tokensvc": {"TOKENSVC_LISTEN_HTTP=" + c.moved.Replace("127.0.0.1:9000"), "TOKENSVC_LISTEN_ADMIN=" + c.moved.Replace("127.0.0.1:9001")},
@@ -155,6 +156,9 @@ func TestLinuxMachinePage(t *testing.T) {
 		}
 		p := &process{name: name, env: more}
 		p.launch(t)
+		started = append(started, p)
+	}
+	for _, p := range started { // in any order, as at a boot; eventsvc is ready once it has the keys of tokensvc
 		p.waitReady(t)
 	}
 	record := `bin/eventsvc record --server http://127.0.0.1:8080 --token-url http://127.0.0.1:9000/oauth2/token --client-id orders ` +
