@@ -80,6 +80,7 @@ func Leave(ctx context.Context) {
 	}
 	if s.conn != nil && s.conn.leave != nil {
 		s.conn.leave()
+		s.conn.pace.leave()
 	}
 }
 

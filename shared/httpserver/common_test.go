@@ -232,3 +232,75 @@ func TestStrangersReadFast(t *testing.T) {
 
 // TestLeaveElsewhere: a context of no request has nothing to leave.
 func TestLeaveElsewhere(*testing.T) { Leave(context.Background()) }
+
+// TestPace: what strangers send that is no request is read slowly, from each source and in all. What was answered, and a connection that
+// somebody answers for, cost nothing.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pacer := newPacer()
+		read := func(c *connection, n int) time.Duration {
+			began := time.Now()
+			if _, err := io.ReadFull(c, make([]byte, n)); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began)
+		}
+		open := func(source string) *connection {
+			near, far := net.Pipe()
+			go func() {
+				for {
+					if _, err := far.Write(make([]byte, 1000)); err != nil {
+						return
+					}
+				}
+			}()
+			t.Cleanup(func() { _ = near.Close() })
+			return &connection{Conn: near, pace: &pace{of: pacer, source: source}}
+		}
+		const burst = paceSeconds * paceSource
+		flood := open("a")
+		if took := read(flood, burst); took > 0 {
+			t.Errorf("the first bytes took %s", took)
+		}
+		if took := read(flood, 10*paceSource); took < 9*time.Second || took > 11*time.Second {
+			t.Errorf("bytes of ten seconds took %s", took)
+		}
+		if took := read(open("b"), burst/2); took > 0 {
+			t.Errorf("another source has waited %s", took)
+		}
+		again := open("a") // a new connection of the source has nothing of its own
+		if took := read(again, paceSource); took < time.Second/2 {
+			t.Errorf("a new connection took %s", took)
+		}
+		good := open("c")
+		for range 200 { // answered requests
+			if took := read(good, paceAnswer); took > 0 {
+				t.Fatalf("answered requests have waited %s", took)
+			}
+			good.pace.give(paceAnswer)
+		}
+		_ = read(again, paceSource)
+		again.pace.leave()
+		if took := read(again, 10*burst); took > 0 {
+			t.Errorf("a connection that is answered for took %s", took)
+		}
+		if took := read(flood, paceSource/2); took > time.Second { // what the other one has taken was given back
+			t.Errorf("its source took %s", took)
+		}
+		began := time.Now()
+		for i := range 2 * paceAll / paceSource { // many sources, each with its share, are bounded in all
+			read(open(fmt.Sprint("many", i)), burst)
+		}
+		if took := time.Since(began); took < paceSeconds*time.Second/2 {
+			t.Errorf("many sources took %s", took)
+		}
+		waits := open("a")
+		_ = read(waits, 2*burst)
+		go func() { time.Sleep(paceLook); _ = waits.SetReadDeadline(time.Unix(1, 0)) }()
+		began = time.Now()
+		if n, err := io.ReadFull(waits, make([]byte, burst)); err == nil || time.Since(began) > time.Second {
+			t.Errorf("a read that was interrupted has %d bytes after %s, %v", n, time.Since(began), err)
+		}
+	})
+}

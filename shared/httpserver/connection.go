@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -18,7 +19,31 @@ type connection struct {
 	net.Conn
 	begun atomic.Bool
 	leave func()  // the connections that nobody has answered for; nil: it is not one of those that are counted
+	pace  *pace   // nil: what is read is not bounded
 	held  *[]byte // data that waits for release; nil: writes go out directly
+}
+
+// Read reads what may be read now.
+func (c *connection) Read(p []byte) (int, error) {
+	if c.pace == nil {
+		return c.Conn.Read(p)
+	}
+	c.pace.wait()
+	n, err := c.Conn.Read(p[:min(len(p), paceRead)])
+	c.pace.took(n)
+	return n, err
+}
+
+// SetDeadline implements [net.Conn].
+func (c *connection) SetDeadline(t time.Time) error {
+	c.pace.until(t)
+	return c.Conn.SetDeadline(t)
+}
+
+// SetReadDeadline implements [net.Conn].
+func (c *connection) SetReadDeadline(t time.Time) error {
+	c.pace.until(t)
+	return c.Conn.SetReadDeadline(t)
 }
 
 // CloseWrite closes the sending half, so that a refusal arrives although the client is still sending.
@@ -78,6 +103,7 @@ func (c *connection) Close() error {
 	if c.leave != nil {
 		c.leave()
 	}
+	c.pace.until(time.Unix(1, 0))
 	return c.Conn.Close()
 }
 
@@ -86,6 +112,7 @@ func (c *connection) Close() error {
 type connections struct {
 	net.Listener
 	strangers *share // nil: there is no limit
+	pacer     *pacer // nil: what they send is not bounded
 	proxies   []netip.Prefix
 	cut       prometheus.Counter
 }
@@ -100,8 +127,13 @@ func (l connections) Accept() (net.Conn, error) {
 		if l.strangers == nil {
 			return &connection{Conn: conn}, nil
 		}
-		if leave := l.strangers.enter(sourceOf(conn.RemoteAddr(), l.proxies)); leave != nil {
-			return &connection{Conn: conn, leave: leave}, nil
+		source := sourceOf(conn.RemoteAddr(), l.proxies)
+		if leave := l.strangers.enter(source); leave != nil {
+			c := &connection{Conn: conn, leave: leave}
+			if l.pacer != nil && source != "" {
+				c.pace = &pace{of: l.pacer, source: source}
+			}
+			return c, nil
 		}
 		l.cut.Inc()
 		_ = conn.Close() // nothing was sent

@@ -35,6 +35,7 @@ type Server struct {
 	// Nil: the endpoint is not public.
 	strangers *share // connections
 	unread    *share // requests over HTTP/2
+	pacer     *pacer // bytes
 }
 
 // newServer returns a server with time limits for slow senders and slow readers.
@@ -51,6 +52,7 @@ func newServer(e Endpoint, l net.Listener, c Config, cut cuts) *Server {
 	s.http.Handler = s
 	if e.Public {
 		s.strangers, s.unread = newShare(strangers, strangersSource), newShare(unread, unreadSource)
+		s.pacer = newPacer()
 	}
 	if !e.Streaming {
 		s.http.WriteTimeout = writeTimeout
@@ -74,6 +76,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				panic(http.ErrAbortHandler) // resets the stream: an answer could wait like those before
 			}
 			defer func() { who.leave() }()
+		}
+		if conn != nil {
+			defer func() {
+				if r.Context().Err() == nil { // it was neither reset nor left
+					conn.pace.give(paceAnswer)
+				}
+			}()
 		}
 		r = WithValue(r, strangerKey{}, who)
 	}
@@ -99,7 +108,7 @@ func (s *Server) subscriber(r *http.Request) string {
 // Serve accepts connections until the server is shut down.
 func (s *Server) Serve() error {
 	var err error
-	l := connections{Listener: s.listener, strangers: s.strangers, proxies: s.proxies, cut: s.cut.source}
+	l := connections{Listener: s.listener, strangers: s.strangers, pacer: s.pacer, proxies: s.proxies, cut: s.cut.source}
 	if s.endpoint.TLS != nil {
 		err = s.http.ServeTLS(l, "", "")
 	} else {

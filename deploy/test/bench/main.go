@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"tidings.example/deploy/test/bench/internal/attack"
 	"tidings.example/deploy/test/bench/internal/floor"
 	"tidings.example/deploy/test/bench/internal/proc"
 	"tidings.example/deploy/test/bench/internal/target"
@@ -36,6 +37,10 @@ type options struct {
 func main() {
 	if len(os.Args) == 5 && os.Args[1] == floor.Command {
 		fail(floor.Serve(os.Args[2], os.Args[3], os.Args[4]))
+	}
+	if len(os.Args) == 5 && os.Args[1] == attack.Command {
+		fail(attack.Send(os.Args[2], os.Args[3], os.Args[4]))
+		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -45,6 +45,8 @@ func attackStage() stage {
 			{name: "attack/unread", goal: twice, run: boundedBy(attack.Unread, fmt.Sprintf("%d answers that nobody reads", attack.UnreadAnswers)), beside: beside},
 			{name: "attack/questions/floor", run: besideFloor(attack.Questions)},
 			{name: "attack/questions", goal: twice, run: within(attacked(attack.Questions)), beside: beside},
+			{name: "attack/starts/floor", run: floodedBy(attack.Starts, besideFloor(nil))},
+			{name: "attack/starts", goal: twice, run: within(floodedBy(attack.Starts, attacked(nil))), beside: beside},
 			{name: "attack/watches", goal: twice, run: attackedBy(attack.Watches, fmt.Sprintf("%d open watches", attack.OpenWatches)), beside: beside},
 		},
 	}
@@ -52,7 +54,7 @@ func attackStage() stage {
 
 // strangersStage has the rows of good clients while others attack who have no token, over HTTPS.
 func strangersStage() stage {
-	return stage{
+	s := stage{
 		name: "good clients over HTTPS while others attack without a token",
 		open: func(b *bench) error {
 			return errors.Join(b.start(target.Options{Secure: true}), b.up.Fill(b.ctx, tenThousand, 0, 10_000))
@@ -64,6 +66,35 @@ func strangersStage() stage {
 				run: boundedBy(attack.Strangers, fmt.Sprintf("%d connections with %d streams each, whose answers nobody reads", attack.StrangeConns, attack.StrangeStreams)),
 			},
 		},
+	}
+	for _, f := range []struct {
+		name  string
+		flood attack.Flooding
+	}{
+		{"attack/handshakes", attack.Handshakes}, {"attack/resets", attack.Resets}, {"attack/pings", attack.Pings},
+		{"attack/settings", attack.Settings}, {"attack/malformed", attack.Malformed},
+	} {
+		s.rows = append(s.rows,
+			row{name: f.name + "/floor", run: floodedBy(f.flood, besideFloor(nil))},
+			row{name: f.name, goal: p99Of(2, "attack/secure/none"), beside: timesAlone("attack/secure/none"), run: within(floodedBy(f.flood, attacked(nil)))})
+	}
+	return s
+}
+
+// floodedBy is a row beside a flood, which begins and ends with it.
+func floodedBy(flood attack.Flooding, run func(*bench) (*result, error)) func(*bench) (*result, error) {
+	return func(b *bench) (*result, error) {
+		began := time.Now()
+		stop, err := flood.Begin(b.ctx, attackSource(b))
+		if err != nil {
+			return nil, err
+		}
+		r, err := run(b)
+		sent, attackErr := stop()
+		if r != nil {
+			r.notef("beside %.0f/s over %d connections, sent by a process of the lowest priority", float64(sent)/time.Since(began).Seconds(), flood.Conns)
+		}
+		return r, errors.Join(err, attackErr)
 	}
 }
 
@@ -202,7 +233,7 @@ func stops(b *bench, r *result) error {
 	began := time.Now()
 	ready, err := b.up.RestartEvents(b.ctx, false)
 	stop := time.Since(began) - ready
-	if r.notef("stopped in %.1f s", stop.Seconds()); err == nil && stop > stopTimeout {
+	if r.notef("stopped in %.1f s", stop.Seconds()); err == nil && stop > stopTimeout+2*time.Second { // which the process needs to end
 		err = fmt.Errorf("the service stopped in %v, more than %v", stop, stopTimeout)
 	}
 	return err

@@ -3,6 +3,9 @@ package attack
 import (
 	"bufio"
 	"bytes"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -10,6 +13,7 @@ import (
 	"testing"
 
 	"tidings.example/deploy/test/bench/internal/target"
+	"tidings.example/shared/waittest"
 )
 
 // TestAttacksAreRequests: what eventsvc has to refuse is what a request asks for, not how
@@ -43,6 +47,44 @@ func TestAttacksAreRequests(t *testing.T) {
 					t.Errorf("%d: a body of %d bytes, %v, want %d", i, n, err, r.ContentLength)
 				}
 			}
+		})
+	}
+}
+
+// TestFloodsReachTheServer: each flood comes to a server, and ends when it is stopped, whatever the server does.
+func TestFloodsReachTheServer(t *testing.T) {
+	t.Parallel()
+	for _, flood := range append(Floods, Starts) {
+		t.Run(flood.Name, func(t *testing.T) {
+			t.Parallel()
+			ended := make(chan struct{}, 1<<20) // connections
+			server := httptest.NewUnstartedServer(http.NotFoundHandler())
+			server.EnableHTTP2 = true
+			server.Config.ErrorLog = log.New(io.Discard, "", 0)
+			server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+				if s == http.StateClosed {
+					ended <- struct{}{}
+				}
+			}
+			if flood.plain {
+				server.Start()
+			} else {
+				server.StartTLS()
+			}
+			t.Cleanup(server.Close)
+			reached := make(chan struct{})
+			begin := flood
+			begin.send = func(conn net.Conn, request string) (int, error) {
+				select {
+				case reached <- struct{}{}:
+				default:
+				}
+				return flood.send(conn, request)
+			}
+			stop := begin.begin(t.Context(), netip.MustParseAddrPort(server.Listener.Addr().String()), "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+			waittest.Within(t, reached)
+			stop()
+			waittest.Within(t, ended)
 		})
 	}
 }

@@ -301,7 +301,7 @@ func (s *Services) Fill(ctx context.Context, namespace string, from, upTo int) e
 		if err != nil {
 			return fmt.Errorf("fill %s: %w", namespace, err)
 		}
-		spec := s.CreateSpec(e, 256)
+		spec := s.CreateSpec(e, 100) // a source may ask 128 at once before its token is known
 		spec.Next = func(dst []byte, i int) []byte { return e.Create.Fill(dst, at+i) }
 		spec.Check = e.CheckEvent(201, func(i int) int { return at + i })
 		spec.Limit = min(fillPart, upTo-at)

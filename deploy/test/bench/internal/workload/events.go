@@ -55,7 +55,7 @@ func Mixed(ctx context.Context, s *target.Services, clients, conns int, namespac
 	}
 	const oneIn = 5 // is a create
 	return load.Spec{
-		Addr: s.API(), Conns: conns,
+		Addr: s.API(), Secure: s.TLS, Conns: conns,
 		Next: func(dst []byte, i int) []byte {
 			if i%oneIn == 0 {
 				return write[i%clients].Create.Fill(dst, i)
