@@ -48,8 +48,8 @@ func (k *JWKS) inherit(from *JWKS) {
 	}
 }
 
-// Retire ends the connections and the metrics of keys that are no longer used. It is called after Run has returned. The
-// metrics stay if one of the others is fetched from the same URL.
+// Retire closes the connections and removes the metrics of an issuer that is no longer trusted. The caller waits until Run
+// has returned. The metrics stay if the keys of one of the others are fetched from the same URL.
 func (k *IssuerKeys) Retire(others []*IssuerKeys) {
 	if k.config.Client != nil { // otherwise the connections are those of the whole process
 		k.config.Client.CloseIdleConnections()

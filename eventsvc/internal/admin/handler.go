@@ -232,7 +232,7 @@ func (h *Handler) body(w http.ResponseWriter, r *http.Request, most int64) (body
 	return nil, false
 }
 
-// question hands the body of a request to its handler when it has come.
+// question reads the whole body of a request before it calls the handler.
 func (h *Handler) question(answer http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if body, ok := h.body(w, r, maxQuestion); ok {

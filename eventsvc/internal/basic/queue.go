@@ -60,7 +60,8 @@ func (q *queue) enter(ctx context.Context, source string) (leave func(), err err
 	return q.leave, nil
 }
 
-// line returns a channel that is closed when the turn has come. It returns false if too many wait.
+// line adds an attempt to the queue of its source address, and returns the channel that is closed when its turn comes. It
+// returns false if too many wait.
 func (q *queue) line(source string) (turn chan struct{}, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -136,7 +136,7 @@ func (c *Client) read(ctx context.Context, r Request) (body []byte, media string
 	return body, resp.Header.Get("Content-Type"), nil
 }
 
-// understood says of an answer that cannot be decoded that it is no event server's.
+// understood adds to the error of an answer that cannot be decoded that the server is perhaps no event server.
 func (c *Client) understood(err error) error {
 	if err != nil {
 		err = fmt.Errorf("%s did not answer as an event server does; is it the address of one? %w", c.Server(), err)

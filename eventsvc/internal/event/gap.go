@@ -17,16 +17,16 @@ const (
 	GapTo       = "mirror.tidings.example/gap-to"
 )
 
-// It reports what a rule dropped in an hour as an event with this reason, and the annotations of a gap besides those that name
-// the rule and count the changes.
+// A mirror reports the changes that a rule dropped in an hour as an event with this reason. Such an event has the annotations of
+// a gap, and two more, which name the rule and count the changes.
 const (
 	DroppedReason = "EventsDropped"
 	DroppedRule   = "mirror.tidings.example/dropped-rule"
 	DroppedCount  = "mirror.tidings.example/dropped-count"
 )
 
-// Gap is a time in which nobody watched a cluster or, if it has a rule, in which that dropped changes of events. Times are in
-// whole seconds, UTC.
+// Gap is a time in which nobody watched a cluster or, if Rule is set, in which that rule dropped changes of events. Times are
+// in whole seconds, UTC.
 type Gap struct {
 	From, To time.Time
 	Cluster  string

@@ -14,8 +14,8 @@ import (
 // not the time at which the event was written: after an outage of a mirror the two differ
 // by hours.
 type Occurrence struct {
-	// First is the time of the first observation of all, as far as it is known, and Time
-	// otherwise.
+	// First is the time of the first observation, or Time if the event does not say when
+	// that was.
 	First time.Time
 	// Time of the last observation, UTC, in whole microseconds: [LastSeen] or, if it
 	// is not [Credible], the time of the write.

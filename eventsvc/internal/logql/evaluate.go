@@ -240,7 +240,7 @@ func (e *evaluator) each(s *Series, value func(i int) float64) {
 	}
 }
 
-// compute is one operation. Like Loki, and unlike Go, it divides by zero to NaN.
+// compute evaluates one operation. A division by zero is NaN, as in Loki.
 func compute(op string, a, b float64) float64 {
 	switch op {
 	case "+":

@@ -40,8 +40,8 @@ func (o Subject) selector() *event.Selector {
 	}}
 }
 
-// Written returns a subject with its kind as it is written in the range, if it is not written as given: kinds are
-// compared without case, as in a search.
+// Written returns a subject whose kind is spelled as events of the range spell it: Pod for pod. A kind that the range does
+// not have stays as it is.
 func (s *Snapshot) Written(ctx context.Context, o Subject) (Subject, error) {
 	if o.Kind == "" {
 		return o, nil

@@ -119,8 +119,8 @@ func (s *Snapshot) Partly(format string, args ...any) {
 	}
 }
 
-// reading calls read, and again if the revision of the snapshot turns out to be no longer
-// held. read begins from the start each time, and reads at s.held.
+// reading calls read, which reads at s.held. If that revision is no longer held, reading sets
+// s.held to 0, the newest one, and calls read once more.
 func (s *Snapshot) reading(read func() error) error {
 	err := read()
 	if _, ok := errors.AsType[*store.ExpiredError](err); s.held == 0 || !ok {

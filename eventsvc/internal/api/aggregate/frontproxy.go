@@ -211,7 +211,8 @@ func first(h http.Header, names []string) string {
 	return ""
 }
 
-// FrontProxy identifies the users of kube-apiserver's requests. It follows the ConfigMap that says how.
+// FrontProxy identifies the users of kube-apiserver's requests. It follows the ConfigMap
+// extension-apiserver-authentication, which has the authority and the names of the headers.
 type FrontProxy struct {
 	api     *client.Client // of the cluster
 	log     *slog.Logger

@@ -122,7 +122,7 @@ func (r *Resource) insert(ctx context.Context, w writer, ev *eventsv1.Event, dry
 	}
 }
 
-// errTaken is the 409 for a name that is taken. It tells nothing else about an event that the caller may not see.
+// errTaken is the 409 for a name that is taken. The error tells nothing else about an event that the caller may not see.
 func (r *Resource) errTaken(ctx context.Context, may access.Grant, key store.Key) error {
 	var live *eventsv1.Event
 	// If it was deleted since, or cannot be read, the name was taken all the same.

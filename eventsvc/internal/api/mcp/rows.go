@@ -49,7 +49,8 @@ func (c *call) rows(p *page, t *queries.Table, head string, lines []line) string
 	return p.String()
 }
 
-// rest is the line behind the first lines, empty if nothing follows.
+// rest returns the last line of an answer, which says how many lines are left out and how to ask for them. The line is empty
+// if none are.
 func (c *call) rest(t *queries.Table, lines []line, n int) string {
 	switch {
 	case n == len(lines) && t.Next == "":

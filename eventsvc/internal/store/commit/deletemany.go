@@ -63,7 +63,7 @@ func (d *Deletions) Do(ctx context.Context, seen []store.Seen) (err error) {
 	return err
 }
 
-// Writes makes the writes of a part; the last one has the others with it.
+// Writes returns the deletions of the events that were seen. The last one has the others as With: all are queued together.
 func (d *Deletions) Writes(ctx context.Context, seen []store.Seen) ([]Write, error) {
 	writes := make([]Write, len(seen))
 	for i := range seen {

@@ -85,9 +85,9 @@ func (m *memtable) get(key string) (Pointer, bool) {
 	return 0, false
 }
 
-// seekFrom is seek for put. It takes before from the nodes in front of one place
-// to those in front of the key's. Where that is behind, it goes on from there:
-// keys that come in order, as when a collection is deleted, are found at once.
+// seekFrom is seek for put. On entry, before has the nodes in front of the key that was put
+// last, and on return those in front of key. If key is greater, the search begins at these
+// nodes, so that keys in ascending order, as of a collection that is deleted, are found at once.
 func (m *memtable) seekFrom(before *[memtableHeight]*memnode, key string) {
 	ahead := before[0] != nil && string(before[0].key) < key
 	at := &m.head

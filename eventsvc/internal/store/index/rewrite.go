@@ -27,8 +27,8 @@ func (x *Index) NeedsRewrite(events int64) bool {
 	return free >= rewriteFree && free >= disk.Usage(x.path)/2
 }
 
-// free returns how many bytes of the file are empty, 0 once it is closed. A transaction keeps the file open meanwhile: whoever
-// asks, such as a scrape of metrics, does not know when it is replaced.
+// free returns how many bytes of the file are empty, 0 once the file is closed. It reads in a transaction, because a caller
+// such as a scrape of metrics does not know when the file is replaced.
 func (x *Index) free() (n int64) {
 	_ = x.view(func(tx *bbolt.Tx) error {
 		stats := tx.DB().Stats()

@@ -41,9 +41,9 @@ func (m *Maintenance) project() error {
 	return nil
 }
 
-// settled reports whether a projection can be trusted that was made when the oldest event
-// was of an age. While the first file waits to be compressed, it would be several times too
-// low. So it would be before events that a rule keeps for a shorter time have begun to go.
+// settled reports whether a projection can be trusted, by the age of the oldest event when the
+// projection was made. A projection is several times too low while the first file waits to be
+// compressed, and before the first events are removed that a rule keeps for a shorter time.
 func (m *Maintenance) settled(projected, oldest time.Duration, compressed int) bool {
 	if compressed == 0 && oldest < 2*m.Policy.CompressAfter {
 		return false
