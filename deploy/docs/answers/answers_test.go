@@ -60,7 +60,7 @@ func TestErrorPage(t *testing.T) {
 
 // saysItself reports whether the message of an answer names what is wrong with the request. The page does not list it.
 func (a answer) saysItself() bool {
-	return slices.Contains([]int{400, 405, 406, 415}, a.status) && a.section != "Other paths of tokensvc"
+	return slices.Contains([]int{400, 405, 406, 415}, a.status) && a.section != "Other paths of tokensvc" || a.section == "Plain text"
 }
 
 // cell is how the page shows the status, reason and message of an answer.
