@@ -30,23 +30,16 @@ const (
 
 // tracker makes events of what changes in the objects of a resource, in one namespace or all of them.
 //
-// The position in the file is the source's version up to which everything is written. It stays before the first change that a
-// series has and its event not yet: a killed mirror sees these changes again. What was seen of an object is stored after the
-// events that tell of it, so that a change that is seen again gets the same event.
+// What was seen of an object, and the source's version up to which everything was, are stored at once, after the events that tell of
+// it. So a killed mirror makes the same events again. Changes that are added to an event are in the file at once, and in the event
+// when its minute is over.
 type tracker struct {
 	*copier
 	resource Resource
 	seen     *objectchange.State
-	hashes   map[string][]uint64 // of the hidden values of objects, by uid
-	open     map[string]*series  // objects with changes that their events do not have yet, by uid
-	held     string              // version before the first of these changes; "": there are none
-	inexact  bool                // changes come from a list: they happened at some time since the cursor was complete
-}
-
-// series has an object as it is now, and which of its series have to be written again.
-type series struct {
-	now  *objectchange.Seen
-	late map[string]bool // by version
+	hashes   map[string]map[string]uint64 // of the hidden values of objects, by uid
+	late     map[string]time.Time         // objects with changes that their events do not have yet, by uid: when these are due
+	inexact  bool                         // changes come from a list: they happened at some time since the cursor was complete
 }
 
 func newTrackers(m *Mirror, namespaces []string) (all []*copier) {
@@ -56,12 +49,9 @@ func newTrackers(m *Mirror, namespaces []string) (all []*copier) {
 				m.Log.Warn("objects of no namespace are not followed, because the mirror copies some namespaces only", "resource", resource.String())
 				break
 			}
-			name := "objects/" + resource.String()
-			if namespace != "" {
-				name += "/" + namespace
-			}
+			name := strings.TrimSuffix("objects/"+resource.String()+"/"+namespace, "/")
 			c := baseCopier(m, namespace, name, resource.path(namespace))
-			c.copied = &tracker{copier: c, resource: resource, seen: m.State, hashes: map[string][]uint64{}, open: map[string]*series{}}
+			c.copied = &tracker{copier: c, resource: resource, seen: m.State, hashes: map[string]map[string]uint64{}, late: map[string]time.Time{}}
 			all = append(all, c)
 		}
 	}
@@ -76,6 +66,7 @@ func (t *tracker) begin(ctx context.Context) error {
 	}
 	t.cursor = cursor{version: position.Version, complete: position.Complete}
 	t.saved, t.savedAt = t.cursor, time.Now()
+	maps.Copy(t.late, position.Late)
 	if position.Version == "" {
 		return t.list(ctx, reasonFirst)
 	}
@@ -90,9 +81,6 @@ func (t *tracker) list(ctx context.Context, reason string) error {
 	t.inexact = true
 	t.await(nil)
 	defer func() { t.inexact = false }()
-	if err := t.flush(ctx, nil, nil, true); err != nil {
-		return err
-	}
 	gone, err := t.seen.UIDs(t.path)
 	if err != nil {
 		return err
@@ -104,11 +92,9 @@ func (t *tracker) list(ctx context.Context, reason string) error {
 		t.sourceFailed(nil)
 		var b batch
 		for _, raw := range p.Items {
-			if uid := t.see(&b, raw); uid != "" {
-				delete(gone, uid)
-			}
+			delete(gone, t.see(&b, raw, false))
 		}
-		return t.flush(ctx, &b, nil, true)
+		return t.flush(ctx, &b, t.cursor)
 	}, func(err error) error {
 		if client.Gone(err) || client.Code(err) == http.StatusNotFound {
 			return err
@@ -129,7 +115,7 @@ func (t *tracker) list(ctx context.Context, reason string) error {
 	}
 	t.moved(version)
 	t.cursor.complete = asked
-	return t.flush(ctx, &b, &t.cursor, true)
+	return t.flush(ctx, &b, t.cursor)
 }
 
 // pages lists the objects. No two trackers do so at once, because objects take twenty times as much memory as what is kept of them.
@@ -149,31 +135,42 @@ func (t *tracker) apply(ctx context.Context, changes []client.Change) error {
 		return nil
 	}
 	var b batch
-	before := t.cursor.version
+	at := t.cursor
 	for _, c := range changes {
+		at.version = c.Version
 		switch {
 		case c.Seen():
-			t.see(&b, c.Object)
+			t.see(&b, c.Object, c.Type == watch.Added)
 		case c.Type == watch.Deleted:
 			if now := t.read(c.Object); now != nil {
 				t.lose(&b, string(now.UID), now, c.Version)
 			}
 		}
 	}
-	if len(t.open) > 0 && t.held == "" {
-		t.held = before
+	if len(b.objects) > 0 {
+		if err := t.flush(ctx, &b, at); err != nil {
+			return err
+		}
 	}
-	if err := t.flush(ctx, &b, nil, false); err != nil {
-		return err
-	}
-	t.moved(changes[len(changes)-1].Version)
+	t.moved(at.version)
 	return nil
 }
 
-// save stores the position, and writes the series that are over.
+// save stores the position, and writes the events that are due.
 func (t *tracker) save(ctx context.Context) error {
 	t.savedAt = time.Now()
-	return t.flush(ctx, nil, &t.cursor, ctx.Err() != nil)
+	var b batch
+	for _, uid := range slices.Sorted(maps.Keys(t.late)) {
+		if t.late[uid].After(t.savedAt) {
+			continue
+		}
+		delete(t.late, uid)
+		if seen := t.before(&b, uid); seen != nil {
+			t.settle(&b, seen, t.savedAt)
+			b.put(uid, seen)
+		}
+	}
+	return t.flush(ctx, &b, t.cursor)
 }
 
 // batch is what is to be written: events, and then what was seen of objects.
@@ -189,51 +186,27 @@ func (b *batch) put(uid string, seen *objectchange.Seen) {
 	b.objects[uid] = seen
 }
 
-// flush writes a batch, the series that are over (or all of them), and then what was seen of the objects, with the position if
-// there is one to be saved.
-func (t *tracker) flush(ctx context.Context, b *batch, at *cursor, all bool) error {
-	if b == nil {
-		b = new(batch)
+// flush writes the events of a batch, and then what was seen of the objects, with a position.
+func (t *tracker) flush(ctx context.Context, b *batch, at cursor) error {
+	if err := t.write(ctx, b.items); err != nil {
+		return err
 	}
-	t.takeOver(b, all)
-	if len(b.items) > 0 {
-		if err := t.write(ctx, b.items); err != nil {
-			return err
-		}
-	}
-	position := objectchange.Position{Version: t.saved.version, Complete: t.saved.complete}
-	if at != nil {
-		position = objectchange.Position{Version: at.version, Complete: at.complete}
-		if t.held != "" {
-			position.Version = t.held
-		}
-	}
-	if len(b.objects) == 0 && position.Version == t.saved.version && position.Complete.Equal(t.saved.complete) {
-		return nil
-	}
-	if err := t.seen.Put(t.path, b.objects, position); err != nil {
+	if err := t.seen.Put(t.path, b.objects, objectchange.Position{Version: at.version, Complete: at.complete, Late: t.late}); err != nil {
 		return fmt.Errorf("the file of --changes-state: %w", err)
 	}
-	t.saved = cursor{version: position.Version, complete: position.Complete}
+	for uid, seen := range b.objects {
+		t.know(uid, seen)
+	}
+	if t.saved = at; len(t.late) > 0 {
+		t.saved.version = "" // to be saved soon, so that what is late is looked at
+	}
 	return nil
 }
 
-// takeOver adds the series that are over (or all of them) to a batch.
-func (t *tracker) takeOver(b *batch, all bool) {
-	for _, uid := range slices.Sorted(maps.Keys(t.open)) {
-		s := t.open[uid]
-		if _, other := b.objects[uid]; all || other || slices.ContainsFunc(s.now.Series, func(e objectchange.Series) bool {
-			return s.late[e.Version] && time.Since(e.First) >= seriesTime
-		}) {
-			b.items = append(t.lateItems(s), b.items...)
-			if !other {
-				b.put(uid, s.now)
-			}
-			delete(t.open, uid)
-		}
-	}
-	if len(t.open) == 0 {
-		t.held = ""
+// know keeps the hashes of an object.
+func (t *tracker) know(uid string, seen *objectchange.Seen) {
+	if delete(t.hashes, uid); seen != nil && len(seen.Hashes) > 0 {
+		t.hashes[uid] = seen.Hashes
 	}
 }
 
@@ -249,45 +222,38 @@ func (t *tracker) read(raw json.RawMessage) *objectchange.Seen {
 
 // before returns what was seen of an object before, nil if nothing was.
 func (t *tracker) before(b *batch, uid string) *objectchange.Seen {
-	if s := t.open[uid]; s != nil {
-		return s.now
-	}
 	if seen, ok := b.objects[uid]; ok {
 		return seen
 	}
 	seen, err := t.seen.Object(t.path, uid)
 	if err != nil {
-		t.Log.Warn("an object counts as new, because the file of --changes-state is damaged", "uid", uid, "error", err)
-		return nil
+		t.Log.Warn("what changed in an object is not known, because the file of --changes-state is damaged", "uid", uid, "error", err)
 	}
 	if seen != nil {
-		seen.SetHashes(t.hashes[uid])
+		seen.Hashes = t.hashes[uid]
 	}
 	return seen
 }
 
-// see compares an object with what was seen of it. It returns the uid.
-func (t *tracker) see(b *batch, raw json.RawMessage) string {
+// see compares an object with what was seen of it. It returns the uid. Of an object of a list nothing tells that it is new but its
+// age, and before the first list nothing is claimed.
+func (t *tracker) see(b *batch, raw json.RawMessage, added bool) string {
 	now := t.read(raw)
 	if now == nil {
 		return ""
 	}
 	uid := string(now.UID)
 	before := t.before(b, uid)
-	first := t.cursor.version == "" // nothing is claimed about what was before
 	switch {
-	case before == nil && (first || t.inexact && now.Created.Before(t.cursor.complete.Truncate(time.Second))):
-		b.put(uid, now)
 	case before == nil:
 		b.put(uid, now)
-		t.add(b, now, event.ObjectCreated, "created", now.Version, objectchange.Created(now), now.Created, now.Created, 1)
+		if added || t.inexact && t.cursor.version != "" && !now.Created.Before(t.cursor.complete.Truncate(time.Second)) {
+			t.add(b, now, event.ObjectCreated, "created", objectchange.Created(now), now.Created, now.Created, 1)
+		}
 	case !t.inexact && !client.Newer(now.Version, before.Version):
-		return uid // seen before the mirror was killed
+		// seen before the mirror was killed
 	default:
 		t.compare(b, before, now)
-	}
-	if hashes := now.Hashes(); len(hashes) > 0 {
-		t.hashes[uid] = hashes
 	}
 	return uid
 }
@@ -298,103 +264,83 @@ func (t *tracker) compare(b *batch, before, now *objectchange.Seen) {
 	uid := string(now.UID)
 	now.Series = before.Series
 	if len(changes) == 0 {
-		switch s := t.open[uid]; {
-		case s != nil:
-			s.now = now
-		case b.objects[uid] != nil:
+		if t.know(uid, now); b.objects[uid] != nil {
 			b.put(uid, now)
 		}
 		return
 	}
 	author, at := objectchange.Author(before, now, changes)
-	if latest := time.Now(); at.IsZero() || at.After(latest) {
+	latest := time.Now()
+	if at.IsZero() || at.After(latest) || t.inexact && (at.Before(t.cursor.complete) || latest.Sub(at) < seriesTime) {
 		at = latest
 	}
-	now.Series = slices.DeleteFunc(slices.Clone(now.Series), func(s objectchange.Series) bool { return at.Sub(s.First) >= seriesTime && !t.late(uid, s.Version) })
-	if !t.inexact && t.extend(b, now, changes, at) {
-		return
-	}
 	var from, to time.Time
-	if t.inexact && (at.Before(t.cursor.complete) || time.Since(at) < seriesTime) {
-		at = time.Now()
-	}
+	over := at
 	if t.inexact {
-		from, to = t.cursor.complete, time.Now()
+		from, to, over = t.cursor.complete, latest, latest.Add(seriesTime)
 	}
-	if s := t.open[uid]; s != nil {
-		b.items = append(b.items, t.lateItems(s)...)
-		delete(t.open, uid)
-	}
-	now.Series = append(now.Series, objectchange.Extend(objectchange.Series{Version: now.Version, First: at}, changes, at))
+	t.settle(b, before, over)
+	now.Series = slices.DeleteFunc(before.Series, func(s objectchange.Series) bool { return over.Sub(s.First) >= seriesTime })
 	b.put(uid, now)
-	t.add(b, now, event.ObjectChanged, now.Version, now.Version, objectchange.Changed(changes, 1, author, from, to), at, at, 1)
-}
-
-// extend adds changes to an event of the object that is less than a minute old. It reports false if there is none for them.
-func (t *tracker) extend(b *batch, now *objectchange.Seen, changes []objectchange.Change, at time.Time) bool {
-	uid, to := string(now.UID), now.Series
-	for i := range to {
-		if at.Sub(to[i].First) < seriesTime && (objectchange.Covers(&to[i], changes) || len(to) == seriesMost && i == seriesMost-1) {
-			to[i] = objectchange.Extend(to[i], changes, at)
-			s := t.open[uid]
-			if s == nil {
-				s = &series{late: map[string]bool{}}
-				t.open[uid] = s
-			}
-			s.now, s.late[to[i].Version] = now, true
-			delete(b.objects, uid) // is put when the series is written
-			return true
+	for i := range now.Series {
+		if s := &now.Series[i]; s.Covers(changes) || i == seriesMost-1 {
+			*s = s.Extended(changes, author, at)
+			s.Late = true
+			t.due(now)
+			return
 		}
 	}
-	return false
+	if !t.inexact {
+		now.Series = append(now.Series, objectchange.Series{Version: now.Version, First: at}.Extended(changes, author, at))
+	}
+	t.add(b, now, event.ObjectChanged, now.Version, objectchange.Changed(now, changes, 1, author, from, to), at, at, 1)
 }
 
-// late reports whether the event of a series has to be written again.
-func (t *tracker) late(uid, version string) bool {
-	s := t.open[uid]
-	return s != nil && s.late[version]
-}
-
-// lateItems returns the events of the series of an object that have to be written again.
-func (t *tracker) lateItems(s *series) []item {
-	var b batch
-	for i := range s.now.Series {
-		if e := &s.now.Series[i]; s.late[e.Version] {
-			changes := objectchange.Since(e, s.now)
-			author, _ := objectchange.Author(nil, s.now, changes)
-			t.add(&b, s.now, event.ObjectChanged, e.Version, s.now.Version, objectchange.Changed(changes, e.Count, author, time.Time{}, time.Time{}), e.First, e.Last, e.Count)
+// settle writes the events of an object that do not tell all of their series, if its minute is over at a time.
+func (t *tracker) settle(b *batch, seen *objectchange.Seen, at time.Time) {
+	seen.Series = slices.Clone(seen.Series)
+	for i := range seen.Series {
+		if s := &seen.Series[i]; s.Late && at.Sub(s.First) >= seriesTime {
+			s.Late = false
+			note := objectchange.Changed(seen, s.Changes(), s.Count, s.Author, time.Time{}, time.Time{})
+			t.add(b, seen, event.ObjectChanged, s.Version, note, s.First, s.Last, s.Count)
 		}
 	}
-	return b.items
+	t.due(seen)
+}
+
+// due notes when the first late series of an object is over.
+func (t *tracker) due(seen *objectchange.Seen) {
+	delete(t.late, string(seen.UID))
+	if i := slices.IndexFunc(seen.Series, func(s objectchange.Series) bool { return s.Late }); i >= 0 {
+		t.late[string(seen.UID)] = seen.Series[i].First.Add(seriesTime)
+	}
 }
 
 // lose makes an event of the deletion of an object. What a list no longer has was deleted at an unknown time.
 func (t *tracker) lose(b *batch, uid string, last *objectchange.Seen, version string) {
 	before := t.before(b, uid)
-	if s := t.open[uid]; s != nil {
-		b.items = append(b.items, t.lateItems(s)...)
-		delete(t.open, uid)
-	}
 	b.put(uid, nil)
-	delete(t.hashes, uid)
 	if before == nil {
 		return // its deletion was seen before the mirror was killed
 	}
 	var from, to time.Time
-	if last == nil {
-		last, from, to = before, t.cursor.complete, time.Now()
-	}
 	now := time.Now()
-	t.add(b, last, event.ObjectDeleted, "deleted", version, objectchange.Deleted(last, from, to), now, now, 1)
+	t.settle(b, before, now.Add(seriesTime))
+	if last == nil {
+		last, from, to = before, t.cursor.complete, now
+		last.Version = version
+	}
+	t.add(b, last, event.ObjectDeleted, "deleted", objectchange.Deleted(last, from, to), now, now, 1)
 }
 
 // add appends an event about an object. Its name is made of what tells it from other events about the object, so that the event is
 // the same one however often the change is seen.
-func (t *tracker) add(b *batch, about *objectchange.Seen, reason, which, version, note string, first, last time.Time, count int32) {
+func (t *tracker) add(b *batch, about *objectchange.Seen, reason, which, note string, first, last time.Time, count int32) {
 	ev := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: cutName(about.Name) + "." + strings.ToLower(which), Namespace: about.Namespace,
-			UID: types.UID(string(about.UID) + "/" + which), ResourceVersion: version, CreationTimestamp: metav1.NewTime(first),
+			UID: types.UID(string(about.UID) + "/" + which), ResourceVersion: about.Version, CreationTimestamp: metav1.NewTime(first),
 		},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: about.APIVersion, Kind: about.Kind, Namespace: about.Namespace, Name: about.Name, UID: about.UID, ResourceVersion: about.Version,

@@ -4,8 +4,8 @@
 // [Read] turns an object into [Seen]: its fields as paths and values, without what only controllers count. [Compare] lists the
 // fields that differ, [Created], [Changed] and [Deleted] are the notes. [State] keeps what was seen on the disk.
 //
-// The files: read.go has what is compared, secret.go what is never shown, compare.go what differs, note.go the words, manager.go
-// who made a change and when, state.go the file.
+// The files: read.go has what is compared, secret.go what is never shown, compare.go what differs and who made a change, note.go the
+// words, state.go the file.
 //
 // # Secrets
 //

@@ -1,12 +1,12 @@
 package objectchange
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 const (
@@ -16,30 +16,27 @@ const (
 
 // Created is the note about an object that is new.
 func Created(s *Seen) string {
-	author, _ := Author(nil, s, created(s))
-	return join3("created", summary(s), author)
+	author, _ := Author(nil, s, nil)
+	return note("created", author, summary(s))
 }
 
 // Deleted is the note about an object that is gone. Nothing says who deleted it. The times are not zero if the object was deleted
 // at an unknown time between them.
 func Deleted(s *Seen, from, to time.Time) string {
-	return join3("deleted"+between(from, to), summary(s), "")
+	return note("deleted"+between(from, to), "", summary(s))
 }
 
-// Changed is the note about changes. The count is how often the fields changed. The times are not zero if that was at an
-// unknown time between them.
-func Changed(changes []Change, count int32, author string, from, to time.Time) string {
+// Changed is the note about changes of an object as it is now. The count is how often the fields changed. The times are not zero if
+// that was at an unknown time between them.
+func Changed(now *Seen, changes []Change, count int32, author string, from, to time.Time) string {
 	head := between(from, to)
 	if count > 1 {
-		head += fmt.Sprintf(" changed %d times in a minute", count)
+		head = fmt.Sprintf(" %d times in a minute", count)
 	}
-	if strings.HasPrefix(head, " between") {
-		head = " changed" + head
+	if head != "" {
+		head = "changed" + head
 	}
-	if head = strings.TrimSpace(head); head != "" {
-		head += ": "
-	}
-	return head + fit(parts(changes), maxNote-len(head)-len(by(author))) + by(author)
+	return note(head, author, parts(now, changes))
 }
 
 func between(from, to time.Time) string {
@@ -49,44 +46,61 @@ func between(from, to time.Time) string {
 	return fmt.Sprintf(" between %s and %s", from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339))
 }
 
-func by(author string) string {
-	if author == "" {
-		return ""
-	}
-	return "; by " + cut(author, 128)
-}
-
-func join3(head string, parts []part, author string) string {
-	if len(parts) > 0 {
+// note joins what an event tells, the most telling first. What does not fit is counted.
+func note(head, author string, all []part) string {
+	slices.SortStableFunc(all, func(a, b part) int { return cmp.Compare(a.weight, b.weight) })
+	if head != "" && len(all) > 0 {
 		head += ": "
 	}
-	return head + fit(parts, maxNote-len(head)-len(by(author))) + by(author)
+	if author != "" {
+		author = "; by " + cut(author, 128)
+	}
+	for i, p := range all {
+		text, left := p.text, ""
+		if i > 0 {
+			text = "; " + text
+		}
+		if i < len(all)-1 {
+			left = leftOut(all[i+1:])
+		}
+		if len(head)+len(text)+len(left)+len(author) > maxNote {
+			head += leftOut(all[i:])
+			break
+		}
+		head += text
+	}
+	return strings.ToValidUTF8(head+author, "")
 }
 
-// created returns a new object's fields as changes.
-func created(s *Seen) (changes []Change) {
-	for i := range s.Fields {
-		changes = append(changes, Change{After: &s.Fields[i]})
+// leftOut says how many parts are left out, and of which kinds.
+func leftOut(parts []part) string {
+	var counts [weightAnnotation + 1]int
+	for _, p := range parts {
+		counts[p.weight]++
 	}
-	return changes
+	var kinds []string
+	for w, n := range counts {
+		if n > 0 {
+			kinds = append(kinds, fmt.Sprintf("%d %s", n, weightNames[w]))
+		}
+	}
+	return fmt.Sprintf("; and %d more (%s)", len(parts), strings.Join(kinds, ", "))
 }
 
 // summary returns what tells most of an object: its images and its size, or the keys of its data.
 func summary(s *Seen) (tells []part) {
 	var keys []string
-	for i := range s.Fields {
-		f := &s.Fields[i]
-		if key, ok := strings.CutPrefix(f.Path, "data["); ok {
+	for _, path := range slices.Sorted(maps.Keys(s.Fields)) {
+		if key, ok := strings.CutPrefix(path, "data["); ok {
 			keys = append(keys, strings.TrimSuffix(key, "]"))
 		}
-		if w := weigh(f.Path); w <= weightSize && !f.Hidden {
-			tells = append(tells, part{w, short(f.Path) + ": " + shown(f.Value, f.Rest)})
+		if w := weigh(path); w <= weightSize && s.Fields[path] != hidden {
+			tells = append(tells, part{w, short(path) + ": " + shown(s.Fields[path])})
 		}
 	}
 	if len(keys) > 0 {
 		tells = append(tells, part{weightSpec, "keys " + strings.Join(keys, ", ")})
 	}
-	slices.SortStableFunc(tells, func(a, b part) int { return a.weight - b.weight })
 	return tells
 }
 
@@ -123,91 +137,81 @@ type part struct {
 	text   string
 }
 
-// parts says each change in words, the most telling first. What was added or removed as a whole is told once.
-func parts(changes []Change) (parts []part) {
-	for rest := changes; len(rest) > 0; {
-		n, root := whole(changes, rest)
-		parts = append(parts, words(rest[:n], root))
-		rest = rest[n:]
+// parts says each change in words. An item of a list or a key that was added or removed as a whole is told once.
+func parts(now *Seen, changes []Change) (parts []part) {
+	told := map[string]bool{} // items, and whether they are whole
+	for _, c := range changes {
+		root, again := c.Path, false
+		for i := 0; i < len(c.Path)-1 && (c.Before == "" || c.After == ""); i++ {
+			if c.Path[i] != ']' {
+				continue
+			}
+			is, of := told[c.Path[:i+1]]
+			if again = is; !of {
+				is = whole(now, changes, c, c.Path[:i+1])
+				told[c.Path[:i+1]] = is
+			}
+			if is {
+				root = c.Path[:i+1]
+				break
+			}
+		}
+		if !again {
+			parts = append(parts, words(now, root, c))
+		}
 	}
-	slices.SortStableFunc(parts, func(a, b part) int { return a.weight - b.weight })
 	return parts
 }
 
-// whole returns how many of the first changes are fields of one item that was added or removed as a whole, and its path. An item
-// is a whole if nothing else below its path has changed, and if it stands in brackets.
-func whole(all, rest []Change) (n int, root string) {
-	first := rest[0]
-	path := first.Path()
-	if first.Before != nil && first.After != nil {
-		return 1, path
-	}
-	for at := strings.IndexByte(path, ']'); at >= 0 && at < len(path)-1; {
-		prefix := path[:at+1]
-		same := func(c Change) bool {
-			return (c.Before == nil) == (first.Before == nil) && (c.After == nil) == (first.After == nil)
-		}
-		below := func(c Change) bool { return strings.HasPrefix(c.Path(), prefix) }
-		if !slices.ContainsFunc(all, func(c Change) bool { return below(c) && !same(c) }) {
-			for n = 0; n < len(rest) && below(rest[n]); n++ {
-			}
-			if n > 1 {
-				return n, prefix
-			}
-		}
-		next := strings.IndexByte(path[at+1:], ']')
-		if next < 0 {
-			break
-		}
-		at += 1 + next
-	}
-	return 1, path
-}
-
-// words says in words what became of fields with the same root.
-func words(changes []Change, root string) part {
-	weight, inside := weigh(root), ""
+// whole reports whether several fields of an item, and all of them, were added or removed with one of them.
+func whole(now *Seen, changes []Change, as Change, item string) bool {
+	changed, there := 0, 0
 	for _, c := range changes {
-		if f := c.After; f != nil && len(changes) > 1 && !f.Hidden && weigh(f.Path) == weightImage {
-			weight, inside = weightImage, " (image "+shown(f.Value, f.Rest)+")"
+		if strings.HasPrefix(c.Path, item) {
+			if changed++; (c.Before == "") != (as.Before == "") || (c.After == "") != (as.After == "") {
+				return false
+			}
 		}
 	}
-	c, name := changes[0], short(root)
-	switch {
-	case len(changes) > 1 && c.Before == nil:
-		return part{weight, name + ": added" + inside}
-	case c.After == nil && len(changes) > 1:
-		return part{weight, name + ": removed"}
+	for path := range now.Fields {
+		if strings.HasPrefix(path, item) {
+			there++
+		}
 	}
-	return part{weight, name + ": " + became(c, weight == weightImage)}
+	return changed > 1 && (there == 0 || as.Before == "" && there == changed)
 }
 
-// became says in words what became of one field.
-func became(c Change, image bool) string {
+// words says in words what became of a field, or of an item that has it and was added or removed.
+func words(now *Seen, root string, c Change) part {
+	weight, name := weigh(root), short(root)
+	before, after := c.Before, c.After
 	switch {
+	case root != c.Path && after == "":
+		return part{weight, name + ": removed"}
+	case root != c.Path:
+		if image := now.Fields[root+".image"]; image != "" && image != hidden {
+			return part{weightImage, name + ": added (image " + shown(image) + ")"}
+		}
+		return part{weight, name + ": added"}
 	case c.Perhaps:
-		return "perhaps changed"
-	case c.Before == nil && c.After.Hidden:
-		return "added"
-	case c.Before == nil:
-		return "set to " + shown(c.After.Value, c.After.Rest)
-	case c.After == nil && c.Before.Hidden:
-		return "removed"
-	case c.After == nil:
-		return "removed, was " + shown(c.Before.Value, c.Before.Rest)
-	case c.Before.Hidden || c.After.Hidden:
-		return "changed"
-	}
-	before, after := c.Before.Value, c.After.Value
-	if image {
+		return part{weight, name + ": perhaps changed"}
+	case before == "" && after == hidden:
+		return part{weight, name + ": added"}
+	case before == "":
+		return part{weight, name + ": set to " + shown(after)}
+	case after == "" && before == hidden:
+		return part{weight, name + ": removed"}
+	case after == "":
+		return part{weight, name + ": removed, was " + shown(before)}
+	case weight == weightImage:
 		before, after = tags(before, after)
-	} else {
+	default:
 		before, after = differing(before, after)
 	}
-	if before == after {
-		return "changed" // beyond what is kept
+	if before, after = shown(before), shown(after); before == after || c.Before == hidden || c.After == hidden {
+		return part{weight, name + ": changed"} // beyond what is kept
 	}
-	return shown(before, c.Before.Rest) + " → " + shown(after, c.After.Rest)
+	return part{weight, name + ": " + before + " → " + after}
 }
 
 // short returns a path as it is shown: without spec. before a single name.
@@ -229,16 +233,16 @@ func tags(before, after string) (b, a string) {
 }
 
 func cutImage(image string) (name, tag string) {
-	if name, digest, ok := strings.Cut(image, "@"); ok {
-		if i := strings.LastIndexByte(name, ':'); i > strings.LastIndexByte(name, '/') {
-			return name[:i], name[i+1:] + "@" + cut(digest, len("sha256:")+12)
-		}
-		return name, cut(digest, len("sha256:")+12)
+	at := strings.LastIndexByte(image, '/') + 1
+	of := strings.IndexAny(image[at:], ":@")
+	if of < 0 {
+		return image, ""
 	}
-	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
-		return image[:i], image[i+1:]
+	tag, digest, _ := strings.Cut(image[at+of+1:], "sha256:")
+	if digest != "" {
+		tag += "sha256:" + cut(digest, 12)
 	}
-	return image, ""
+	return image[:at+of], tag
 }
 
 // differing returns two texts without the words at their begin that are the same, if they are too long to be shown whole.
@@ -259,53 +263,10 @@ func differing(before, after string) (b, a string) {
 }
 
 // shown returns a value as it is shown.
-func shown(value, rest string) string {
-	switch {
-	case value == "" && rest == "":
-		return strconv.Quote("")
-	case len(value) > maxShown:
-		return cut(value, maxShown) + "…"
-	case rest != "":
-		return value + "…"
+func shown(value string) string {
+	text, _, more := strings.Cut(value, andSo)
+	if more || len(text) > maxShown {
+		return cut(text, maxShown) + "…"
 	}
-	return value
-}
-
-// fit joins parts with semicolons. Those that do not fit are counted.
-func fit(parts []part, most int) string {
-	var b strings.Builder
-	for i, p := range parts {
-		left := ""
-		if i < len(parts)-1 {
-			left = leftOut(parts[i+1:])
-		}
-		text := p.text
-		if i > 0 {
-			text = "; " + text
-		}
-		if b.Len()+len(text)+len(left) > most {
-			b.WriteString(leftOut(parts[i:]))
-			break
-		}
-		b.WriteString(text)
-	}
-	if !utf8.ValidString(b.String()) {
-		return strings.ToValidUTF8(b.String(), "")
-	}
-	return b.String()
-}
-
-// leftOut says how many parts are left out, and of which kinds.
-func leftOut(parts []part) string {
-	var counts [weightAnnotation + 1]int
-	for _, p := range parts {
-		counts[p.weight]++
-	}
-	var kinds []string
-	for w, n := range counts {
-		if n > 0 {
-			kinds = append(kinds, fmt.Sprintf("%d %s", n, weightNames[w]))
-		}
-	}
-	return fmt.Sprintf("; and %d more (%s)", len(parts), strings.Join(kinds, ", "))
+	return text
 }

@@ -1,10 +1,9 @@
 package objectchange
 
 import (
-	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"maps"
@@ -15,111 +14,80 @@ import (
 	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	kjson "sigs.k8s.io/json"
 )
 
 const (
-	maxDepth  = 32   // levels of an object; what is deeper is compared as one value
-	maxFields = 2000 // of an object; the rest is compared as one value
+	maxDepth  = 32   // levels of an object; what is deeper is one hidden value
+	maxFields = 2000 // of an object; what is more is hidden likewise
 	maxValue  = 256  // bytes of a value that are kept; a hash says whether the rest is the same
 )
 
-// Field is a field of an object that holds a value.
-type Field struct {
-	Path   string `json:"p"`           // such as spec.containers[web].image
-	Value  string `json:"v,omitempty"` // as text, at most maxValue bytes; "" if hidden
-	Rest   string `json:"r,omitempty"` // hash of the whole value, if Value is not all of it
-	Hidden bool   `json:"h,omitempty"` // the value is, or may be, a secret
-
-	hash  uint64   // of a hidden value, by a key of this process; 0: unknown
-	steps []string // of the path; nil: the field was read from the file
-}
-
 // Seen is what is kept of an object.
 type Seen struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
-	Namespace  string    `json:"namespace,omitempty"`
-	Name       string    `json:"name"`
-	UID        types.UID `json:"uid"`
-	Version    string    `json:"version"` // the object's resourceVersion
-	Created    time.Time `json:"created"`
-	Wrote      time.Time `json:"wrote"`            // when a manager last wrote anything but the status; zero: unknown
-	Secrets    time.Time `json:"secrets"`          // when a manager last wrote hidden fields; zero: unknown
-	Fields     []Field   `json:"fields"`           // ordered by path
-	Series     []Series  `json:"series,omitempty"` // recent events about the object
+	APIVersion string            `json:"apiVersion"`
+	Kind       string            `json:"kind"`
+	Namespace  string            `json:"namespace,omitempty"`
+	Name       string            `json:"name"`
+	UID        types.UID         `json:"uid"`
+	Version    string            `json:"version"` // the object's resourceVersion
+	Created    time.Time         `json:"created"`
+	Wrote      time.Time         `json:"wrote"`            // when a manager last wrote anything but the status; zero: unknown
+	Fields     map[string]string `json:"fields"`           // values by path, such as spec.containers[web].image
+	Series     []Series          `json:"series,omitempty"` // recent events about the object
 
+	Hashes   map[string]uint64       `json:"-"` // of hidden values, by path and by a key of this process
 	Labels   map[string]string       `json:"-"`
 	Owners   []metav1.OwnerReference `json:"-"`
 	managers []manager
 }
 
-// Series is an event about changes of an object to which further changes of the same fields are added for a minute.
-type Series struct {
-	Version string            `json:"version"` // of the first change
-	First   time.Time         `json:"first"`
-	Last    time.Time         `json:"last"`
-	Count   int32             `json:"count"`
-	Before  map[string]*Field `json:"before"` // by path: as the fields were before the first change; nil: not there
-}
+// Values of fields. Printable text has neither of these characters.
+const (
+	empty  = `""`
+	hidden = "\x00" // is or may be a secret
+	andSo  = "\x01" // before the hash of a value that is not kept whole
+)
 
 // key is the key of the hashes of hidden values.
 var key = maphash.MakeSeed()
 
 // Read reads an object in JSON. The kind is that of the resource: objects of a list do not tell theirs.
 func Read(text []byte, apiVersion, kind string) (*Seen, error) {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(text, &object); err != nil {
-		return nil, fmt.Errorf("the source sent what is no object: %.200q", text)
+	var u unstructured.Unstructured
+	err := kjson.UnmarshalCaseSensitivePreserveInts(text, &u.Object)
+	if err == nil && (u.GetUID() == "" || u.GetResourceVersion() == "") {
+		err = errors.New("it has no uid or no version")
 	}
-	m := new(metav1.ObjectMeta)
-	if err := json.Unmarshal(object["metadata"], m); err != nil || m.UID == "" || m.ResourceVersion == "" {
-		return nil, fmt.Errorf("the source sent an object without a uid or a version: %.200q", text)
+	if err != nil {
+		return nil, fmt.Errorf("the source sent what is no object of the kind %s: %w", kind, err)
 	}
+	object := u.Object
+	metadata, _ := object["metadata"].(map[string]any)
 	s := &Seen{
-		APIVersion: apiVersion, Kind: kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID, Version: m.ResourceVersion,
-		Created: m.CreationTimestamp.UTC(), Labels: m.Labels, Owners: m.OwnerReferences, managers: managersOf(m.ManagedFields),
+		APIVersion: apiVersion, Kind: kind, Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID(), Version: u.GetResourceVersion(),
+		Created: u.GetCreationTimestamp().UTC(), Fields: map[string]string{}, Hashes: map[string]uint64{},
+		Labels: u.GetLabels(), Owners: u.GetOwnerReferences(), managers: managersOf(metadata),
 	}
-	r := reader{seen: s, data: kind == "Secret" && apiVersion == "v1" || kind == "ConfigMap" && apiVersion == "v1"}
+	if len(s.managers) > 0 {
+		s.Wrote = s.managers[0].wrote
+	}
+	maps.DeleteFunc(metadata, func(name string, _ any) bool {
+		return name != "labels" && name != "annotations" && name != "deletionTimestamp"
+	})
+	delete(object, "apiVersion")
+	delete(object, "kind")
+	delete(object, "status")
+	data := apiVersion == "v1" && (kind == "Secret" || kind == "ConfigMap")
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		switch name {
-		case "apiVersion", "kind", "status":
-		case "metadata":
-			r.metadata(m)
-		default:
-			var value any
-			decoder := json.NewDecoder(bytes.NewReader(object[name]))
-			decoder.UseNumber()
-			_ = decoder.Decode(&value) // was read above: no error
-			r.value([]string{name}, "", value, false)
+		secret := data && (name == "data" || name == "binaryData" || name == "stringData")
+		if all, ok := object[name].(map[string]any); !ok || len(all) > 0 || name != "metadata" {
+			s.value(name, name, "", object[name], sight{secret: secret}, 1)
 		}
 	}
-	slices.SortFunc(s.Fields, func(a, b Field) int { return cmp.Compare(a.Path, b.Path) })
-	s.Wrote, s.Secrets = lastWrite(s.managers, nil), lastWrite(s.managers, s.Fields)
 	return s, nil
-}
-
-// reader reads the fields of an object.
-type reader struct {
-	seen *Seen
-	data bool // its data is hidden
-}
-
-// metadata reads what people set: labels, annotations, and that the object is to be deleted.
-func (r *reader) metadata(m *metav1.ObjectMeta) {
-	for _, pairs := range []struct {
-		name   string
-		values map[string]string
-	}{{"labels", m.Labels}, {"annotations", m.Annotations}} {
-		for _, key := range slices.Sorted(maps.Keys(pairs.values)) {
-			if !counted(key) {
-				r.value([]string{"metadata", pairs.name, "[" + key + "]"}, key, pairs.values[key], false)
-			}
-		}
-	}
-	if m.DeletionTimestamp != nil {
-		r.value([]string{"metadata", "deletionTimestamp"}, "", m.DeletionTimestamp.UTC().Format(time.RFC3339), false)
-	}
 }
 
 // counted reports whether a label or an annotation is one that only controllers set, or a copy of the whole object.
@@ -136,117 +104,104 @@ func counted(key string) bool {
 	return strings.HasPrefix(key, "autoscaling.alpha.kubernetes.io/")
 }
 
-// value reads a value and what is below it. The name is the one by which a secret is known.
-func (r *reader) value(steps []string, name string, value any, secret bool) {
-	if name == "" {
-		name = strings.Trim(steps[len(steps)-1], "[]")
+// value reads a value and what is below it. The name tells whether it is a secret. A list knows it by one of its fields, if it is
+// an item that has others.
+func (s *Seen) value(path, name, known string, value any, see sight, depth int) {
+	if see == (sight{}) {
+		see = sightOf(name)
 	}
-	secret = secret || r.data && len(steps) == 1 && (name == "data" || name == "binaryData" || name == "stringData")
-	if len(steps) < maxDepth && len(r.seen.Fields) < maxFields {
-		switch v := value.(type) {
-		case map[string]any:
-			if len(v) > 0 {
-				r.object(steps, name, v, secret)
-				return
-			}
-		case []any:
-			if len(v) > 0 {
-				r.list(steps, name, v, secret)
-				return
-			}
+	more := depth < maxDepth && len(s.Fields) < maxFields
+	switch v := value.(type) {
+	case map[string]any:
+		if len(v) > 0 && more {
+			s.object(path, name, known, v, see, depth)
+			return
 		}
+		see.secret = see.secret || len(v) > 0
+	case []any:
+		if len(v) > 0 && more {
+			s.list(path, name, v, see, depth)
+			return
+		}
+		see.secret = see.secret || len(v) > 0
+	case bool:
+		see.secret = false
 	}
-	r.leaf(steps, name, value, secret)
-}
-
-// leaf reads a value below which there is nothing, or nothing more is read.
-func (r *reader) leaf(steps []string, name string, value any, secret bool) {
 	text, ok := value.(string)
 	if !ok {
 		encoded, _ := json.Marshal(value) // was JSON: no error
 		text = string(encoded)
 	}
-	_, flag := value.(bool)
-	f := Field{Path: join(steps), steps: steps}
-	if secret || !flag && (secretName(steps, name) || secretText(text)) {
-		f.Hidden, f.hash = true, maphash.String(key, text)|1
-	} else if f.Value = printable(text); len(text) > maxValue || f.Value != text {
+	switch shown := printable(text); {
+	case see.secret || secretText(text):
+		s.Fields[path], s.Hashes[path] = hidden, maphash.String(key, text)|1
+	case text == "":
+		s.Fields[path] = empty
+	case len(text) > maxValue || shown != text:
 		sum := sha256.Sum256([]byte(text))
-		f.Value, f.Rest = cut(f.Value, maxValue), fmt.Sprintf("%x", sum[:8])
+		s.Fields[path] = fmt.Sprintf("%s%s%x", cut(shown, maxValue), andSo, sum[:8])
+	default:
+		s.Fields[path] = text
 	}
-	r.seen.Fields = append(r.seen.Fields, f)
 }
 
-func (r *reader) object(steps []string, name string, v map[string]any, secret bool) {
-	env, _ := v["name"].(string) // of a variable, as {"name": "PASSWORD", "value": …}
+func (s *Seen) object(path, name, known string, v map[string]any, see sight, depth int) {
+	keys := name == "data" || name == "binaryData" || name == "labels" || name == "annotations"
+	variable, _ := v["name"].(string) // as {"name": "PASSWORD", "value": …}
 	for _, key := range slices.Sorted(maps.Keys(v)) {
-		step, named := key, key
-		if !plain(key) || name == "data" || name == "binaryData" || name == "labels" || name == "annotations" {
-			step = "[" + key + "]"
+		step, named := "."+key, key
+		if keys || !plain(key) {
+			step = "[" + printable(key) + "]"
 		}
-		if key == "value" && env != "" {
-			named = env
+		if key == "value" && variable != "" {
+			named = variable
 		}
-		if (name == "labels" || name == "annotations") && counted(key) {
-			continue
+		if key != known && (!keys || !counted(key)) {
+			s.value(path+step, named, "", v[key], see, depth+1)
 		}
-		r.value(append(slices.Clip(steps), step), named, v[key], secret)
 	}
 }
 
-// mergeKeys are fields by which the items of a list are known, those of a strategic merge patch first.
-var mergeKeys = []string{"name", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey", "type", "key", "host", "path", "kind", "ref"}
-
-func (r *reader) list(steps []string, name string, list []any, secret bool) {
-	if words, ok := r.words(steps, list, secret); ok {
-		r.value(steps, name, words, false)
+func (s *Seen) list(path, name string, list []any, see sight, depth int) {
+	if words, ok := s.words(path, list, see); ok {
+		s.value(path, name, "", words, sight{reference: true}, depth)
 		return
 	}
 	merge := mergeKey(list)
 	for i, item := range list {
-		step := strconv.Itoa(i)
-		object, isObject := item.(map[string]any)
-		if isObject && merge != "" {
-			step = fmt.Sprint(object[merge])
+		step, known := strconv.Itoa(i), ""
+		if object, _ := item.(map[string]any); merge != "" {
+			step = printable(fmt.Sprint(object[merge]))
 			if len(object) > 1 { // else the name is all that there is to be seen
-				object = maps.Clone(object)
-				delete(object, merge)
-				if merge == "name" && object["value"] != nil { // the name tells whether the value is a secret
-					r.value(append(slices.Clip(steps), "["+step+"]", "value"), step, object["value"], secret)
-					delete(object, "value")
-					if len(object) == 0 {
-						continue
-					}
-				}
-				item = object
+				known = merge
 			}
 		}
-		r.value(append(slices.Clip(steps), "["+step+"]"), name, item, secret)
+		s.value(path+"["+step+"]", name, known, item, see, depth+1)
 	}
 }
 
 // words returns a list of texts and numbers as one value, such as the arguments of a program. Items that are secrets become
 // fields of their own.
-func (r *reader) words(steps []string, list []any, secret bool) (text string, ok bool) {
-	for _, item := range list {
+func (s *Seen) words(path string, list []any, see sight) (text string, ok bool) {
+	words := make([]string, len(list))
+	for i, item := range list {
 		switch item.(type) {
 		case map[string]any, []any:
 			return "", false
 		}
-	}
-	words := make([]string, len(list))
-	for i, item := range list {
 		words[i] = fmt.Sprint(item)
-		if secret || secretText(words[i]) || i > 0 && secretFlag(list[i-1]) {
-			r.value(append(slices.Clip(steps), "["+strconv.Itoa(i)+"]"), "", words[i], true)
-			words[i] = hiddenWord
+	}
+	for i, word := range words {
+		if see.secret || secretText(word) || i > 0 && secretFlag(list[i-1]) {
+			s.value(fmt.Sprintf("%s[%d]", path, i), "", "", word, sight{secret: true}, maxDepth)
+			words[i] = "(hidden)"
 		}
 	}
 	return strings.Join(words, " "), true
 }
 
-// hiddenWord stands for a secret among the words of a list.
-const hiddenWord = "(hidden)"
+// mergeKeys are fields by which the items of a list are known, those of a strategic merge patch first.
+var mergeKeys = []string{"name", "mountPath", "devicePath", "containerPort", "port", "ip", "topologyKey", "type", "key", "host", "path", "kind", "ref"}
 
 // mergeKey returns the field by which all items of a list are known, "" if there is none.
 func mergeKey(list []any) string {
@@ -255,7 +210,7 @@ func mergeKey(list []any) string {
 		for _, item := range list {
 			object, _ := item.(map[string]any)
 			switch v := object[key].(type) {
-			case string, json.Number:
+			case string, int64, float64:
 				seen[v] = true
 			}
 		}
@@ -264,18 +219,6 @@ func mergeKey(list []any) string {
 		}
 	}
 	return ""
-}
-
-// join returns the path of steps.
-func join(steps []string) string {
-	var b strings.Builder
-	for i, s := range steps {
-		if i > 0 && s[0] != '[' {
-			b.WriteByte('.')
-		}
-		b.WriteString(printable(s))
-	}
-	return b.String()
 }
 
 // plain reports whether a key can stand in a path as it is.
