@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"io/fs"
@@ -13,9 +14,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	applyappsv1 "k8s.io/client-go/applyconfigurations/apps/v1"
+	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/kubernetes/pkg/controller/deployment"
 
 	"tidings.example/shared/waittest"
 )
@@ -141,8 +149,55 @@ spec:
     - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
 `
 
+// controlled is a Deployment, and what controllers shall make of it.
+const controlled = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: api, namespace: shop}
+spec:
+  selector: {matchLabels: {app: api}}
+  template: {metadata: {labels: {app: api}}, spec: {containers: [{name: api, image: "api:1"}]}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: wanted, namespace: shop}
+data: {image: "api:2"}
+`
+
+// controllers run until the test ends: that of Deployments from kube-controller-manager, one that applies the image that a
+// ConfigMap names, as Argo CD and Flux do, and one that scales, as an autoscaler does. All reconcile again every second.
+func (c *cluster) controllers() {
+	c.t.Helper()
+	ctx, all := c.t.Context(), informers.NewSharedInformerFactory(c.admin, time.Second)
+	deployments, err := deployment.NewDeploymentController(ctx, all.Apps().V1().Deployments(), all.Apps().V1().ReplicaSets(), all.Core().V1().Pods(), c.admin)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	reconcile := func(object any) { // what fails is tried again
+		wanted, ok := object.(*corev1.ConfigMap)
+		if !ok || wanted.Name != "wanted" {
+			return
+		}
+		of := c.admin.AppsV1().Deployments(wanted.Namespace)
+		container := applycorev1.Container().WithName("api").WithImage(wanted.Data["image"])
+		release := applyappsv1.Deployment("api", wanted.Namespace).WithSpec(applyappsv1.DeploymentSpec().WithTemplate(
+			applycorev1.PodTemplateSpec().WithSpec(applycorev1.PodSpec().WithContainers(container))))
+		_, _ = of.Apply(ctx, release, metav1.ApplyOptions{FieldManager: "release-controller", Force: true})
+		if scale, err := of.GetScale(ctx, "api", metav1.GetOptions{}); err == nil {
+			scale.Spec.Replicas = 4
+			_, _ = of.UpdateScale(ctx, "api", scale, metav1.UpdateOptions{FieldManager: "load-scaler"})
+		}
+	}
+	_, err = all.Core().V1().ConfigMaps().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: reconcile, UpdateFunc: func(_, now any) { reconcile(now) }})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	all.Start(ctx.Done())
+	go deployments.Run(ctx, 1)
+}
+
 // TestWhatWasChanged: with the rights that the page names, a mirror makes an event of each effective change: by kubectl, by
-// server-side apply, by a controller, and of a custom resource; also of what happened while the mirror, the server or the API
+// server-side apply, by running controllers, and of a custom resource; also of what happened while the mirror, the server or the API
 // server were killed. No byte that is stored has a planted secret.
 func TestWhatWasChanged(t *testing.T) {
 	c := startCluster(t)
@@ -173,8 +228,9 @@ func TestWhatWasChanged(t *testing.T) {
 	exact := func(told string) string { return told }
 	tells := func(kind string, want ...string) { // a beginning of these
 		t.Helper()
+		kind, name, _ := strings.Cut(kind, "/")
 		waittest.Becomes(t, func() error {
-			told := h.object(kind, "web")
+			told := h.object(kind, cmp.Or(name, "web"))
 			for _, w := range want {
 				if slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(exact(s), w) }) {
 					return nil
@@ -194,6 +250,21 @@ func TestWhatWasChanged(t *testing.T) {
 	tells("Deployment", "ObjectChanged: replicas: 3 → 5; by kubectl")
 	c.kubectl(strings.Replace(changeable, `image: "db:1"`, `image: "db:2"`, 1), "apply", "--server-side", "--force-conflicts", "--field-manager=flux", "-f", "-")
 	tells("StatefulSet", "ObjectChanged: spec.template.spec.containers[db].image: 1 → 2; by flux")
+	for kind, change := range map[string][2]string{
+		"DaemonSet":               {`{"spec":{"template":{"spec":{"containers":[{"name":"c","image":"agent:2"}]}}}}`, "spec.template.spec.containers[c].image: 1 → 2"},
+		"HorizontalPodAutoscaler": {`{"spec":{"maxReplicas":9}}`, "maxReplicas: 3 → 9"},
+		"PodDisruptionBudget":     {`{"spec":{"minAvailable":2}}`, "minAvailable: 1 → 2"},
+		"Ingress":                 {`{"spec":{"defaultBackend":{"service":{"name":"api"}}}}`, "spec.defaultBackend.service.name: web → api"},
+		"NetworkPolicy":           {`{"spec":{"policyTypes":["Ingress","Egress"]}}`, "policyTypes: Ingress → Ingress Egress"},
+		"PersistentVolumeClaim":   {`{"metadata":{"labels":{"tier":"gold"}}}`, "metadata.labels[tier]: set to gold"},
+	} {
+		c.kubectl("", "-n", "shop", "patch", kind, "web", "-p", change[0])
+		tells(kind, "ObjectChanged: "+change[1]+"; by kubectl-patch")
+	}
+	c.controllers()
+	c.kubectl(controlled, "apply", "-f", "-")
+	tells("Deployment/api", "ObjectChanged: spec.template.spec.containers[api].image: 1 → 2; by release-controller")
+	tells("Deployment/api", "ObjectChanged: replicas: 1 → 4; by load-scaler")
 	c.kubectl("", "cordon", "web")
 	tells("Node", "ObjectChanged: unschedulable: set to true")
 	c.kubectl("", "-n", "shop", "patch", "secret", "web", "-p", `{"stringData":{"password":"pl4nted-later"}}`)
@@ -226,8 +297,15 @@ func TestWhatWasChanged(t *testing.T) {
 	tells("CronJob", "ObjectChanged: schedule: 0 3 * * * → */5 * * * *; by kubectl-patch")
 	c.kubectl(changeable, "delete", "--wait=false", "-f", "-")
 	for _, kind := range changeableKinds {
-		if kind != "PersistentVolumeClaim" { // stays until its controller removes the finalizer
+		if kind == "PersistentVolumeClaim" { // stays until its controller removes the finalizer
+			tells(kind, "ObjectChanged: metadata.deletionTimestamp: set to ")
+		} else {
 			tells(kind, "ObjectDeleted: deleted")
+		}
+	}
+	for _, note := range h.object("Deployment", "api") { // nothing of what controllers count, and of what they write again
+		if !strings.HasPrefix(note, "ObjectCreated: ") && !strings.HasSuffix(note, "; by release-controller") && !strings.HasSuffix(note, "; by load-scaler") {
+			t.Errorf("told too: %s", note)
 		}
 	}
 	for _, kind := range changeableKinds {
