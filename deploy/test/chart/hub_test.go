@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -42,6 +43,34 @@ func TestHubPage(t *testing.T) {
 		if !strings.HasPrefix(string(out), row[5]+": ") || (err == nil) != (row[5] == "yes") {
 			t.Errorf("%s: %v\n%s", row[0], err, out)
 		}
+	}
+}
+
+// TestGrafanaPage: with the values of the page about Grafana, eventsvc trades users and passwords at the tokensvc of the chart, and lets
+// the client of the page read.
+func TestGrafanaPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(root + "/deploy/docs/how-to/grafana.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects(t, valuesOn(t, page, 1))
+	env := find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec.Containers[0].Env
+	if !slices.Contains(env, corev1.EnvVar{Name: "EVENTSVC_BASIC_TOKEN_URL", Value: "http://tokensvc/oauth2/token"}) {
+		t.Errorf("no trade in %v", env)
+	}
+	dir := t.TempDir()
+	for name, content := range find[*corev1.ConfigMap](t, all, "eventsvc-access").Data {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "eventsvc"), "can-i", "list", "-A",
+		"--policy-file", filepath.Join(dir, "policy.yaml"), "--issuers-file", filepath.Join(dir, "issuers.yaml"), "--issuer=",
+		"--token-issuer", "https://tokens.example.com", "--client-id", "grafana")
+	cmd.Env = []string{}
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "yes: ") {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 

@@ -250,6 +250,11 @@ func TestPodsOfPages(t *testing.T) {
 			t.Errorf("the pod of %s has the volumes %+v", file, pod.Spec.Volumes)
 		}
 	}
+	text := strings.Replace(blockWith(t, "deploy/docs/how-to/replicas.md", `"name": "mover"`), `{"apiVersion": "v1",`, `{"apiVersion": "v1", "kind": "Pod",`, 1)
+	mover, ok := strict(t, text).(*corev1.Pod)
+	if !ok || mover.Spec.Containers[0].Args[0] != "serve" || mover.Spec.Volumes[1].Secret.SecretName != "eventsvc-dsn" {
+		t.Errorf("the pod that moves events is %+v", mover)
+	}
 }
 
 // TestCommandsAreWhole: a shell can read each block of commands that no test runs. A block that is no command has the language text.
