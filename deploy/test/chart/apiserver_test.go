@@ -27,6 +27,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -107,7 +108,7 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// install makes the objects in a namespace, as an administrator does. The server validates each of them. In a trial, nothing
+// install applies the objects in a namespace, as Helm does at the server. It validates each of them. In a trial, nothing
 // but the accounts is there afterwards, which pods need.
 func (c *cluster) install(into string, all []runtime.Object, trial bool) {
 	c.t.Helper()
@@ -135,11 +136,15 @@ func (c *cluster) install(into string, all []runtime.Object, trial bool) {
 		if mapping.Scope.Name() == "namespace" {
 			to = objects.Resource(mapping.Resource).Namespace(cmp.Or(u.GetNamespace(), into))
 		}
-		options := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
+		options := metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict, FieldManager: "helm"}
 		if trial && kind.Kind != "ServiceAccount" {
 			options.DryRun = []string{metav1.DryRunAll}
 		}
-		if _, err := to.Create(c.t.Context(), u, options); err != nil {
+		text, err := u.MarshalJSON()
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if _, err := to.Patch(c.t.Context(), u.GetName(), types.ApplyPatchType, text, options); err != nil {
 			c.t.Errorf("%s %s: %v", kind.Kind, u.GetName(), err)
 		}
 	}
@@ -456,6 +461,8 @@ func TestCluster(t *testing.T) { // not parallel, because kube-apiserver has glo
 // that enforces the restricted standard.
 func TestValid(t *testing.T) { // not parallel, because kube-apiserver has global state
 	c := newCluster(t)
+	c.namespace("shop") // which mirrors of some namespaces have rights in
+	c.namespace("mail")
 	for name, values := range valueSets(t) {
 		all := objects(t, values)
 		into := "with-" + name

@@ -2,11 +2,15 @@ package chart_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
@@ -89,7 +94,8 @@ func objects(t *testing.T, values map[string]any) []runtime.Object {
 }
 
 // foreign are the kinds that client-go does not know: of others' operators, and of the aggregation layer.
-var foreign = []string{"cert-manager.io/v1 Certificate", "monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PrometheusRule", "apiregistration.k8s.io/v1 APIService"}
+var foreign = []string{"cert-manager.io/v1 Certificate", "monitoring.coreos.com/v1 ServiceMonitor", "monitoring.coreos.com/v1 PrometheusRule", "apiregistration.k8s.io/v1 APIService",
+	"gateway.networking.k8s.io/v1 HTTPRoute", "gateway.networking.k8s.io/v1 BackendTLSPolicy"}
 
 func decode(t *testing.T, name, document string) []runtime.Object {
 	t.Helper()
@@ -248,6 +254,18 @@ func TestSchemaRefuses(t *testing.T) {
 		"rules: [{name: a, keep: long}]":                               "/rules/0/keep",
 		"rules: [{name: a, keep: 7}]":                                  "/rules/0/keep",
 		"rules: [{name: a, drop: true, reason: Killing}]":              "/rules/0",
+		"rules: [{name: a, where: 'colour=red', drop: true}]":          "/rules/0/where",
+		"rules: [{name: a, keep: 1.5.5d}]":                             "/rules/0/keep",
+		"eventsvc: {retention: 1.5d}":                                  "/eventsvc/retention",
+		"eventsvc: {retention: 1.5.5d}":                                "/eventsvc/retention",
+		"eventsvc: {storage: {size: 1.5.5Gi}}":                         "/eventsvc/storage/size",
+		"eventsvc: {podLabels: {a b: c}}":                              "invalid propertyName 'a b'",
+		"eventsvc: {affinity: {node: c}}":                              "invalid propertyName 'node'",
+		"image: {tag: 'a b'}":                                          "/image/tag",
+		"image: {digest: 'sha256:1'}":                                  "/image/digest",
+		"mirror: {replicas: 2, changes: [workloads]}":                  "/mirror/replicas",
+		"httpRoute: {enabled: true}":                                   "/httpRoute",
+		"bindings: [{role: reader, subjects: [{clientID: a}]}]":        `there is no role "reader"`,
 		"monitoring: {enabled: 'yes'}":                                 "/monitoring/enabled",
 		"tokensvc: {enabled: true, publicURL: 'https://a.example'}":    "tokensvc has no clients",
 		"aggregated: {enabled: true, tls: {caBundle: x}}":              "/eventsvc/groupDomain",
@@ -370,7 +388,7 @@ func TestChanges(t *testing.T) {
 	t.Parallel()
 	values := valueSets(t)["elsewhere"]
 	watched := func() (all []string) {
-		for _, rule := range find[*rbacv1.ClusterRole](t, objects(t, values), "eventsvc-mirror").Rules {
+		for _, rule := range find[*rbacv1.Role](t, objects(t, values), "eventsvc-mirror").Rules {
 			if slices.Equal(rule.Verbs, []string{"list", "watch"}) {
 				all = append(all, rule.APIGroups[0]+"/"+strings.Join(rule.Resources, ","))
 			}
@@ -397,6 +415,151 @@ func TestChanges(t *testing.T) {
 	delete(values["mirror"].(map[string]any), "changes")
 	if got := watched(); len(got) > 0 || slices.ContainsFunc(objects(t, values), func(o runtime.Object) bool { _, is := o.(*corev1.PersistentVolumeClaim); return is }) {
 		t.Errorf("without kinds: %v", got)
+	}
+}
+
+// TestNamespaces: a mirror of some namespaces has its rights there, and in the cluster none but to read what namespaces there are.
+func TestNamespaces(t *testing.T) {
+	t.Parallel()
+	for set, more := range map[string]string{"elsewhere": "[namespaces]", "some-namespaces": ""} {
+		var in []string
+		var cluster string
+		for _, object := range objects(t, valueSets(t)[set]) {
+			switch o := object.(type) {
+			case *rbacv1.Role:
+				if o.Name == "eventsvc-mirror" && slices.Contains(o.Rules[0].Resources, "events") {
+					in = append(in, o.Namespace)
+				}
+			case *rbacv1.ClusterRole:
+				for _, rule := range o.Rules {
+					cluster += fmt.Sprint(rule.Resources)
+				}
+			}
+		}
+		if !slices.Equal(in, []string{"shop", "mail"}) || cluster != more {
+			t.Errorf("%s: in %v, and in the cluster %s", set, in, cluster)
+		}
+	}
+}
+
+// TestImages: images are what registry, repository, tag and digest say, and the label of the version is a label.
+func TestImages(t *testing.T) {
+	t.Parallel()
+	for set, want := range map[string][2]string{
+		"digest-in-tag": {"tidings/eventsvc:v1.2.3@sha256:", "v1.2.3"},
+		"long-tag":      {"tidings/eventsvc:main-", "main-0123456789"},
+		"pinned":        {"mirror.example.com/platform/tidings/eventsvc:v1.2.3@sha256:", "v1.2.3"},
+	} {
+		server := find[*appsv1.StatefulSet](t, objects(t, valueSets(t)[set]), "eventsvc")
+		label := server.Labels["app.kubernetes.io/version"]
+		if image := server.Spec.Template.Spec.Containers[0].Image; !strings.HasPrefix(image, want[0]) || !strings.HasPrefix(label, want[1]) || len(validation.IsValidLabelValue(label)) > 0 {
+			t.Errorf("%s: image %s, version %s", set, image, label)
+		}
+	}
+}
+
+// TestOnce: what a list has by a key, it has once: server-side apply refuses anything else. A variable of the values replaces that of
+// the chart.
+func TestOnce(t *testing.T) {
+	t.Parallel()
+	for set, values := range valueSets(t) {
+		for _, object := range objects(t, values) {
+			meta, spec := podOf(object)
+			if spec == nil {
+				continue
+			}
+			for _, c := range spec.Containers {
+				var names []string
+				for _, variable := range c.Env {
+					names = append(names, variable.Name)
+				}
+				for _, mount := range c.VolumeMounts {
+					names = append(names, mount.MountPath)
+				}
+				if all := len(names); len(slices.Compact(slices.Sorted(slices.Values(names)))) != all {
+					t.Errorf("%s: %s has twice: %v", set, meta.Name, names)
+				}
+			}
+		}
+	}
+	all := objects(t, valueSets(t)["own-variables"])
+	for name, c := range map[string]corev1.Container{
+		"EVENTSVC_CREATE_RATE=100:200":  find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec.Containers[0],
+		"EVENTSVC_COPY_LABELS=team,app": find[*appsv1.Deployment](t, all, "eventsvc-mirror").Spec.Template.Spec.Containers[0],
+		"TOKENSVC_STOP_DELAY=10s":       find[*appsv1.Deployment](t, all, "tokensvc").Spec.Template.Spec.Containers[0],
+	} {
+		if !slices.ContainsFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name+"="+v.Value == name }) {
+			t.Errorf("no %s in %v", name, c.Env)
+		}
+	}
+}
+
+// TestScheduled: each program's pods go where its values say, and carry what they say.
+func TestScheduled(t *testing.T) {
+	t.Parallel()
+	pods := 0
+	for _, object := range objects(t, valueSets(t)["scheduled"]) {
+		meta, spec := podOf(object)
+		if spec == nil || strings.HasPrefix(meta.Name, "tidings-test") {
+			continue
+		}
+		pods++
+		if spec.Affinity == nil || spec.Affinity.NodeAffinity == nil || spec.Affinity.PodAntiAffinity != nil || spec.PriorityClassName != "system-cluster-critical" ||
+			spec.NodeSelector["pool"] != "history" || len(spec.Tolerations) != 1 || meta.Labels["team"] != "platform" || meta.Labels["app.kubernetes.io/name"] != meta.Name ||
+			meta.Annotations["linkerd.io/inject"] != "disabled" {
+			t.Errorf("%s: %+v %+v", meta.Name, meta, spec)
+		}
+	}
+	if pods != 5 {
+		t.Errorf("%d programs", pods)
+	}
+	for _, object := range objects(t, valueSets(t)["openshift"]) {
+		if meta, spec := podOf(object); spec != nil && (spec.SecurityContext.RunAsUser != nil || spec.SecurityContext.RunAsGroup != nil || spec.SecurityContext.FSGroup != nil) {
+			t.Errorf("OpenShift refuses %s, which chooses its user: %+v", meta.Name, spec.SecurityContext)
+		}
+	}
+	server := find[*appsv1.StatefulSet](t, objects(t, valueSets(t)["private-authority"]), "eventsvc").Spec.Template.Spec
+	if !slices.ContainsFunc(server.Volumes, func(v corev1.Volume) bool { return v.Name == "corporate" && v.Secret.SecretName == "corporate-ca" }) ||
+		!slices.ContainsFunc(server.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/ssl/certs" }) {
+		t.Errorf("%+v", server)
+	}
+}
+
+var update = flag.Bool("update", false, "write the README of the chart")
+
+// TestReadme: the README of the chart has each value with its type, its default and its comment. -update writes it.
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	chart, err := loader.Load(chartDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(chartDir + "/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# tidings\n\n%s\n\n## Values\n\n| Key | Type | Default | Description |\n|-----|------|---------|-------------|\n", chart.Metadata.Description)
+	for _, v := range leaves(t, text) {
+		var of any = chart.Values
+		for _, key := range strings.Split(v.path, ".") {
+			of = of.(map[string]any)[key]
+		}
+		kind := map[reflect.Kind]string{reflect.String: "string", reflect.Bool: "bool", reflect.Slice: "list", reflect.Map: "object"}[reflect.ValueOf(of).Kind()]
+		preset, err := json.Marshal(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		comment := strings.ReplaceAll(strings.TrimSpace(strings.ReplaceAll("\n"+v.comment, "\n#", "")), "|", "\\|")
+		fmt.Fprintf(&b, "| %s | %s | `%s` | %s |\n", v.path, cmp.Or(kind, "int"), preset, comment)
+	}
+	if *update {
+		if err := os.WriteFile(chartDir+"/README.md", []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if readme, err := os.ReadFile(chartDir + "/README.md"); err != nil || string(readme) != b.String() {
+		t.Errorf("the README is not that of the values: go test -run TestReadme -update . (%v)", err)
 	}
 }
 

@@ -109,7 +109,7 @@ func TestSettings(t *testing.T) {
 // it is what the chart was given: eventsvc refuses it if it cannot be.
 func TestRules(t *testing.T) {
 	t.Parallel()
-	for where, why := range map[string]string{"reason=Killing": "", "colour=red": "colour"} {
+	for where, why := range map[string]string{"reason=Killing": "", "type in ()": "type in"} {
 		all := objects(t, map[string]any{"rules": []any{map[string]any{"name": "killing", "where": where, "keep": "24h"}}})
 		server := &find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec
 		copier := &find[*appsv1.Deployment](t, all, "eventsvc-mirror").Spec.Template.Spec

@@ -1,7 +1,7 @@
 {{- define "tidings.labels" -}}
 {{ include "tidings.selector" . }}
 app.kubernetes.io/part-of: tidings
-app.kubernetes.io/version: {{ .root.Values.image.tag | default .root.Chart.AppVersion | quote }}
+app.kubernetes.io/version: {{ splitList "@" (include "tidings.tag" .) | first | trunc 63 | trimAll "-_." | quote }}
 app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end }}
@@ -12,17 +12,43 @@ app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
 {{- end }}
 
+{{- define "tidings.tag" -}}
+{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- end }}
+
 {{- define "tidings.image" -}}
-{{ .root.Values.image.repository }}/{{ .name }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}
+{{- $image := .root.Values.image -}}
+{{- with .root.Values.global.imageRegistry | default $image.registry }}{{ trimSuffix "/" . }}/{{ end }}
+{{- $image.repository }}/{{ .name }}:{{ include "tidings.tag" . }}
+{{- with ternary $image.tokensvcDigest $image.digest (eq .name "tokensvc") }}@{{ . }}{{ end }}
+{{- end }}
+
+{{- /* What a pod has above its spec: the labels of the chart, and those and the annotations of its values. */ -}}
+{{- define "tidings.podMeta" -}}
+labels: {{- merge (include "tidings.labels" . | fromYaml) .values.podLabels | toYaml | nindent 2 }}
+{{- with .values.podAnnotations }}
+annotations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{- /* The variables of a container: those of the chart, unless its values have the same. Each name is there once. */ -}}
+{{- define "tidings.env" -}}
+{{- $given := dict }}
+{{- range .values.env }}{{ $_ := set $given .name true }}{{ end }}
+{{- $all := list }}
+{{- range .own | fromYamlArray }}{{ if not (hasKey $given .name) }}{{ $all = append $all . }}{{ end }}{{ end }}
+{{- concat $all .values.env | toYaml }}
 {{- end }}
 
 {{- define "tidings.pod" -}}
 enableServiceLinks: false # variables of service links begin as settings do, and unknown settings are refused
 securityContext:
   runAsNonRoot: true
+  {{- if not .root.Values.openshift }}
   runAsUser: 65532
   runAsGroup: 65532
   fsGroup: 65532
+  {{- end }}
   {{- if eq .name "eventsvc" }}
   fsGroupChangePolicy: OnRootMismatch
   {{- end }}
@@ -33,11 +59,17 @@ imagePullSecrets:
   - name: {{ . }}
   {{- end }}
 {{- end }}
-{{- with .nodeSelector }}
+{{- with .values.nodeSelector }}
 nodeSelector: {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- with .tolerations }}
+{{- with .values.tolerations }}
 tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .values.priorityClassName }}
+priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
 
@@ -104,6 +136,7 @@ localhost,127.0.0.1,::1,eventsvc,eventsvc.{{ .Release.Namespace }},eventsvc.{{ .
 {{- define "tidings.publicURL" -}}
 {{- if .Values.publicURL }}{{ .Values.publicURL }}
 {{- else if .Values.ingress.enabled }}https://{{ .Values.ingress.host }}
+{{- else if .Values.httpRoute.enabled }}https://{{ first .Values.httpRoute.hostnames }}
 {{- else }}{{ include "tidings.server" . }}
 {{- end }}
 {{- end }}
