@@ -43,6 +43,10 @@ func BenchmarkQuestions(b *testing.B) {
 		{"warnings", "groups?by=namespace&fieldSelector=type=Warning", 24 * time.Hour},
 		{"histogram", "histogram?step=1h&by=type", week},
 		{"reasons", "facets?by=reason", week},
+		{"phrase-histogram", "histogram?step=1h&search=" + url.QueryEscape(`"restarting failed"`), week},
+		{"warned-objects", "groups?by=object&limit=10&fieldSelector=type=Warning", 24 * time.Hour},
+		{"node-of-phrase", "facets?by=node&search=" + url.QueryEscape(`node:node-017 OR "failed container app-7"`), week},
+		{"rare", "events?limit=100&search=app-3-00413_", week},
 	} {
 		path := "/query/v1/" + q.path + "&" + url.Values{"from": {end.Add(-q.reach).Format(time.RFC3339)}, "to": {end.Format(time.RFC3339)}}.Encode()
 		b.Run(q.name, func(b *testing.B) {

@@ -41,6 +41,7 @@ const (
 
 // Fields of ObjectMeta and ManagedFieldsEntry.
 const (
+	fieldUID             = 5
 	fieldResourceVersion = 6
 	fieldLabels          = 11
 	fieldFinalizers      = 14
@@ -99,6 +100,19 @@ func (c *Codec) Event(rec *store.View) (*eventsv1.Event, error) {
 // without decoding anything else, so that a search through all notes is cheap.
 func Note(rec *store.View) ([]byte, error) {
 	return findField(rec, rec.Value, memberNote+1)
+}
+
+// UID returns the UID of a stored event, as Note returns its note. It is empty if the event has none, or is none.
+func UID(rec *store.View) []byte {
+	b, err := findField(rec, rec.Value, memberMetadata+1)
+	for ok := err == nil; ok && len(b) > 0; {
+		var number int
+		var payload []byte
+		if number, payload, b, ok = nextField(b); ok && number == fieldUID {
+			return payload
+		}
+	}
+	return nil
 }
 
 // HasFinalizers tells whether an event has finalizers, which delay its deletion.

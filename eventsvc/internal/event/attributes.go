@@ -172,3 +172,17 @@ func cutText(a []byte) (text, rest []byte) {
 	}
 	return a[size : size+int(n)], a[size+int(n):]
 }
+
+// LabelSet returns the encoded labels. They share memory with the attributes.
+func (a Attributes) LabelSet() []byte {
+	rest := []byte(a)
+	for range NumFields {
+		_, rest = cutText(rest)
+	}
+	return rest[:len(rest)-len(a.behindLabels())]
+}
+
+// OfLabelSet returns attributes that have the labels of a LabelSet, and nothing else.
+func OfLabelSet(set []byte) Attributes {
+	return append(make(Attributes, NumFields, int(NumFields)+len(set)), set...)
+}

@@ -106,6 +106,9 @@ func CutDimension[T string | []byte](text T) T {
 	return T(string(text[:n]) + cutMark)
 }
 
+// IsCut reports whether a text of a dimension may be the beginning of a longer one.
+func IsCut(text string) bool { return len(text) > MaxDimension-len(cutMark)-utf8.UTFMax }
+
 // Reporter returns who reports an event: its reportingController or, if it has none, the component of its deprecated
 // source. All that names reporters asks here, but for the field source and the column Source, which are kubectl's and
 // prefer the component.

@@ -76,3 +76,11 @@ func FromCore(ev *corev1.Event) *eventsv1.Event {
 	}
 	return out
 }
+
+// Regarding is the object that an event is about.
+type Regarding struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	UID       string `json:"uid"`
+}

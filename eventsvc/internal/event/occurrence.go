@@ -96,6 +96,20 @@ func (o Occurrence) Spread(visit func(second, span, n int64)) {
 	visit(last, 0, left)
 }
 
+// LastIn returns when a version was observed last within a range of seconds, of which to is no part, as far as that is known. It
+// reports false if it was not.
+func (o Occurrence) LastIn(from, to int64) (at time.Time, ok bool) {
+	if last := o.Time.Unix(); last < to || o.First.IsZero() || o.First.Unix() >= to {
+		return o.Time, last >= from && last < to
+	}
+	o.Spread(func(second, _, n int64) {
+		if n > 0 && second >= from && second < to {
+			at, ok = time.Unix(second, 0).UTC(), true
+		}
+	})
+	return at, ok
+}
+
 // maxAhead is how far an observation may be ahead of its write. The clocks of reporters differ, and
 // some take local time for UTC.
 const maxAhead = 24 * time.Hour

@@ -1,11 +1,9 @@
 package query
 
 import (
-	"cmp"
 	"context"
 	"hash/maphash"
 	"slices"
-	"time"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
@@ -83,25 +81,25 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 	return id
 }
 
-// count counts what was observed by some dimensions. If hours is set, one occurrence may be the sum of an hour. It calls start at the
-// beginning, and again if it has to begin again; what that returns takes the observations.
+// count counts what was observed by some dimensions, and by objects if that is one of them. If hours is set, one occurrence may be the
+// sum of an hour. It calls start at the beginning, and again if it has to begin again; what that returns takes the observations.
 func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start func(*table) func(store.Occurred)) (t *table, err error) {
 	s.OverEvents = s.query.Terms.overEvents() || slices.Contains(by, Object)
-	if s.OverEvents {
+	err = s.reading(func() error {
 		t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
-		err = s.scan(ctx, t, start(t))
-	} else {
-		err = s.reading(func() error {
-			t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
-			group := func(d event.Dimensions) int {
-				if !s.wanted(d) {
-					return -1
-				}
-				return t.group(d, Regarding{})
+		if s.OverEvents {
+			c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.held, Sees: s.sees}, Filter: s.query.Terms.filter(), By: t.names(), Objects: slices.Contains(by, Object)}
+			c.Group = func(d event.Dimensions, o event.Regarding) int { return t.group(d, cut(o)) }
+			return s.querier.Timeline.Count(ctx, c, start(t))
+		}
+		group := func(d event.Dimensions) int {
+			if !s.wanted(d) {
+				return -1
 			}
-			return s.occurrences(ctx, store.Range{Nodes: s.query.Terms.onNodes() || slices.Contains(by, Node), Hours: hours}, group, start(t))
-		})
-	}
+			return t.group(d, Regarding{})
+		}
+		return s.occurrences(ctx, store.Range{Nodes: s.query.Terms.onNodes() || slices.Contains(by, Node), Hours: hours}, group, start(t))
+	})
 	if err == nil {
 		err = t.err
 	}
@@ -111,166 +109,16 @@ func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start 
 	return t, err
 }
 
-// scan is a count that goes over events.
-type scan struct {
-	*Snapshot
-	table   *table
-	visit   func(store.Occurred)
-	object  bool // is one of the dimensions
-	events  int  // that were read
-	lookups int
-	earlier []observed
-}
-
-// observed is an event that was observed before its last version.
-type observed struct {
-	store.Key
-	object event.FieldRequirement // that the event is about: stores find its events fast
-	origin string
-	last   store.Occurred // what the last version adds
-	all    int64          // observations up to it
-}
-
-// scan counts the observations of events that match. If it takes too long or there are too
-// many, it stops and notes that.
-func (s *Snapshot) scan(ctx context.Context, t *table, visit func(store.Occurred)) error {
-	w := &scan{Snapshot: s, table: t, visit: visit, object: slices.Contains(t.by, Object)}
-	q := s.timeQuery(ctx, Page{})
-	if match := q.Match; match != nil {
-		q.Match = func(note []byte) (bool, error) {
-			ok, err := match(note)
-			if !ok {
-				w.events++ // read in vain
-			}
-			return ok, err
-		}
+// names returns the dimensions that tell the groups apart. An object without a UID needs two more.
+func (t *table) names() []string {
+	names := []string{}
+	for _, d := range t.by {
+		names = append(names, string(d))
 	}
-	return s.pages(ctx, q, w.event, func(n Next) (bool, error) {
-		if err := w.before(ctx); err != nil {
-			return false, err
-		}
-		switch {
-		case !n.More:
-			return false, nil
-		case w.events >= s.querier.Events:
-			s.Partly("only the newest %d events were counted, those observed since %s", w.events, n.After.Time.UTC().Format(time.RFC3339))
-			return false, nil
-		case !s.querier.Now().Before(s.deadline):
-			s.Partly("counting took longer than %s: only the events observed since %s were counted", s.querier.Time, n.After.Time.UTC().Format(time.RFC3339))
-			return false, nil
-		}
-		return true, nil
-	})
-}
-
-// event counts the observations that the last version of an event adds.
-func (w *scan) event(v *store.View, at store.Moment) (bool, error) {
-	w.events++
-	var object Regarding
-	if w.object {
-		object = regarding(v.Attributes).cut()
+	if slices.Contains(t.by, Object) {
+		names = append(names, string(Namespace), string(Cluster))
 	}
-	o, ok := v.Attributes.Occurrence()
-	if !ok { // the version was stored without
-		o = event.Occurrence{Time: at.Time, Count: 1, New: 1, Counted: 1}
-	}
-	last := store.Occurred{
-		Group:  w.table.group(event.DimensionsOf(v.Namespace, v.Attributes), object),
-		Second: at.Time.Unix(), Revision: v.Revision, Count: o.New,
-	}
-	for _, added := range spread(o, last) {
-		w.within(added)
-	}
-	if o.Counted > o.New {
-		origin, err := w.querier.Origin(v)
-		if err != nil {
-			return false, err
-		}
-		w.earlier = append(w.earlier, observed{v.Key, objectOf(v.Attributes), origin, last, o.Counted})
-	}
-	return w.events < w.querier.Events, w.table.err
-}
-
-// spread returns what a version adds, with the group and the revision of as.
-func spread(o event.Occurrence, as store.Occurred) (added []store.Occurred) {
-	o.Spread(func(second, span, n int64) {
-		if as.Second, as.Span, as.Count = second, span, n; n > 0 {
-			added = append(added, as)
-		}
-	})
-	return added
-}
-
-// within counts what is within the range, in whole seconds.
-func (w *scan) within(o store.Occurred) {
-	if o.Second >= w.From.Unix() && o.Second < w.To.Unix() {
-		w.visit(o)
-	}
-}
-
-// objectOf returns a requirement of the object of an event.
-func objectOf(a event.Attributes) event.FieldRequirement {
-	if uid := a.Field(event.RegardingUID); len(uid) > 0 {
-		return event.FieldRequirement{Field: event.RegardingUID, Value: string(uid)}
-	}
-	return event.FieldRequirement{Field: event.RegardingName, Value: string(a.Field(event.RegardingName))}
-}
-
-// before counts the observations before the last version, of the events of a page that have
-// some.
-func (w *scan) before(ctx context.Context) error {
-	for _, e := range w.earlier {
-		if w.lookups == w.querier.Lookups || !w.querier.Now().Before(w.deadline) {
-			w.Partly("earlier observations were counted of the newest %d events only", w.lookups)
-			break
-		}
-		w.lookups++
-		if err := w.versions(ctx, &e); err != nil {
-			return err
-		}
-	}
-	w.earlier = w.earlier[:0]
-	return nil
-}
-
-// versions counts what earlier versions of an event add, also those from before it was deleted and came back. If no version
-// that is held adds anything, the last one counts for all.
-func (w *scan) versions(ctx context.Context, e *observed) error {
-	selector := &event.Selector{Fields: []event.FieldRequirement{
-		{Field: event.FieldNamespace, Value: e.Namespace}, {Field: event.FieldName, Value: e.Name}, e.object,
-	}}
-	var added []store.Occurred
-	known := 0 // how many of them are those of this event
-	var failed error
-	err := w.querier.Timeline.Versions(ctx, selector, func(v *store.View, gone bool) bool {
-		o, ok := v.Attributes.Occurrence()
-		switch {
-		case v.Revision >= e.last.Revision:
-			return false
-		case !w.query.Allows(v.Namespace, v.Attributes.Get(event.ClusterLabel)): // it was of another cluster then
-		case gone:
-			var origin string
-			if origin, failed = w.querier.Origin(v); origin == e.origin {
-				known = len(added)
-			} else { // another event of this name
-				added = added[:known]
-			}
-		case ok:
-			added = append(added, spread(o, store.Occurred{Group: e.last.Group, Revision: v.Revision})...)
-		}
-		return failed == nil
-	})
-	if err := cmp.Or(failed, err); err != nil {
-		return err
-	}
-	if len(added) == 0 && e.last.Count == 0 {
-		e.last.Count = e.all
-		added = append(added, e.last)
-	}
-	for _, o := range added {
-		w.within(o)
-	}
-	return nil
+	return names
 }
 
 // best returns the first n of so many things in an order, or all. It keeps no more than n, and takes turns.

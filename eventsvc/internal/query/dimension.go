@@ -75,33 +75,13 @@ func (d Dimension) of(in *event.Dimensions) *string {
 }
 
 // Regarding is the object that an event is about.
-type Regarding struct {
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	UID       string `json:"uid"`
-}
-
-func regarding(a event.Attributes) (r Regarding) {
-	for f, text := range a.Fields() {
-		switch f {
-		case event.RegardingKind:
-			r.Kind = string(text)
-		case event.RegardingNamespace:
-			r.Namespace = string(text)
-		case event.RegardingName:
-			r.Name = string(text)
-		case event.RegardingUID:
-			r.UID = string(text)
-			return r // the last of them
-		}
-	}
-	return r
-}
+type Regarding = event.Regarding
 
 // cut returns an object whose texts are cut as dimensions are ([event.CutDimension]).
-func (r Regarding) cut() Regarding {
-	return Regarding{event.CutDimension(r.Kind), event.CutDimension(r.Namespace), event.CutDimension(r.Name), event.CutDimension(r.UID)}
+func cut(r Regarding) Regarding {
+	return Regarding{
+		Kind: event.CutDimension(r.Kind), Namespace: event.CutDimension(r.Namespace), Name: event.CutDimension(r.Name), UID: event.CutDimension(r.UID),
+	}
 }
 
 // Key is what the observations of a group have in common: the dimensions by which they

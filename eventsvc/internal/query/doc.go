@@ -10,16 +10,14 @@
 //
 // Counts are of observations: an update of a series from count 7 to 12 counts 5, at the
 // time of the last one. As long as a query asks about [Dimension]s only, its counts come
-// from [store.Timeline.Occurrences], no event is read, and what has been deleted since is
-// counted like all else. A query with text, or with terms on other fields or labels, goes
-// over events instead ([Head.OverEvents]): it counts the observations of those that
-// exist and were last observed within the range, and says so if it has to stop early.
+// from [store.Timeline.Occurrences], and what has been deleted since is counted like all else. A query with text, with terms
+// on other fields or labels, or by object ([Head.OverEvents]) counts with [store.Timeline.Count] what the versions that are
+// held report.
 //
 // A snapshot whose revision is no longer held goes on with the newest state, leaves out
 // what was written after its revision, and is partial: what it showed is not shown again.
 //
-// text.go decides whether one event has a text. Which events are looked at, by the index of words or in order
-// of time, is decided by the store (bolt/timepage.go, seglog/search.go).
+// Terms become an [event.Filter], which the store evaluates.
 //
 // # Errors
 //
@@ -28,10 +26,8 @@
 //
 // # Concurrency
 //
-// A Querier is safe for concurrent use, a Snapshot and its [Text] are for one goroutine.
-// A count by dimensions is one call of the timeline, which lets others go first between its rounds. One that goes over
-// events reads page by page.
-// [DefaultLimits] bound the groups of each count and, of one that goes over events, the events and the time.
+// A Querier is safe for concurrent use, a Snapshot is for one goroutine. A count is one call of the timeline, which lets others
+// go first now and then. [DefaultLimits] bound the groups of each count, and the time of a list.
 //
 // # What it does not know
 //

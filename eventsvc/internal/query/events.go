@@ -5,9 +5,6 @@ import (
 	"context"
 	"time"
 
-	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/flow"
-	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -24,9 +21,8 @@ type Next struct {
 	More  bool // there may be more behind it
 }
 
-// Events calls visit with the events that existed in the state of the snapshot and were
-// last observed within its range, until visit returns false: the page ends behind that
-// event. It also ends when it has taken the time that a query may take, and the answer says how
+// Events calls visit with the events that exist in the state of the snapshot and were observed within its range, each as it was last
+// observed there, until visit returns false: the page ends behind that event. It also ends when it has taken the time that a query may take, and the answer says how
 // far it has come. So a page may have few events or none although there are more.
 func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, store.Moment) bool) (next Next, err error) {
 	err = s.pages(ctx, s.timeQuery(ctx, p), func(v *store.View, at store.Moment) (bool, error) {
@@ -50,35 +46,9 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 // timeQuery is the query of a page of all events that a query may be about.
 func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 	return store.TimeQuery{
-		Range:       store.Range{From: s.begin(), To: s.To, Nodes: s.query.Terms.onNodes(), Sees: s.sees},
-		OldestFirst: p.OldestFirst, After: p.After, Wanted: s.wanted, Selector: s.query.Terms.selector(),
-		Match: s.match(ctx), Pieces: pieces(s.query.Terms.byText), Limit: p.Limit,
+		Range:  store.Range{From: s.begin(), To: s.To, Sees: s.sees},
+		Window: true, OldestFirst: p.OldestFirst, After: p.After, Filter: s.query.Terms.filter(), Limit: p.Limit,
 	}
-}
-
-// match returns a function that reports whether a text has the words that are asked for, nil if there are none.
-func (s *Snapshot) match(ctx context.Context) func([]byte) (bool, error) {
-	if s.text == nil {
-		return nil
-	}
-	turns := flow.NewTurns(ctx)
-	return func(text []byte) (bool, error) { return s.text.matches(turns, text, &s.text.nothing), turns.Err() }
-}
-
-// wants reports whether an event that a page has come upon is one of the snapshot, and matches what only the whole of it can.
-func (s *Snapshot) wants(turns *flow.Turns, v *store.View, at store.Moment) (bool, error) {
-	if at.Revision > s.Head.Revision || s.mixed == nil {
-		return at.Revision <= s.Head.Revision, nil
-	}
-	note, err := s.querier.Note(v)
-	if err != nil {
-		return false, err
-	}
-	d := event.DimensionsOf(v.Namespace, v.Attributes)
-	matches := s.mixed.matches(turns, event.AppendText(nil, note, v.Attributes), &search.Subject{
-		Namespace: v.Namespace, Name: v.Name, Dimensions: &d, Attributes: v.Attributes, Has: s.mixed.has,
-	})
-	return matches, turns.Err()
 }
 
 // pages calls visit with events until it returns false or fails, page by page. After each
@@ -87,7 +57,6 @@ func (s *Snapshot) wants(turns *flow.Turns, v *store.View, at store.Moment) (boo
 func (s *Snapshot) pages(
 	ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) (bool, error), between func(Next) (bool, error),
 ) error {
-	turns := flow.NewTurns(ctx)
 	for {
 		var page store.TimePage
 		var failed error
@@ -95,9 +64,8 @@ func (s *Snapshot) pages(
 		err := s.reading(func() (err error) {
 			q.Revision = s.held
 			page, err = s.querier.Timeline.Observed(ctx, q, func(v *store.View, at store.Moment) bool {
-				q.After = at // what has been visited is not visited again
-				var wanted bool
-				if wanted, failed = s.wants(turns, v, at); wanted {
+				q.After = at                        // what has been visited is not visited again
+				if at.Revision <= s.Head.Revision { // the state that is read may be newer
 					on, failed = visit(v, at)
 				}
 				return on && failed == nil

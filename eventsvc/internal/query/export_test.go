@@ -1,17 +1,18 @@
 package query
 
-import "tidings.example/eventsvc/internal/flow"
+import "tidings.example/eventsvc/internal/event"
 
-// Text is what a search asks of texts alone, for the tests.
-type Text struct{ matcher *matcher }
+// Text is what a search asks of texts, for the tests.
+type Text struct{ filter *event.Filter }
 
 // ParseText reads it.
 func ParseText(text string) (*Text, error) {
 	t, err := ParseTerms("", "", text)
-	return &Text{newMatcher(t.byText)}, err
+	return &Text{t.filter()}, err
 }
 
 // Match reports whether the note of an event that has nothing else matches.
-func (t *Text) Match(turns *flow.Turns, note []byte) bool {
-	return t.matcher == nil || t.matcher.matches(turns, append(note, 0, 0, 0), &t.matcher.nothing)
+func (t *Text) Match(note []byte) bool {
+	a := event.NewAttributes([event.NumFields]string{}, nil)
+	return t.filter.Matches("", "", a, event.AppendText(nil, note, a))
 }

@@ -128,8 +128,8 @@ func (p *GroupPage) behind(all []tally, t *table, by []Dimension) (ids []int) {
 	return ids
 }
 
-// sample returns the newest event of a group. It looks at the last observation first. If
-// the event of that one has been deleted or observed again since, one page more has to do.
+// sample returns the newest event of a group as it was last observed. If the event of the last observation has been deleted, one page
+// more has to do.
 func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store.Record, error) {
 	last := store.Range{From: g.Last, To: g.Last.Add(time.Second)}
 	sample, err := s.newestOf(ctx, g, by, last)
@@ -143,28 +143,25 @@ func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store
 func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r store.Range) (sample *store.Record, err error) {
 	q := s.timeQuery(ctx, Page{})
 	q.From, q.To, q.Nodes = r.From, r.To, q.Nodes || slices.Contains(by, Node)
-	q.Wanted = func(d event.Dimensions) bool { return keyOf(d, g.Key.Object, by) == g.Key && s.wanted(d) }
-	if s.text == nil && g.Key.Object.Name != "" {
-		q.Selector = g.Key.Object.selector(q.Selector)
+	q.Wanted = func(d event.Dimensions) bool { return keyOf(d, g.Key.Object, by) == g.Key }
+	if slices.Contains(by, Object) {
+		q.Filter = event.All(ofObject(g.Key.Object), q.Filter)
 	}
 	err = s.pages(ctx, q, func(v *store.View, _ store.Moment) (bool, error) {
-		if slices.Contains(by, Object) && regarding(v.Attributes).cut() != g.Key.Object {
-			return true, nil
-		}
 		sample = new(v.Clone())
 		return false, nil
 	}, func(Next) (bool, error) { return false, nil })
 	return sample, err
 }
 
-// selector adds the object to what a selector asks for.
-func (r Regarding) selector(also *event.Selector) *event.Selector {
-	var s event.Selector
-	if also != nil {
-		s = *also
+// ofObject returns a filter of an object, whose texts may have been cut.
+func ofObject(r Regarding) *event.Filter {
+	of := func(f event.Field, text string) *event.Filter {
+		fits := &event.Filter{Kind: event.FilterField, Field: f, Fits: func(t string) bool { return event.CutDimension(t) == text }}
+		if !event.IsCut(text) {
+			fits.Exact = text
+		}
+		return fits
 	}
-	s.Fields = append(slices.Clip(s.Fields),
-		event.FieldRequirement{Field: event.RegardingName, Value: r.Name},
-		event.FieldRequirement{Field: event.RegardingUID, Value: r.UID})
-	return &s
+	return event.All(of(event.RegardingKind, r.Kind), of(event.RegardingNamespace, r.Namespace), of(event.RegardingName, r.Name), of(event.RegardingUID, r.UID))
 }

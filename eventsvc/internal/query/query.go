@@ -18,21 +18,18 @@ type Querier struct {
 	Timeline store.Timeline
 	Revision func() uint64                     // of the newest write
 	Origin   func(*store.View) (string, error) // its [event.Origin]
-	Note     func(*store.View) ([]byte, error)
 	Now      func() time.Time
 	Limits
 }
 
-// Limits bound a query that goes over events. A zero field is taken from [DefaultLimits].
+// Limits bound a query. A zero field is taken from [DefaultLimits].
 type Limits struct {
-	Events  int           // that are read to count
-	Lookups int           // of events with earlier observations
-	Time    time.Duration // that counting takes
-	Groups  int           // that are counted apart
+	Time   time.Duration // that looking for events takes
+	Groups int           // that are counted apart
 }
 
 // DefaultLimits are the limits of a querier that is told nothing else.
-var DefaultLimits = Limits{Events: 2_000_000, Lookups: 10_000, Time: 20 * time.Second, Groups: 100_000}
+var DefaultLimits = Limits{Time: 20 * time.Second, Groups: 100_000}
 
 // Query says what is asked about.
 type Query struct {
@@ -55,8 +52,7 @@ type Head struct {
 	Dropped  []event.Gap // what each rule dropped, in one time that has all of its hours
 	Partial  []string    // why the answer is not whole; empty: it is
 	Hints    []string    // which terms of the search fit nothing, if nothing was found, and what may have been meant
-	// OverEvents is set if counts are those of the events that exist and were last
-	// observed within the range, because the dimensions alone cannot answer.
+	// OverEvents is set if counts are those of the versions of events that are held, because the dimensions alone cannot answer.
 	OverEvents bool
 }
 
@@ -77,15 +73,13 @@ type Snapshot struct {
 	query    Query
 	held     uint64 // the revision to read at; 0: the newest, because the revision of the snapshot is gone
 	deadline time.Time
-	text     *matcher // nil: any text
-	mixed    *matcher // nil: nothing else is asked for
 }
 
 // Snapshot fixes the state that a query is about. A range that ends before history begins
 // is a [ParameterError].
 func (s Querier) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 	d := DefaultLimits
-	s.Limits = Limits{cmp.Or(s.Events, d.Events), cmp.Or(s.Lookups, d.Lookups), cmp.Or(s.Time, d.Time), cmp.Or(s.Groups, d.Groups)}
+	s.Limits = Limits{cmp.Or(s.Time, d.Time), cmp.Or(s.Groups, d.Groups)}
 	if current := s.Revision(); q.Revision > current {
 		return nil, &store.FutureError{Revision: q.Revision, Current: current}
 	} else if q.Revision == 0 {
@@ -104,7 +98,6 @@ func (s Querier) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 	shot := &Snapshot{
 		Head:    Head{From: q.From, To: q.To, Revision: q.Revision, Begin: begin},
 		querier: s, query: q, held: q.Revision, deadline: s.Now().Add(s.Time),
-		text: newMatcher(q.Terms.byText), mixed: newMatcher(q.Terms.mixed),
 	}
 	if q.From.Before(begin.Truncate(time.Second)) {
 		shot.Partly("history begins at %s", begin.UTC().Format(time.RFC3339))

@@ -295,5 +295,22 @@ func (t *Terms) onNodes() bool {
 	return on
 }
 
-// overEvents reports whether events have to be read to know which of them match.
+// overEvents reports whether dimensions alone do not tell which events match.
 func (t *Terms) overEvents() bool { return t.Rest != nil || len(t.byText)+len(t.mixed) > 0 }
+
+// filter returns the terms as a filter.
+func (t *Terms) filter() *event.Filter {
+	all := event.All(t.Rest.Filter())
+	for i := range t.dimensions {
+		term := &t.dimensions[i]
+		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimension, Dimension: string(term.dimension), Fits: term.Accepts})
+	}
+	if t.cluster != "" {
+		same := func(name string) bool { return strings.EqualFold(name, t.cluster) }
+		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimension, Dimension: string(Cluster), Fits: same})
+	}
+	for _, e := range slices.Concat(t.byDimension, t.byText, t.mixed) {
+		all.Parts = append(all.Parts, e.Filter())
+	}
+	return all
+}

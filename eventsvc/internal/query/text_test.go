@@ -1,14 +1,12 @@
 package query_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
 	"unicode"
 	"unicode/utf8"
 
-	"tidings.example/eventsvc/internal/flow"
 	"tidings.example/eventsvc/internal/query"
 )
 
@@ -52,7 +50,7 @@ func TestText(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", c.text, err)
 		}
-		if got := text.Match(flow.NewTurns(t.Context()), []byte(c.note)); got != c.want {
+		if got := text.Match([]byte(c.note)); got != c.want {
 			t.Errorf("%q in %q: %v", c.text, c.note, got)
 		}
 	}
@@ -106,77 +104,11 @@ func FuzzText(f *testing.F) {
 		if err != nil || strings.ContainsAny(word, "\"\\") || strings.Contains(note, "\x00") || !utf8.ValidString(note) {
 			return
 		}
-		if got, want := text.Match(flow.NewTurns(t.Context()), []byte(note)), contains(note, word); got != want {
+		if got, want := text.Match([]byte(note)), contains(note, word); got != want {
 			t.Errorf("%q in %q: %v, want %v", word, note, got, want)
 		}
-		if got, want := text.Match(flow.NewTurns(t.Context()), []byte(strings.ToUpper(note)+"·"+note)), contains(strings.ToUpper(note)+"·"+note, word); got != want {
+		if got, want := text.Match([]byte(strings.ToUpper(note)+"·"+note)), contains(strings.ToUpper(note)+"·"+note, word); got != want {
 			t.Errorf("%q in the second note: %v, want %v", word, got, want)
 		}
 	})
-}
-
-// TestTextInLongNotes: words are found wherever they are in a note that is looked at in
-// pieces, and a client that has gone ends that.
-func TestTextInLongNotes(t *testing.T) {
-	t.Parallel()
-	text, err := query.ParseText(`"für alle" "back off" -missing`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const piece = 64 << 10
-	for at := piece - 24; at <= piece+1; at++ {
-		for _, c := range []struct {
-			note string
-			want bool
-		}{
-			{strings.Repeat("x", at) + "FÜR ALLE back off" + strings.Repeat("y", 2*piece), true},
-			{"back off" + strings.Repeat("ü", 2*piece) + strings.Repeat("x", at) + "für alle", true},
-			{strings.Repeat("x", at) + "für alle", false},
-			{"für alle, back off" + strings.Repeat("x", at-20) + "missing" + strings.Repeat("y", piece), false},
-		} {
-			turns := flow.NewTurns(t.Context())
-			if got := text.Match(turns, []byte(c.note)); got != c.want || turns.Err() != nil {
-				t.Errorf("at %d: %t, %v, want %t", at, got, turns.Err(), c.want)
-			}
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	turns := flow.NewTurns(ctx)
-	if text.Match(turns, []byte("für alle back off")) || !errors.Is(turns.Err(), context.Canceled) {
-		t.Error(turns.Err())
-	}
-}
-
-// TestTextAllocates nothing once it has room for a note.
-func TestTextAllocates(t *testing.T) {
-	text, err := query.ParseText("pulling ärger")
-	if err != nil {
-		t.Fatal(err)
-	}
-	note := append(make([]byte, 0, 1<<10), strings.Repeat("Ärger with an image ", 20)...)
-	turns := flow.NewTurns(t.Context())
-	text.Match(turns, note)
-	if n := testing.AllocsPerRun(100, func() { text.Match(turns, note) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
-}
-
-func BenchmarkText(b *testing.B) {
-	note := "Back-off restarting failed container worker in pod checkout-7d4b9c6f5-x2x8p_shop(3f1c9f0e-6a54-4c3e-9d0b-1c3c5f3d2a11)"
-	for name, note := range map[string]string{"ASCII": note, "Unicode": note + " für"} {
-		b.Run(name, func(b *testing.B) {
-			text, err := query.ParseText(`container "image pull"`)
-			if err != nil {
-				b.Fatal(err)
-			}
-			turns := flow.NewTurns(b.Context())
-			b.ReportAllocs()
-			for b.Loop() {
-				if text.Match(turns, []byte(note)) {
-					b.Fatal("it is not there")
-				}
-			}
-		})
-	}
 }

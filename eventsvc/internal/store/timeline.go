@@ -22,7 +22,10 @@ type Timeline interface {
 	// and leaves out those for which that returns a negative number. A deletion, an
 	// expiry or a compaction takes nothing away from what happened.
 	Occurrences(ctx context.Context, r Range, group func(event.Dimensions) int, visit func(Occurred)) error
-	// Observed calls visit with the events of a page, ordered by their last observation,
+	// Count counts as Occurrences does, and looks at more than dimensions: at the versions that are held, and, if it is about nothing but
+	// dimensions, at those that were. Of a revision it has no need to be held.
+	Count(ctx context.Context, c Count, visit func(Occurred)) error
+	// Observed calls visit with the events of a page, ordered by their last observation in the range,
 	// until visit returns false. It reads a bounded number of events, so a page may have
 	// few or none although there are more.
 	Observed(ctx context.Context, q TimeQuery, visit func(*View, Moment) bool) (TimePage, error)
@@ -56,8 +59,8 @@ type Range struct {
 	Nodes bool
 	// Hours allows what was observed within one hour (UTC) to be visited as one sum. It has no effect with Nodes.
 	Hours bool
-	// Sees reports whether the caller may see events with these dimensions, which have no node; nil: all. What it may
-	// not see is not read, so that a caller does not pay for what others have written.
+	// Sees reports whether the caller may see events of the namespace and cluster of these dimensions, of which it looks at no
+	// others; nil: all. What it may not see is not read, so that a caller does not pay for what others have written.
 	Sees func(event.Dimensions) bool
 }
 
@@ -144,20 +147,30 @@ func (m Moment) Compare(other Moment, oldestFirst bool) int {
 	return cmp.Or(m.Time.Compare(other.Time), cmp.Compare(m.Revision, other.Revision))
 }
 
-// TimeQuery says which events a page of a timeline is about: those that existed in the
-// state of the range's revision, and that were last observed within the range.
+// TimeQuery says which events a page of a timeline is about: those that exist in the state of the range's revision, and that were last
+// observed within the range.
 type TimeQuery struct {
 	Range
+	// Window asks for all events that were observed within the range, each as it was last observed there: its newest version there that
+	// matches. One that was observed behind the range ends the search for newer ones.
+	Window      bool
 	OldestFirst bool                        // newest first otherwise
 	After       Moment                      // only behind this place; zero: from the first
 	Wanted      func(event.Dimensions) bool // nil: all
 	Selector    *event.Selector             // nil: all
-	// Match decides on the text of a version ([event.AppendText]); nil: all match. It must have no effects, because it may
-	// be called for versions that the query does not want. An error ends the page. A text that it accepts, folded
-	// ([event.Fold]), contains all Pieces, so an engine may search by them.
-	Match  func(text []byte) (bool, error)
-	Pieces [][]byte
-	Limit  int // visit takes about so many events, so that no others are looked for; 0: not known
+	Filter      *event.Filter               // nil: all
+	// Match decides on the text of a version that is wanted otherwise ([event.AppendText]); nil: all match. An error ends the page.
+	Match func(text []byte) (bool, error)
+	Limit int // visit takes about so many events, so that no others are looked for; 0: not known
+}
+
+// Matching returns all that the query asks of a version as a filter, but for Match and marks of reports.
+func (q *TimeQuery) Matching() *event.Filter {
+	all := event.All(q.Filter, q.Selector.Filter(), q.seen())
+	if q.Wanted != nil {
+		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimensions, Wants: q.Wanted})
+	}
+	return all
 }
 
 // TimePage says how far a page has come.
@@ -166,3 +179,35 @@ type TimePage struct {
 	Last     Moment // the After of the next page
 	More     bool   // there may be events behind Last
 }
+
+// Count says what is counted: observations by versions that are held.
+type Count struct {
+	Range
+	Filter  *event.Filter // nil: all
+	By      []string      // the dimensions that Group is told of ([event.DimensionNames]); nil: all
+	Objects bool          // Group is told of objects
+	// Group returns the number of the group of observations, a negative one if they are left out. It is called once or more with
+	// each combination of what it is told of.
+	Group func(event.Dimensions, event.Regarding) int
+}
+
+// Matching returns all that is asked of a version as a filter, nil if that is nothing.
+func (c *Count) Matching() *event.Filter {
+	if seen := c.seen(); seen != nil {
+		return event.All(c.Filter, seen)
+	}
+	return c.Filter
+}
+
+// seen returns a filter of what the caller may see, nil if that is everything.
+func (r *Range) seen() *event.Filter {
+	if r.Sees == nil {
+		return nil
+	}
+	return &event.Filter{Kind: event.FilterPlace, Allows: func(namespace, cluster string) bool {
+		return r.Sees(event.Dimensions{Namespace: namespace, Cluster: cluster})
+	}}
+}
+
+// Counts reports whether Group is told of a dimension.
+func (c *Count) Counts(dimension string) bool { return c.By == nil || slices.Contains(c.By, dimension) }

@@ -184,6 +184,14 @@ func (s seatedTimeline) Occurrences(ctx context.Context, r store.Range, group fu
 	return s.Timeline.Occurrences(ctx, r, group, visit)
 }
 
+// Count implements [store.Timeline].
+func (s seatedTimeline) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return err
+	}
+	return s.Timeline.Count(ctx, c, visit)
+}
+
 // Observed implements [store.Timeline].
 func (s seatedTimeline) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {

@@ -249,16 +249,16 @@ type scanning struct {
 // false. Complete entries have all their labels.
 func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, visit func(*entry) bool) error {
 	s := &scanning{reader: *a.reader(r.turns, l, complete), request: r, in: in, visit: visit, filters: l.FiltersLines()}
-	var pieces [][]byte
+	parts := event.All()
 	for _, text := range l.LineParts() {
-		pieces = append(pieces, event.Fold(nil, []byte(text)))
+		parts.Parts = append(parts.Parts, &event.Filter{Kind: event.FilterWord, Word: event.Fold(nil, []byte(text)), Note: true})
 	}
 	known := a.selected(r, l)
 	revision := a.Store.Revision()
 	for step := range in.steps(forward) {
 		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision, Nodes: true, Sees: r.allows}, OldestFirst: forward, Wanted: known.may}
 		if s.filters {
-			q.Match, q.Pieces = s.note, pieces
+			q.Match, q.Filter = s.note, parts
 		}
 		if !l.Plain() {
 			q.Wanted = func(d event.Dimensions) bool { return known.of(d) >= 0 }

@@ -158,7 +158,7 @@ func (c *call) page(t *queries.Table) *page {
 		p.add("looked at " + t.Scope)
 	}
 	if t.OverEvents {
-		p.add("counts are of the events that exist and were last observed in the range: what was deleted since is not counted")
+		p.add("counts are of the versions of events that are held: what was deleted or replaced before history begins is not counted")
 	}
 	return p
 }

@@ -532,7 +532,7 @@ func equalGroups(w *apitest.World, r *rand.Rand, arguments map[string]any, query
 		want = append(want, line)
 	}
 	shows(w, "events_groups", cells(lines), want)
-	if strings.HasPrefix(lines[0], "counts are of the events that exist") != (a.At("counted") == "events") {
+	if strings.HasPrefix(lines[0], "counts are of the versions of events that are held") != (a.At("counted") == "events") {
 		w.T.Fatalf("%v: %s", a.At("counted"), lines[0])
 	}
 }

@@ -43,6 +43,14 @@ func (e *endless) Occurrences(ctx context.Context, r store.Range, group func(eve
 	return ctx.Err()
 }
 
+func (e *endless) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
+	n := c.Group(event.Dimensions{Namespace: "default", Type: "Normal", Reason: "R"}, event.Regarding{Kind: "Pod", Name: "p"})
+	for e.call(ctx) == nil { // a round
+		visit(store.Occurred{Group: n, Second: c.From.Unix(), Count: 1})
+	}
+	return ctx.Err()
+}
+
 func (e *endless) Observed(ctx context.Context, q store.TimeQuery, _ func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	if q.After.Time.IsZero() {
 		q.After.Time = q.To

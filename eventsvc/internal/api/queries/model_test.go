@@ -463,16 +463,53 @@ func (q *question) matches(v *version) bool {
 
 func (q *question) covers(at time.Time) bool { return !at.Before(q.from) && at.Before(q.to) }
 
+// lastIn returns when a version was observed last in the range of a question, zero if it was not.
+func (q *question) lastIn(v *version) (last time.Time) {
+	if q.covers(v.at) {
+		return v.at
+	}
+	for _, at := range v.instants() {
+		if q.covers(at) {
+			last = at
+		}
+	}
+	return last
+}
+
 // events returns the events that a question is about, newest observation first.
 func (h *history) events(q *question) []*version {
 	var out []*version
-	for _, v := range h.existing(q.revision) {
-		if q.covers(v.at) && q.matches(v) {
+	existing := h.existing(q.revision)
+	for i := range h.versions {
+		v := &h.versions[i]
+		last := existing[v.Namespace+"/"+v.Name]
+		if v.revision <= q.revision && !v.gone && !q.lastIn(v).IsZero() && q.matches(v) && last != nil && last.UID == v.UID && h.newestThere(q, i) {
 			out = append(out, v)
 		}
 	}
-	slices.SortFunc(out, func(a, b *version) int { return cmp.Or(b.at.Compare(a.at), cmp.Compare(b.revision, a.revision)) })
+	slices.SortFunc(out, func(a, b *version) int {
+		return cmp.Or(q.lastIn(b).Compare(q.lastIn(a)), cmp.Compare(b.revision, a.revision))
+	})
 	return out
+}
+
+// newestThere reports whether no version that a question asks for follows one of the same event, before it was observed behind the range.
+func (h *history) newestThere(q *question, of int) bool {
+	v := &h.versions[of]
+	for i := range h.versions[of+1:] {
+		next := &h.versions[of+1+i]
+		if next.Namespace != v.Namespace || next.Name != v.Name || next.revision > q.revision {
+			continue
+		}
+		in := !next.gone && !q.lastIn(next).IsZero()
+		if next.gone || in && q.matches(next) {
+			return false
+		}
+		if !in && !next.at.Before(q.to) {
+			return true
+		}
+	}
+	return true
 }
 
 // seen is what was observed at one time.
@@ -482,31 +519,16 @@ type seen struct {
 	count int64
 }
 
-// seen returns what a version adds within the range, with the dimensions of another one.
-func (q *question) seen(v, of *version) (out []seen) {
-	for _, at := range v.instants() {
-		if q.covers(at) {
-			out = append(out, seen{of, at, 1})
+// observations returns what counts are made of: what each version that matches adds within the range.
+func (h *history) observations(q *question) (out []seen) {
+	for i := range h.versions {
+		v := &h.versions[i]
+		if v.gone || v.revision > q.revision || !q.matches(v) {
+			continue
 		}
-	}
-	return out
-}
-
-// observations returns what counts are made of.
-func (h *history) observations(q *question, byObject bool) (out []seen) {
-	if !q.records && !byObject {
-		for i := range h.versions {
-			if v := &h.versions[i]; !v.gone && v.revision <= q.revision && q.matches(v) {
-				out = append(out, q.seen(v, v)...)
-			}
-		}
-		return out
-	}
-	for _, last := range h.events(q) {
-		for i := range h.versions {
-			v := &h.versions[i]
-			if v.UID == last.UID && !v.gone && v.revision <= last.revision {
-				out = append(out, q.seen(v, last)...)
+		for _, at := range v.instants() {
+			if q.covers(at) {
+				out = append(out, seen{v, at, 1})
 			}
 		}
 	}
@@ -551,6 +573,7 @@ func TestQueriesModel(t *testing.T) {
 					h.checkFacets(h.question())
 					h.checkGroups(h.question())
 					h.checkObject()
+					h.checkAgreement(h.question())
 				}
 				w.Stop()
 				if round%2 == 1 { // it is made again from the log
@@ -655,7 +678,7 @@ func (h *history) checkHistogram(q *question) {
 	q.Set("by", strings.Join(by, ","))
 	q.Set("step", step.String()[:strings.IndexAny(step.String(), "hm")+1])
 	want, total := map[string]int64{}, int64(0)
-	for _, o := range h.observations(q, false) {
+	for _, o := range h.observations(q) {
 		size := int64(step / time.Second)
 		key := time.Unix(o.at.Unix()/size*size, 0).UTC().Format(time.RFC3339)
 		for _, d := range by {
@@ -713,7 +736,7 @@ func (h *history) checkFacets(q *question) {
 	a := h.w.Do("GET", "/query/v1/facets?"+q.Encode(), "").Must(200)
 	for _, d := range modelDimensions {
 		counts, total := map[string]int64{}, int64(0)
-		for _, o := range h.observations(q, false) {
+		for _, o := range h.observations(q) {
 			counts[o.of.dimension(d)] += o.count
 			total += o.count
 		}
@@ -764,7 +787,7 @@ func (h *history) checkGroups(q *question) {
 		return strings.Join(values, "|")
 	}
 	all := map[string]*group{}
-	for _, o := range h.observations(q, byObject) {
+	for _, o := range h.observations(q) {
 		key, at := keyOf(o.of), o.at.Unix()
 		if all[key] == nil {
 			all[key] = &group{key, 0, at, at}
@@ -786,14 +809,14 @@ func (h *history) checkGroups(q *question) {
 	for _, g := range sorted {
 		want = append(want, fmt.Sprint(g.key, " ", g.count, time.Unix(g.first, 0).UTC().Format(time.RFC3339), time.Unix(g.last, 0).UTC().Format(time.RFC3339)))
 	}
-	// By group: the newest event that exists, and the newest that was last seen no later than
-	// the last observation that is counted.
-	newest, samples := map[string]string{}, map[string]string{}
-	for _, v := range slices.Backward(h.events(q)) {
-		newest[keyOf(v)] = v.ResourceVersion
-		if g := all[keyOf(v)]; g != nil && v.at.Unix() <= g.last {
-			samples[g.key] = v.ResourceVersion
+	// newestOf returns the newest event of a group in a range.
+	newestOf := func(key string, from, to time.Time) string {
+		in := *q
+		in.from, in.to, in.terms = from, to, append(slices.Clone(q.terms), func(v *version) bool { return keyOf(v) == key })
+		for _, v := range h.events(&in) {
+			return v.ResourceVersion
 		}
+		return ""
 	}
 	got := []string{}
 	h.each("groups", q.Values, func(a *apitest.Answer) string {
@@ -814,13 +837,71 @@ func (h *history) checkGroups(q *question) {
 			key := strings.Join(values, "|")
 			got = append(got, fmt.Sprint(key, " ", apitest.Field(item, "count"), apitest.Field(item, "first"), apitest.Field(item, "last")))
 			sample, _ := apitest.Field(item, "sample.metadata.resourceVersion").(string)
-			h.same(q, "sample of "+key, sample, samples[key])
-			h.checkLink(q, item, newest[key])
+			if g := all[key]; g != nil {
+				last := time.Unix(g.last, 0).UTC()
+				h.same(q, "sample of "+key, sample, cmp.Or(newestOf(key, last, last.Add(time.Second)), newestOf(key, q.from, last.Add(time.Second))))
+			}
+			h.checkLink(q, item, newestOf(key, q.from, q.to))
 		}
 		next, _ := a.At("continue").(string)
 		return next
 	})
 	h.same(q, "groups", got, want)
+}
+
+// checkAgreement compares the list, the facets, the histogram and the groups of one question with each other. An event that was deleted is
+// counted and not listed, and one that says something else since, but was not observed again, is listed and not counted.
+func (h *history) checkAgreement(q *question) {
+	h.w.T.Helper()
+	keyOf := func(reason, kind, name, uid any) string { return fmt.Sprint(reason, "|", kind, "|", name, "|", uid) }
+	deleted, silent := map[string]bool{}, map[string]bool{}
+	for i := range h.versions {
+		v := &h.versions[i]
+		key := keyOf(v.Reason, v.Regarding.Kind, v.Regarding.Name, v.Regarding.UID)
+		last := h.existing(q.revision)[v.Namespace+"/"+v.Name]
+		if last == nil || last.UID != v.UID || slices.ContainsFunc(h.versions[i:], func(next version) bool {
+			return next.gone && next.revision <= q.revision && next.Namespace == v.Namespace && next.Name == v.Name
+		}) {
+			deleted[key] = true
+		}
+		silent[key] = silent[key] || v.add == 0
+	}
+	listed, counted, total := map[string]bool{}, map[string]bool{}, 0.0
+	h.each("events", q.Values, func(a *apitest.Answer) string {
+		for _, item := range a.At("items").([]any) {
+			text := func(field string) string {
+				t, _ := apitest.Field(item, field).(string)
+				return t
+			}
+			listed[keyOf(text("reason"), text("regarding.kind"), text("regarding.name"), text("regarding.uid"))] = true
+		}
+		next, _ := a.At("continue").(string)
+		return next
+	})
+	q.Set("by", "reason,object")
+	h.each("groups", q.Values, func(a *apitest.Answer) string {
+		for _, item := range a.At("groups").([]any) {
+			o := apitest.Field(item, "by.object").(map[string]any)
+			counted[keyOf(apitest.Field(item, "by.reason"), o["kind"], o["name"], o["uid"])] = true
+			total += apitest.Field(item, "count").(float64)
+		}
+		next, _ := a.At("continue").(string)
+		return next
+	})
+	for key := range counted {
+		if !listed[key] && !deleted[key] {
+			h.w.T.Fatalf("?%s at revision %d: %s is counted and not listed", q.Encode(), q.revision, key)
+		}
+	}
+	for key := range listed {
+		if !counted[key] && !silent[key] {
+			h.w.T.Fatalf("?%s at revision %d: %s is listed and not counted", q.Encode(), q.revision, key)
+		}
+	}
+	q.Set("by", "reason")
+	for _, path := range []string{"facets", "histogram"} {
+		h.same(q, "total of "+path, h.w.Do("GET", "/query/v1/"+path+"?"+q.Encode(), "").Must(200).At("total"), total)
+	}
 }
 
 // checkLink follows the link of a group to its events.

@@ -67,7 +67,7 @@ type Service struct {
 // New returns what answers questions.
 func New(c Config) *Service {
 	return &Service{Config: c, querier: query.Querier{
-		Timeline: c.Timeline, Revision: c.Revision, Origin: codec.Origin, Note: codec.Note, Now: c.Now,
+		Timeline: c.Timeline, Revision: c.Revision, Origin: codec.Origin, Now: c.Now,
 	}}
 }
 

@@ -32,6 +32,11 @@ func (s *seeing) Occurrences(ctx context.Context, r store.Range, group func(even
 	return s.Timeline.Occurrences(ctx, r, group, visit)
 }
 
+func (s *seeing) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
+	s.look(c.Range)
+	return s.Timeline.Count(ctx, c, visit)
+}
+
 func (s *seeing) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	s.look(q.Range)
 	return s.Timeline.Observed(ctx, q, visit)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 	"sort"
 	"strings"
@@ -123,6 +124,11 @@ func (m *memory) Occurrences(ctx context.Context, r store.Range, group func(even
 	return ctx.Err()
 }
 
+// Count implements [store.Timeline], for nobody.
+func (*memory) Count(context.Context, store.Count, func(store.Occurred)) error {
+	return errors.ErrUnsupported
+}
+
 // Observed implements [store.Timeline], newest first only.
 func (m *memory) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	from, to, revision := m.bounds(q.Range)
@@ -143,13 +149,6 @@ func (m *memory) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 		v := m.view(i)
 		if !q.Selector.Matches(v.Namespace, v.Name, v.Attributes) {
 			continue
-		}
-		if q.Match != nil {
-			if match, err := q.Match([]byte(m.events[o.event].note)); err != nil {
-				return p, err
-			} else if !match {
-				continue
-			}
 		}
 		p.Last = store.Moment{Time: time.Unix(o.second, 0).UTC(), Revision: uint64(i + 1)}
 		if !visit(v, p.Last) {

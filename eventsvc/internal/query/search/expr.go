@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -68,6 +69,28 @@ func (e *Expr) Matches(s *Subject) bool {
 	default:
 		return e.fits(string(s.Attributes.Field(f)))
 	}
+}
+
+// Filter returns the expression as a filter that a store evaluates.
+func (e *Expr) Filter() *event.Filter {
+	switch e.Kind {
+	case Word:
+		return &event.Filter{Kind: event.FilterWord, Word: e.Word, Note: e.Note}
+	case Label:
+		return &event.Filter{Kind: event.FilterLabels, Labels: func(l labels.Labels) bool {
+			return l.Has(e.Name) && (len(e.Values) == 0 || e.fits(l.Get(e.Name)))
+		}}
+	case Field:
+		if e.Dimensional() {
+			return &event.Filter{Kind: event.FilterDimension, Dimension: e.Name, Fits: e.Fits}
+		}
+		return &event.Filter{Kind: event.FilterField, Field: exact[e.Name], Fits: e.fits}
+	}
+	f := &event.Filter{Kind: map[Kind]event.FilterKind{And: event.FilterAll, Or: event.FilterAny, Not: event.FilterNot}[e.Kind]}
+	for _, part := range e.Parts {
+		f.Parts = append(f.Parts, part.Filter())
+	}
+	return f
 }
 
 // fits reports whether a text is one of the values.

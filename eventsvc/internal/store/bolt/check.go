@@ -36,7 +36,7 @@ func (db *DB) Check(ctx context.Context, progress store.Progress) (*store.Report
 	s := account.Stats()
 	r := &store.Report{Revision: s.Revision}
 	c := &checker{IndexedLog: seglog.IndexedLog{Index: db.index, Log: db.log}, report: r, progress: progress, namespaces: map[string]int64{}, led: index.Revisions{}, met: index.Revisions{}, total: 6*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
-	for _, check := range []func(context.Context) error{c.pages, c.log, c.successors, c.observed, c.notes, c.index, c.deletions} {
+	for _, check := range []func(context.Context) error{c.pages, c.log, c.successors, c.observed, c.columns, c.index, c.deletions} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}
@@ -77,9 +77,9 @@ func (c *checker) successors(ctx context.Context) error {
 	return c.segments(ctx, c.Log.Segments(), seglog.CheckSuccessors)
 }
 
-// notes goes over what segments have for those who search in notes.
-func (c *checker) notes(ctx context.Context) error {
-	return c.segments(ctx, c.Log.Segments(), seglog.CheckWords)
+// columns goes over the columns of segments.
+func (c *checker) columns(ctx context.Context) error {
+	return c.segments(ctx, c.Log.Segments(), seglog.CheckColumns)
 }
 
 // segments calls check with each segment that is still there. The error of check is a problem too.

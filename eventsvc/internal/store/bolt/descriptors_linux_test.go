@@ -103,10 +103,12 @@ func TestDescriptors(t *testing.T) {
 			return err
 		}},
 		{"a search", func() error {
-			_, _ = db.Timeline().Observed(ctx, store.TimeQuery{
-				Range: all, Match: func([]byte) (bool, error) { return true, nil }, Pieces: [][]byte{[]byte("pulled")},
-			}, func(*store.View, store.Moment) bool { return true })
-			return nil // these values are no events
+			filter := &event.Filter{Kind: event.FilterWord, Word: []byte("PULLED")}
+			_, err := db.Timeline().Observed(ctx, store.TimeQuery{Range: all, Filter: filter}, func(*store.View, store.Moment) bool { return true })
+			return err
+		}},
+		{"a count", func() error {
+			return db.Timeline().Count(ctx, store.Count{Range: all, Group: func(event.Dimensions, event.Regarding) int { return 0 }}, func(store.Occurred) {})
 		}},
 		{"versions", func() error {
 			return db.Timeline().Versions(ctx, &event.Selector{}, func(*store.View, bool) bool { return true })

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/columns"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -56,7 +58,7 @@ func (r *reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 	if err != nil {
 		return store.TimePage{}, err
 	}
-	p := &timePager{query: &q, visit: visit, page: store.TimePage{Revision: revision, Last: q.After}, enough: firstBatch}
+	p := &timePager{query: &q, visit: visit, page: store.TimePage{Revision: revision, Last: q.After}}
 	err = r.Log.View(func(log *seglog.Reader) error {
 		p.turns = r.turns(ctx, log)
 		return p.run(ctx)
@@ -68,6 +70,49 @@ func (r *reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 		return store.TimePage{}, err
 	}
 	return p.page, nil
+}
+
+// Count implements [store.Timeline].
+func (r *reader) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
+	revision, err := r.state(c.Revision)
+	if err != nil {
+		return err
+	}
+	err = r.Log.View(func(log *seglog.Reader) error {
+		turns := r.turns(ctx, log)
+		if err := turns.next(); err != nil {
+			return err
+		}
+		from, to := c.From.Unix(), c.To.Unix()
+		tables, err := log.Tables(from, to, revision, turns.next)
+		if err != nil {
+			return err
+		}
+		for _, t := range slices.Backward(tables) {
+			scan, err := t.Scan(&columns.Query{From: from, To: to, Last: revision, Filter: c.Matching(), Held: turns.held})
+			if err == nil && scan != nil {
+				err = countTable(scan, &c, turns, visit)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return r.ended(revision, err)
+}
+
+func countTable(scan *columns.Scan, c *store.Count, turns *turns, visit func(store.Occurred)) error {
+	counter, err := scan.Counter(c, visit)
+	for chunk := 0; err == nil && chunk < scan.Chunks(); chunk++ {
+		if err = turns.next(); err == nil {
+			err = counter.Chunk(chunk)
+		}
+	}
+	return err
 }
 
 // Begin implements [store.Timeline].

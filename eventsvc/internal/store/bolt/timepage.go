@@ -1,355 +1,373 @@
 package bolt
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/columns"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// pageEntries is how many entries of runs a page looks at, in which it need not find
-// anything. There may be many between two events that a query wants.
-const pageEntries = 1 << 21
-
-// selectShare: if at most one event of so many has a term, its postings are read instead of
-// going over the seconds of the range.
-const selectShare = 8
-
-// How many bytes of values a page finds before it shows them: little at first, because many queries
-// want only a few events. Of more in one second it keeps the places alone.
-const (
-	firstBatch = 32 << 10
-	mostBatch  = 512 << 10
-)
-
-// A timePager reads one page of a timeline. It finds the versions of some seconds, sorts them, because
-// they say themselves when within a second they were observed, and shows them.
+// A timePager reads one page of a timeline. It goes over the tables of columns, and in these over the chunks, those first that can
+// have what comes first in the page. As soon as no others can have anything before a version that was found, it is looked at.
 type timePager struct {
 	*turns // with the reader of the log
 	query  *store.TimeQuery
 	visit  func(*store.View, store.Moment) bool
 	page   store.TimePage
 
-	moments *seglog.Moments // goes over the index by time; nil: left has all versions with one of the terms, or those that a search by words has found
-	left    []seglog.Moment // records that are to be looked at
-	after   store.Moment    // behind the seconds that are done
+	places []timePlace     // that are left, the first one at the end
+	found  []columns.Found // versions that match, the first one at the end
+	sorted int             // so many of them are in order
 
-	found  []copied // newest versions of their events, in no order; a copy without a value was not kept
-	kept   []byte   // memory of the copies
-	size   int      // bytes of the values of found
-	enough int      // so many of them are found before they are shown
-
-	looked  int // records that were looked at
-	entries int // entries of runs that were read
-	bytes   int // of the values that were shown
+	alive  map[string]bool // whether an event exists in the state of the page, by its key and UID
+	looked int             // records that were looked at
+	bytes  int             // of the values that were shown
 }
 
-// copied is a version in memory of the page.
-type copied struct {
-	store.View
-	at store.Moment
+// A timePlace is a table or one of its chunks.
+type timePlace struct {
+	bound int64 // no row has a time that comes earlier in the page, in microseconds
+	table *columns.Table
+	scan  *columns.Scan // of a chunk
+	chunk int
 }
 
 // run reads the page.
 func (p *timePager) run(ctx context.Context) error {
-	if err := p.next(); err != nil {
-		return err
-	}
 	if err := p.begin(); err != nil {
 		return err
 	}
-	for more := true; more; {
-		further, err := p.find(ctx)
-		if err != nil {
-			return err
-		}
-		if more, err = p.show(further); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// begin decides how the page is read.
-func (p *timePager) begin() error {
-	from, to := p.seconds()
-	if p.query.Selector != nil {
-		few := false
-		events, _ := p.reader.Events("", p.page.Revision)
-		err := p.reader.Index.View(func(v index.View) error {
-			rarest, versions, ok := v.Rarest(p.query.Selector)
-			if few = ok && versions < min(pageLooked, int(events)/selectShare+1); !few {
-				return nil
-			}
-			revisions, err := v.Postings(rarest)
-			p.take(revisions)
-			return err
-		})
-		if err != nil || few {
-			return err
-		}
-	}
-	group := p.group()
-	if len(p.query.Pieces) > 0 {
-		found, ok, err := p.log.Search(&seglog.Search{
-			From: from, To: to, Last: p.page.Revision, Pieces: p.query.Pieces, Nodes: p.query.Nodes, Sees: p.query.Sees, Group: group, Pause: p.next,
-		})
-		if ok {
-			p.take(found)
-		}
-		if err != nil || ok {
-			return err
-		}
-	}
-	p.moments = &seglog.Moments{From: from, To: to, OldestFirst: p.query.OldestFirst, Last: p.page.Revision, Nodes: p.query.Nodes, Sees: p.query.Sees, Group: group, Pieces: p.query.Pieces}
-	return nil
-}
-
-// take has the page look at versions and at nothing else.
-func (p *timePager) take(revisions []uint64) {
-	slices.Sort(revisions)
-	for _, revision := range slices.Compact(revisions) {
-		if revision <= p.page.Revision {
-			p.left = append(p.left, seglog.Moment{Revision: revision})
-		}
-	}
-}
-
-// find finds the versions of the next seconds, until they are enough. It reports false at the end.
-func (p *timePager) find(ctx context.Context) (more bool, err error) {
-	p.found, p.kept, p.size = p.found[:0], p.kept[:0], 0
 	for {
-		if len(p.left) == 0 {
-			if more, err = p.gather(); err != nil || !more {
-				return false, err
-			}
+		if err := p.next(); err != nil {
+			return err
 		}
-		for len(p.left) > 0 {
-			at := p.left[0]
-			p.left = p.left[1:]
-			if err := p.step(ctx, at.Revision); err != nil {
-				return false, err
+		n := len(p.found)
+		switch {
+		case n > 0 && p.sorted == n && (len(p.places) == 0 || p.before(p.found[n-1].Micro, p.places[len(p.places)-1].bound)):
+			if more, err := p.look(ctx, p.found[n-1]); err != nil || !more {
+				return err
 			}
-			if p.moments != nil && (len(p.left) == 0 || p.left[0].Second != at.Second) {
-				if p.pass(at.Second); p.sufficient() {
-					return true, nil
-				}
+			p.found, p.sorted = p.found[:n-1], n-1
+		case len(p.places) == 0:
+			return nil
+		case p.looked >= pageLooked:
+			p.page.More, p.page.Last = true, p.rest()
+			return nil
+		default:
+			if err := p.open(); err != nil {
+				return err
 			}
-		}
-		if p.moments != nil && p.full() {
-			return true, nil
 		}
 	}
 }
 
-// step looks at one version, unless the caller has gone.
-func (p *timePager) step(ctx context.Context, revision uint64) error {
-	if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
-		return ctx.Err()
+// rest returns the place before all that is left, when nothing that was found comes before that.
+func (p *timePager) rest() store.Moment {
+	bound := p.places[len(p.places)-1].bound
+	if !p.query.OldestFirst {
+		bound++ // at revision 0: behind everything at this time
 	}
-	if err := p.look(revision); err != nil {
+	return store.Moment{Time: time.UnixMicro(bound).UTC()}
+}
+
+// before reports whether one time comes earlier in the page than another.
+func (p *timePager) before(a, b int64) bool {
+	if p.query.OldestFirst {
+		return a < b
+	}
+	return a > b
+}
+
+// begin finds the tables.
+func (p *timePager) begin() error {
+	if err := p.next(); err != nil {
 		return err
 	}
-	return p.next()
+	from, to := p.seconds()
+	tables, err := p.log.Tables(from, to, p.page.Revision, p.next)
+	for _, t := range tables {
+		first, last := t.Times()
+		p.places = append(p.places, timePlace{bound: p.bound(first, last), table: t})
+	}
+	p.sort()
+	return err
 }
 
-// gather takes the records of the next seconds from the index by time. It reports false if there are none.
-func (p *timePager) gather() (more bool, err error) {
-	if p.moments == nil {
-		return false, nil
+// bound returns the bound of rows that were observed in some seconds.
+func (p *timePager) bound(first, last int64) int64 {
+	if p.query.OldestFirst {
+		return first * 1e6
 	}
-	found, entries, more, err := p.moments.Next(p.log)
-	if err != nil || !more {
-		return false, err
-	}
-	p.entries += entries
-	if p.left = append(p.left[:0], found...); len(p.left) == 0 {
-		last := p.moments.To
+	return last*1e6 + 1e6 - 1
+}
+
+func (p *timePager) sort() {
+	slices.SortStableFunc(p.places, func(a, b timePlace) int {
 		if p.query.OldestFirst {
-			last = p.moments.From - 1
+			a, b = b, a
 		}
-		p.pass(last)
-	}
-	return true, p.next()
+		return cmp.Compare(a.bound, b.bound)
+	})
 }
 
-// seconds returns the range of the query behind the place that is done.
+// seconds returns the part of the range behind the place that is done.
 func (p *timePager) seconds() (from, to int64) {
-	from, to = p.query.From.Unix(), p.query.To.Unix()
-	after := p.query.After.Time.Unix()
-	switch {
-	case p.query.After == (store.Moment{}):
+	from, to = p.window()
+	switch after := p.query.After; {
+	case after == (store.Moment{}):
 	case p.query.OldestFirst:
-		from = max(from, after)
-	case p.query.After == start(after): // nothing is at a second with revision 0
-		to = min(to, after)
+		from = max(from, after.Time.Unix())
 	default:
-		to = min(to, after+1)
+		to = min(to, after.Time.Unix()+1)
 	}
 	return from, to
 }
 
-// start returns the place in front of everything in a second.
-func start(second int64) store.Moment { return store.Moment{Time: time.Unix(second, 0).UTC()} }
+func (p *timePager) window() (from, to int64) { return p.query.From.Unix(), p.query.To.Unix() }
 
-// pass notes that all records of a second were looked at.
-func (p *timePager) pass(second int64) {
-	if p.after = start(second); p.query.OldestFirst {
-		p.after = start(second + 1)
+// open opens the first place: of a table it adds the chunks, and of a chunk the rows that match.
+func (p *timePager) open() error {
+	at := p.places[len(p.places)-1]
+	p.places = p.places[:len(p.places)-1]
+	if at.scan == nil {
+		return p.openTable(at.table)
 	}
+	n := len(p.found)
+	found, err := at.scan.Find(at.chunk, p.found)
+	if err != nil {
+		return err
+	}
+	from, to := p.seconds()
+	p.found = append(found[:n], slices.DeleteFunc(found[n:], func(f columns.Found) bool { return f.Micro < from*1e6 || f.Micro >= to*1e6 })...)
+	slices.SortFunc(p.found, func(a, b columns.Found) int { return -moment(a).Compare(moment(b), p.query.OldestFirst) })
+	p.sorted = len(p.found)
+	return nil
 }
 
-// sufficient reports that enough is found to be shown, or for the page.
-func (p *timePager) sufficient() bool {
-	return p.size >= p.enough || p.full() || p.query.Limit > 0 && len(p.found) >= p.query.Limit
-}
-
-// full reports that the page has looked at enough.
-func (p *timePager) full() bool { return p.looked >= pageLooked || p.entries > pageEntries }
-
-// look adds a version to those that are found, if the query wants it and it is the newest one of its event. If the query has a
-// function for texts, it looks at the text first.
-func (p *timePager) look(revision uint64) error {
-	if p.query.Match != nil {
-		text, ok := p.log.Note(revision)
-		if !ok {
-			e, _, err := p.borrow(revision)
-			if err != nil || e.Key == nil {
-				return err
-			}
-			if text, err = e.AppendText(nil); err != nil {
-				return err
-			}
-		}
-		if match, err := p.query.Match(text); err != nil || !match {
+func (p *timePager) openTable(t *columns.Table) error {
+	begin, end := p.window()
+	scan, err := t.Scan(&columns.Query{From: begin, To: end, Spans: p.query.Window, Last: p.page.Revision, Filter: p.query.Matching(), Held: func(revision uint64, f *event.Filter) (bool, error) {
+		p.looked++
+		return p.held(revision, f)
+	}})
+	if err != nil || scan == nil {
+		return err
+	}
+	from, to := p.seconds()
+	for chunk := range scan.Chunks() {
+		may, err := scan.May(chunk)
+		if err != nil {
 			return err
 		}
+		if !may {
+			continue
+		}
+		first, last, err := scan.ChunkTimes(chunk)
+		if err != nil {
+			return err
+		}
+		if first < to && last >= from {
+			p.places = append(p.places, timePlace{bound: p.bound(first, last), table: t, scan: scan, chunk: chunk})
+		}
 	}
-	e, at, err := p.borrow(revision)
-	if err != nil || e.Key == nil {
-		return err
-	}
-	size, before, v := len(e.Value), len(p.kept), copied{at: at}
-	if before < mostBatch { // most are shown, and need not be looked up again
-		v, p.kept = copyOf(p.kept, &e, at)
-	}
-	last, err := lastBefore(p.log, p.reader.Index, string(e.Key), revision, p.page.Revision)
-	if !last {
-		p.kept = p.kept[:before]
-		return err
-	}
-	p.found = append(p.found, v)
-	p.size += size
-	return err
+	p.sort()
+	return nil
 }
 
-// borrow returns a version that the query asks for, before its function. There is none, and it has no key, if the query does
-// not, or if it is not held.
-func (p *timePager) borrow(revision uint64) (e seglog.Entry, at store.Moment, err error) {
+// moment returns the place of a row in a timeline.
+func moment(f columns.Found) store.Moment {
+	return store.Moment{Time: time.UnixMicro(f.Micro).UTC(), Revision: f.Revision}
+}
+
+// look visits a version, if the query wants it and it is the newest one of its event in the window. It reports whether the page goes on.
+func (p *timePager) look(ctx context.Context, f columns.Found) (more bool, err error) {
+	at := moment(f)
+	if p.query.After != (store.Moment{}) && at.Compare(p.query.After, p.query.OldestFirst) <= 0 {
+		return true, nil
+	}
+	if p.looked++; p.looked%checkEvery == 0 && ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	e, err := p.newest(f.Revision)
+	if err != nil {
+		return false, err
+	}
+	more = true
+	if p.page.Last = at; e.Key != nil {
+		v := e.View(e.StoreKey())
+		more, p.bytes = p.visit(&v, at), p.bytes+len(v.Value)
+	}
+	if !more || p.bytes >= pageBytes || p.looked >= pageLooked {
+		p.page.More = !more || len(p.found) > 1 || len(p.places) > 0
+		return false, nil
+	}
+	return true, nil
+}
+
+// newest returns a version that the query wants. It has no key if it is not held, or not the newest one of its event in the window.
+func (p *timePager) newest(revision uint64) (e seglog.Entry, err error) {
 	e, err = p.log.Get(revision)
 	if skipped(p.log, revision, err) {
-		return seglog.Entry{}, at, nil
+		return seglog.Entry{}, nil
 	}
 	if err != nil {
-		return seglog.Entry{}, at, err
+		return seglog.Entry{}, err
 	}
-	if at = (store.Moment{Time: seglog.Occurrence(&e).Time, Revision: revision}); e.Kind == seglog.Deleted || !p.wants(&e, at) {
-		e.Key = nil
+	wanted, err := p.wants(&e)
+	if err != nil || !wanted {
+		return seglog.Entry{}, err
 	}
-	return e, at, nil
+	key := string(e.Key)
+	newest, exists, err := p.reader.Index.Newest(key)
+	if err != nil || !exists {
+		return seglog.Entry{}, err
+	}
+	if newest.Revision() == revision {
+		return e, nil
+	}
+	shown := false
+	if p.query.Window {
+		shown, err = p.shown(&e, key, newest)
+	} else {
+		shown, err = lastBefore(p.log, p.reader.Index, key, revision, p.page.Revision)
+	}
+	if err != nil || !shown {
+		return seglog.Entry{}, err
+	}
+	return p.log.Get(revision) // again: it was valid until others were looked up
 }
 
-// wants reports whether the query asks for a version at a place, before its function.
-func (p *timePager) wants(e *seglog.Entry, at store.Moment) bool {
-	q := p.query
-	if at.Time.Before(q.From) || !at.Time.Before(q.To) || q.After != (store.Moment{}) && at.Compare(q.After, q.OldestFirst) <= 0 {
-		return false
-	}
-	namespace, name := string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:])
-	if p.moments == nil && !wantsDimensions(q, event.DimensionsOf(namespace, e.Attributes)) {
-		return false
-	}
-	return q.Selector.Matches(namespace, name, e.Attributes)
-}
-
-// wantsDimensions reports whether a query is about events with these dimensions.
-func wantsDimensions(q *store.TimeQuery, d event.Dimensions) bool {
-	if q.Wanted != nil && !q.Wanted(d) {
-		return false
-	}
-	d.Node = ""
-	return q.Sees == nil || q.Sees(d)
-}
-
-// copyOf copies a version behind what is in memory.
-func copyOf(memory []byte, e *seglog.Entry, at store.Moment) (copied, []byte) {
-	from := len(memory)
-	memory = append(append(memory, e.Attributes...), e.Value...)
-	middle, end := from+len(e.Attributes), len(memory)
-	v := e.View(e.StoreKey())
-	v.Attributes, v.Value = memory[from:middle:middle], memory[middle:end:end]
-	return copied{v, at}, memory
-}
-
-// show calls visit with what was found. further says that there may be more. It reports whether the page goes on.
-func (p *timePager) show(further bool) (more bool, err error) {
-	slices.SortFunc(p.found, func(a, b copied) int { return a.at.Compare(b.at, p.query.OldestFirst) })
-	for i := range p.found {
-		c := &p.found[i]
-		if c.Value == nil {
-			e, err := p.log.Get(c.at.Revision)
-			if err != nil {
-				return false, err
-			}
-			c.View = e.View(e.StoreKey())
-		}
-		p.bytes += len(c.Value)
-		p.page.Last = c.at
-		if !p.visit(&c.View, c.at) || p.bytes >= pageBytes && (further || i+1 < len(p.found)) {
-			p.page.More = true
-			return false, nil
-		}
+// shown reports whether a version that has been superseded is the newest one of its event in the window that the query wants, and the
+// event exists. What was observed behind the window ends the search.
+func (p *timePager) shown(e *seglog.Entry, key string, newest index.Pointer) (bool, error) {
+	from, to := p.window()
+	uid, first := e.UID(), e.Revision // e is valid until others are read
+	for of := first; of != newest.Revision(); p.looked++ {
 		if err := p.next(); err != nil {
 			return false, err
 		}
+		next, deletion, ok, err := p.log.Next(of, newest.Revision())
+		if err != nil || deletion && next <= p.page.Revision {
+			return false, err
+		}
+		if !ok {
+			return lastBefore(p.log, p.reader.Index, key, first, p.page.Revision)
+		}
+		if next > p.page.Revision {
+			return true, nil
+		}
+		of = next
+		later, err := p.log.Get(next)
+		if skipped(p.log, next, err) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		o := seglog.Occurrence(&later)
+		if _, in := o.LastIn(from, to); in {
+			if matches, err := p.matches(&later); err != nil || matches {
+				return false, err
+			}
+		} else if o.Time.Unix() >= to {
+			return p.exists(key, uid, next, newest)
+		}
 	}
-	if further && p.full() {
-		p.page.More, p.page.Last = true, p.after
-		return false, nil
-	}
-	p.enough = min(2*p.enough, mostBatch)
-	return further, nil
+	return true, nil
 }
 
-// group returns a function that leaves out the dimensions that the query cannot want: what its selector says of them is
-// known before any record is read.
-func (p *timePager) group() func(event.Dimensions) int {
-	q := p.query
-	known := &event.Selector{}
-	if q.Selector != nil {
-		for _, r := range q.Selector.Fields {
-			switch r.Field {
-			case event.FieldNamespace, event.Type, event.Reason, event.RegardingKind:
-				r.Value = event.CutDimension(r.Value)
-				known.Fields = append(known.Fields, r)
+// exists reports whether an event with a UID exists in the state of the page, of which a version is known.
+func (p *timePager) exists(key, uid string, version uint64, newest index.Pointer) (bool, error) {
+	name := key + "\x00" + uid
+	known, ok := p.alive[name]
+	if ok {
+		return known, nil
+	}
+	last := newest.Revision()
+	if last > p.page.Revision {
+		var err error
+		if last, err = p.lastOf(version, newest); err != nil {
+			return false, err
+		}
+	}
+	alive := false
+	if last != 0 {
+		e, err := p.log.Get(last)
+		if err != nil {
+			return false, err
+		}
+		alive = e.Kind != seglog.Deleted && e.UID() == uid
+	}
+	if p.alive == nil {
+		p.alive = map[string]bool{}
+	}
+	p.alive[name] = alive
+	return alive, nil
+}
+
+// lastOf returns the last version of an event in the state of the page, behind another one, or its deletion. 0: it did not exist.
+func (p *timePager) lastOf(version uint64, newest index.Pointer) (uint64, error) {
+	for ; ; p.looked++ {
+		if err := p.next(); err != nil {
+			return 0, err
+		}
+		next, _, ok, err := p.log.Next(version, newest.Revision())
+		if err != nil {
+			return 0, err
+		}
+		if !ok {
+			last, exists, err := p.log.At(newest.Revision(), p.page.Revision)
+			if !exists {
+				return 0, err
 			}
+			return last.Revision, err
 		}
+		if next > p.page.Revision {
+			return version, nil
+		}
+		version = next
 	}
-	return func(d event.Dimensions) int {
-		if q.Wanted != nil && !q.Wanted(d) {
-			return -1
-		}
-		a := event.Attributes(nil)
-		if len(known.Fields) > 0 {
-			a = event.NewAttributes([event.NumFields]string{event.Type: d.Type, event.Reason: d.Reason, event.RegardingKind: d.Kind}, nil)
-		}
-		if !known.Matches(d.Namespace, "", a) {
-			return -1
-		}
-		return 0
+}
+
+// matches reports whether the query asks for a version, wherever it is.
+func (p *timePager) matches(e *seglog.Entry) (bool, error) {
+	text, _ := e.AppendText(nil) // a value that is no event has none
+	if !p.query.Matching().Matches(string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:]), e.Attributes, text) {
+		return false, nil
 	}
+	return p.wants(e)
+}
+
+// wants reports whether the query asks for a version of which the columns do not say all.
+func (p *timePager) wants(e *seglog.Entry) (bool, error) {
+	q := p.query
+	if !q.Selector.Matches(string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:]), e.Attributes) {
+		return false, nil
+	}
+	if q.Match == nil {
+		return true, nil
+	}
+	text, err := e.AppendText(nil)
+	if err != nil {
+		return false, err
+	}
+	return q.Match(text)
+}
+
+// held reports whether a version matches a filter that columns cannot decide.
+func (t *turns) held(revision uint64, f *event.Filter) (bool, error) {
+	e, err := t.log.Get(revision)
+	if skipped(t.log, revision, err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return f.Matches(string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:]), e.Attributes, nil), t.next()
 }

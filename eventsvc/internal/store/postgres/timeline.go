@@ -19,6 +19,11 @@ func (t timeline) Occurrences(ctx context.Context, r store.Range, group func(eve
 	return t.copy.now().Timeline().Occurrences(ctx, r, group, visit)
 }
 
+// Count implements [store.Timeline].
+func (t timeline) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
+	return t.copy.now().Timeline().Count(ctx, c, visit)
+}
+
 // Observed implements [store.Timeline].
 func (t timeline) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	return t.copy.now().Timeline().Observed(ctx, q, visit)

@@ -87,7 +87,7 @@ func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.D
 	page, meta := segmentPage, map[string][]byte{metaBase: recordKey(s.Base), boltfile.StoreID: []byte(s.StoreID)}
 	names := buckets()
 	if compressed {
-		page, names = compressedPage, append(names, bucketBlocks, bucketWords)
+		page, names = compressedPage, append(names, bucketBlocks, bucketColumns)
 		meta[metaBlocks] = recordKey(1)
 	}
 	to, err := boltfile.Create(path, page, names, meta)

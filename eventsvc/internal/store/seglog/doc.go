@@ -25,8 +25,11 @@
 // The head is not immutable: an open transaction keeps bbolt from reusing its pages. A long read ends that transaction
 // when it lets others go first ([Reader.Rest]), and begins another one when it needs the head again.
 //
+// [Reader.Tables] returns what records report as columns (package columns): all that is asked of them but the records themselves. Those of
+// a compressed segment are in its file. Others are made in memory when they are needed, also if those of a file are damaged.
+//
 // Each segment is indexed by time (files time*.go): when and how often its records were
-// observed. [Moments] goes over the records in that order, and [Moments.Occurrences] counts. A segment that was rewritten also has sums
+// observed, by dimensions alone. [Moments.Occurrences] counts. A segment that was rewritten also has sums
 // of whole hours, which those who count by hours read instead.
 // Counts stay when records go: Rewrite keeps the sums of records that it leaves out, and
 // [Log.Carry] copies the sums of a segment that is to be unlinked to the head, in one
@@ -45,12 +48,10 @@
 // that go over the log leave the cache alone.
 //
 // A block is two zstd frames (RFC 8878). The first has the texts that are searched ([event.AppendText]): notes, reasons, names and
-// nodes. The second has the rest, in columns. [Reader.Note] inflates the first one only. A compressed segment also has an index of the
-// words of these texts, by which [Reader.Search] finds the records that may match. If the index or a block is damaged, both methods say
-// so, and the caller reads the records.
+// nodes. The second has the rest.
 //
-// The files: words*.go is the index of words and search.go its use, template.go the columns of a block, time*.go the index by
-// time, segment.go one file and log.go all of them.
+// The files: tables.go is the columns, template.go the form of a block, time*.go the index by time, segment.go one file and log.go
+// all of them.
 //
 // An [IndexedLog] is a log with its index, for those that read both.
 //
@@ -76,12 +77,13 @@
 //	│             wal, of a head: whether the write-ahead log may have records that it lacks;
 //	│             carried: what segments up to this base report is in this one;
 //	│             both with CRC32C 4; runs: when sealed with an index by time that
-//	│             becomes much smaller by a rewrite; blocks: the segment is compressed
+//	│             becomes much smaller by a rewrite; blocks: the segment is compressed;
+//	│             columns, of a compressed segment: the last revision of the last table, CRC32C 4
 //	├── log       revision 8 → record; empty in a compressed segment
 //	├── next      first revision 8 → versions that records of this segment superseded, by their revisions, CRC32C 4
 //	├── blocks    only in a compressed segment: last revision 8 → block. The first one begins
 //	│             with the base, and each behind the one before
-//	├── words     only in a compressed segment: last revision 8 → words of the notes of up to 64 groups of blocks
+//	├── columns   only in a compressed segment: the pieces of tables of up to 65,536 rows, see package columns
 //	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, CRC32C 4;
 //	│             number 4 → node, CRC32C 4
 //	├── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
@@ -128,13 +130,6 @@
 //
 // The checksum at the end of a record would not compress. It is left out where it matches, and
 // made again. A record that was damaged before has form 0, and stays what it was.
-//
-//	words   revisions that they cover before the key (uvarint), number of groups of blocks (uvarint),
-//	        for each the revisions behind the one before (uvarint),
-//	        length of the words (uvarint), words, zstd frame, CRC32C 4
-//	        words: folded, in order, each between two line ends
-//	frame   for each word a bit for each group that has it 8, little-endian; then for each
-//	        a bit for each of 64 classes of reasons with which it occurs 8 ([reasonClass])
 //
 //	next    for each version the revisions behind the one before (uvarint), and
 //	        twice the revisions from it to the one that superseded it, + 1 if that is a deletion (uvarint)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
@@ -26,6 +27,10 @@ type Log struct {
 	unlinked  atomic.Int64 // bytes of segments that were replaced or removed, and that readers still hold
 	known     atomic.Int64 // series of sealed segments in memory
 	closed    atomic.Bool
+
+	tabled sync.Mutex
+	recent []*Segment // those with tables in memory, by when they were asked for
+	read   []*Segment // compressed ones of which columns were read, by when they were asked for
 
 	compactRevision atomic.Uint64
 }

@@ -3,7 +3,6 @@ package seglog
 import (
 	"encoding/binary"
 	"math"
-	"slices"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
@@ -11,10 +10,21 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
+// note returns the note of a version. It shares memory with it.
+func (e *Entry) note() ([]byte, error) {
+	v := e.View(store.Key{})
+	return codec.Note(&v)
+}
+
+// UID returns the UID of the event of a version.
+func (e *Entry) UID() string {
+	v := e.View(store.Key{})
+	return string(codec.UID(&v))
+}
+
 // AppendText appends the text of a version that searches look at.
 func (e *Entry) AppendText(dst []byte) ([]byte, error) {
-	v := e.View(store.Key{})
-	note, err := codec.Note(&v)
+	note, err := e.note()
 	if err != nil {
 		return dst, err
 	}
@@ -138,15 +148,6 @@ func openValue(key, value []byte) (last, before uint64, rest blockContent, err e
 		return 0, 0, rest, errBlockContent
 	}
 	return last, before, rest, nil
-}
-
-// find returns the note of a revision. It reports false if that is not known.
-func (f *notesFrame) find(revision uint64) ([]byte, bool) {
-	i, found := slices.BinarySearch(f.revisions, revision)
-	if !found || f.known[i] != noteLength {
-		return nil, false
-	}
-	return f.note(i), true
 }
 
 // note returns the note at a position.

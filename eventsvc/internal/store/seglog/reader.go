@@ -27,7 +27,6 @@ type Reader struct {
 	opened   []segmentTx  // in the order of segments
 	room     []byte       // of the record that Get has copied
 	view     store.View   // by Lend
-	notes    openNotes
 
 	superseded map[uint64]successor // by pending records; nil: not known yet
 }
@@ -67,7 +66,6 @@ func (r *Reader) close() {
 	for i := range r.opened {
 		r.opened[i].end()
 	}
-	r.notes.forget()
 	r.held.Release()
 	r.held, r.segments, r.pending, r.superseded, r.view = nil, nil, nil, nil, store.View{}
 }

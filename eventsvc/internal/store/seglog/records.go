@@ -13,9 +13,9 @@ import (
 // The buckets of records. A file has the second one if they are compressed, and the words of their notes. Where these are damaged
 // or missing, the records themselves are looked at.
 const (
-	bucketLog    = "log"
-	bucketBlocks = "blocks"
-	bucketWords  = "words"
+	bucketLog     = "log"
+	bucketBlocks  = "blocks"
+	bucketColumns = "columns"
 )
 
 // recordKey returns the key under which a record is stored.
@@ -143,27 +143,11 @@ func (r fileRecords) eachInBlocks(from uint64, blocks *blockFinder, f func(uint6
 	return true, nil
 }
 
-// eachNotes calls fn, in order, with the notes of the blocks of the revisions first to last, until fn returns false. It reuses f for each block.
-// A missing or damaged block is an error.
-func (r fileRecords) eachNotes(first, last uint64, f *notesFrame, fn func(*notesFrame) bool) error {
-	c := r.Bucket.Cursor()
-	for k, v := c.Seek(recordKey(first)); first <= last; k, v = c.Next() {
-		if _, err := f.parse(k, v); err != nil {
-			return err
-		}
-		if f.first != first || f.last > last {
-			return errBlockGone
-		}
-		if !fn(f) {
-			return nil
-		}
-		first = f.last + 1
-	}
-	return nil
-}
-
 // errBlockGone reports that no block covers a revision.
 var errBlockGone = errors.New("it is not there")
+
+// errColumnsGone reports that a compressed segment has no columns.
+var errColumnsGone = fmt.Errorf("the columns are not there: %w", boltfile.ErrChecksum)
 
 // Revisions calls f with the revisions up to the last of which the file has a record, or may
 // have one.

@@ -2,22 +2,15 @@ package seglog
 
 import (
 	"bytes"
+	"errors"
 
 	"go.etcd.io/bbolt"
 )
 
-// A group of blocks, which share a list of words, ends at so many records or bytes of notes.
-const (
-	wordRecords   = 512
-	wordNoteBytes = 256 << 10
-)
-
-// A recordWriter writes records to the blocks of a new file, and the words of their notes.
+// A recordWriter writes records to the blocks of a new file, and their columns.
 type recordWriter struct {
 	blocks  *blockWriter
-	words   wordWriter
-	records int // of the finished blocks whose words are in the making
-	bytes   int // of their notes
+	columns columnWriter
 }
 
 // newRecordWriter returns a recordWriter to a file with a base. Close must be called.
@@ -26,7 +19,7 @@ func newRecordWriter(base uint64) (*recordWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recordWriter{blocks: b, words: wordWriter{from: base - 1, in: map[string]wordPlaces{}}}, nil
+	return &recordWriter{blocks: b}, nil
 }
 
 // Close gives up the memory of the encoder.
@@ -39,7 +32,7 @@ func (w *recordWriter) Put(b *bbolt.Bucket, revision uint64, record []byte) erro
 			return err
 		}
 	}
-	return w.blocks.Add(revision, record)
+	return errors.Join(w.blocks.Add(revision, record), w.columns.add(b, revision, record))
 }
 
 // finishBlock writes the block in the making, which covers the revisions up to the given one.
@@ -48,36 +41,22 @@ func (w *recordWriter) finishBlock(b *bbolt.Bucket, last uint64) error {
 	if err != nil {
 		return err
 	}
-	notes := &w.blocks.again.notes
-	for i := range notes.revisions {
-		w.words.add(notes.note(i))
-	}
-	w.records += len(notes.revisions)
-	w.bytes += len(notes.texts)
-	if err := b.Put(key, value); err != nil || w.records < wordRecords && w.bytes < wordNoteBytes {
-		return err
-	}
-	return w.finishWords(b.Tx(), last, false)
+	return b.Put(key, value)
 }
 
-// finishWords ends the words of the blocks up to a revision, and writes them if they are enough, or in any case.
-func (w *recordWriter) finishWords(tx *bbolt.Tx, last uint64, all bool) error {
-	w.records, w.bytes = 0, 0
-	w.words.end(last)
-	return w.words.write(tx, w.blocks.encoder, all)
+// Finish writes what is in the making.
+func (w *recordWriter) Finish(b *bbolt.Bucket) error {
+	return errors.Join(w.finish(b, w.blocks.Last()), w.columns.end(b.Tx()))
 }
 
-// Finish writes the block in the making, if it has records.
-func (w *recordWriter) Finish(b *bbolt.Bucket) error { return w.finish(b, w.blocks.Last()) }
-
-// finish writes all that is in the making. It covers the revisions up to the given one.
+// finish writes the block in the making, if it has records. It covers the revisions up to the given one.
 func (w *recordWriter) finish(b *bbolt.Bucket, last uint64) error {
 	if last > w.blocks.Covered() {
 		if err := w.finishBlock(b, last); err != nil {
 			return err
 		}
 	}
-	return w.finishWords(b.Tx(), last, true)
+	return nil
 }
 
 // PutLost copies a block that cannot be read. The block before covers all before it, so that
@@ -87,8 +66,10 @@ func (w *recordWriter) PutLost(b *bbolt.Bucket, l *lostBlock) error {
 		return err
 	}
 	w.blocks.Skip(l.Last)
-	w.words.from = l.Last // the gap in the words makes searches read the records
-	if l.Key == nil {     // missing: the next block shows it, because it begins later
+	if err := w.columns.lose(b.Tx(), l.Last); err != nil {
+		return err
+	}
+	if l.Key == nil { // missing: the next block shows it, because it begins later
 		return nil
 	}
 	return b.Put(bytes.Clone(l.Key), bytes.Clone(l.Value))

@@ -42,6 +42,9 @@ type Segment struct {
 	known      atomic.Pointer[knownSeries]
 	unknown    atomic.Bool // no more of its series can be known: see [Log.learn]
 
+	tables  segmentTables // in memory
+	columns atomic.Int32  // what is known of those of a compressed segment
+
 	observing sync.Mutex     // held while a head is written with what its records report
 	numbering *seriesNumbers // of its series; nil: to be read
 }
@@ -55,6 +58,7 @@ const (
 	metaWAL     = "wal"     // of a head: whether the write-ahead log may have records that it lacks
 	metaBlocks  = "blocks"  // its records are in blocks
 	metaCarried = "carried" // what segments up to this base report was carried to this one
+	metaColumns = "columns" // of a compressed segment: the last revision of the last table of columns
 	metaRuns    = "runs"    // once sealed, if the index by time is scattered: number of its runs
 )
 

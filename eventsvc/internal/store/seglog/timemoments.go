@@ -1,8 +1,6 @@
 package seglog
 
 import (
-	"cmp"
-	"slices"
 	"unique"
 
 	"go.etcd.io/bbolt"
@@ -11,27 +9,14 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// A Moment is a record that is held, and the second in which what it reports was observed.
-type Moment struct {
-	Second   int64
-	Revision uint64
-}
-
-// stepBytes is about how many bytes of runs are decoded at once. Of a minute that has more,
-// [Moments.Next] reads some seconds at a time.
-const stepBytes = 64 << 10
-
-// Moments goes over the records that were observed in a range of time, in the order of
-// their seconds. It is valid as long as its Reader.
+// Moments counts what was observed in a range of time, the newest minutes first. It is valid as long as its Reader.
 type Moments struct {
-	From, To    int64 // seconds that are left; To is not part of them
-	OldestFirst bool
-	Last        uint64                      // only records up to this revision
-	Nodes       bool                        // dimensions have their node
-	Hours       bool                        // Occurrences may visit what was observed within one hour as one; not with Nodes
-	Sees        func(event.Dimensions) bool // of dimensions without their node: entries of others are not decoded; nil: all
-	Group       func(event.Dimensions) int  // of records with these dimensions; less than 0: they are left out; nil: 0
-	Pieces      [][]byte                    // records whose texts do not have all of these may be left out ([Search])
+	From, To int64                       // seconds that are left; To is not part of them
+	Last     uint64                      // only records up to this revision
+	Nodes    bool                        // dimensions have their node
+	Hours    bool                        // Occurrences may visit what was observed within one hour as one; not with Nodes
+	Sees     func(event.Dimensions) bool // of dimensions without their node: entries of others are not decoded; nil: all
+	Group    func(event.Dimensions) int  // of records with these dimensions; less than 0: they are left out; nil: 0
 
 	reader  *Reader
 	head    *bbolt.Tx // of the head: parts are read anew with another
@@ -42,7 +27,6 @@ type Moments struct {
 	runs    []partRun // of the minute
 	size    int       // of them
 	entries []runEntry
-	found   []Moment
 	sums    []store.Occurred // of the hour
 	decoded int              // entries
 }
@@ -53,49 +37,9 @@ type partRun struct {
 	part part
 }
 
-// Next returns the next records, by second and revision, of a few seconds, and reports false
-// at the end. There may be none although there are more. From and To then exclude these
-// seconds. The result is valid until the next call.
-func (m *Moments) Next(r *Reader) (found []Moment, looked int, more bool, err error) {
-	if err := m.open(r); err != nil || m.From >= m.To {
-		return nil, 0, false, err
-	}
-	if len(m.runs) == 0 {
-		if ok, err := m.gather(); err != nil || !ok {
-			return nil, 0, false, err
-		}
-	}
-	from, to := m.window()
-	m.found = m.found[:0]
-	for _, run := range m.runs {
-		start := m.minute * 60
-		if start+int64(run.High) < from || start+int64(run.Low) >= to {
-			continue
-		}
-		looked++
-		err := m.each(run, func(e *runEntry) {
-			looked++
-			if second := start + int64(e.Second); m.shows(e) && second >= from && second < to {
-				m.found = append(m.found, Moment{second, e.Revision})
-			}
-		})
-		if err != nil {
-			return nil, 0, false, err
-		}
-	}
-	slices.SortFunc(m.found, m.compare)
-	if m.pass(from, to); m.outside() {
-		m.runs = m.runs[:0]
-	}
-	return m.found, looked, true, nil
-}
-
 // each calls f with the entries of a run that have a group.
 func (m *Moments) each(run partRun, f func(*runEntry)) error {
-	g, err := m.grouping(run.part)
-	if err != nil {
-		return err
-	}
+	g, err := m.grouping(run.part), error(nil)
 	group := func(series uint32) (int, error) { return m.ofSeries(g, run.part, series) }
 	if m.Nodes && m.Sees == nil {
 		group = allSeries
@@ -120,7 +64,6 @@ func (m *Moments) each(run partRun, f func(*runEntry)) error {
 
 // A grouping remembers the groups of the series of one part, and those of each of their nodes.
 type grouping struct {
-	reasons  uint64 // classes of the reasons with which all pieces occur in the part; records with others are left out
 	bySeries []int32
 	byNode   map[uint64]int // series, and node behind it
 }
@@ -133,19 +76,13 @@ const (
 )
 
 // grouping returns what is known of a part.
-func (m *Moments) grouping(p part) (*grouping, error) {
-	if known := m.known[p.file()]; known != nil {
-		return known, nil
+func (m *Moments) grouping(p part) *grouping {
+	g := m.known[p.file()]
+	if g == nil {
+		g = &grouping{}
+		m.known[p.file()] = g
 	}
-	g := &grouping{reasons: allReasons}
-	if s, ok := p.(*stored); ok && len(m.Pieces) > 0 {
-		var err error
-		if g.reasons, err = m.reader.reasonsWith(s.segment, partsOf(m.Pieces)); err != nil {
-			return nil, err
-		}
-	}
-	m.known[p.file()] = g
-	return g, nil
+	return g
 }
 
 // ofSeries returns the group of a series, a negative number if it is left out.
@@ -168,9 +105,6 @@ func (m *Moments) ask(g *grouping, p part, series uint32) (int, error) {
 		if len(m.parts) > 2 && len(m.groups) < maxKnownSeries { // else each is asked for once anyway
 			m.groups[d] = n
 		}
-	}
-	if g.reasons != allReasons && g.reasons&reasonClass(d.Value().Reason) == 0 {
-		n = -1
 	}
 	if series < maxGrouped {
 		for len(g.bySeries) <= int(series) {
@@ -211,9 +145,6 @@ func (m *Moments) ofNode(g *grouping, p part, series, node uint32) (int, error) 
 		d.Node = on.Value().Node
 	}
 	n := m.groupOf(d, false)
-	if g.reasons&reasonClass(d.Reason) == 0 {
-		n = -1
-	}
 	if len(g.byNode) < maxGrouped {
 		if g.byNode == nil {
 			g.byNode = map[uint64]int{}
@@ -221,19 +152,6 @@ func (m *Moments) ofNode(g *grouping, p part, series, node uint32) (int, error) 
 		g.byNode[key] = n
 	}
 	return n, nil
-}
-
-// shows reports whether an entry is the newest moment of a version that may be seen.
-func (m *Moments) shows(e *runEntry) bool {
-	return e.Revision != 0 && e.Span == 0 && e.Revision <= m.Last
-}
-
-func (m *Moments) compare(a, b Moment) int {
-	n := cmp.Or(cmp.Compare(a.Second, b.Second), cmp.Compare(a.Revision, b.Revision))
-	if !m.OldestFirst {
-		n = -n
-	}
-	return n
 }
 
 // open moves to the beginning of what is left of the range, at the first call and after a [Reader.Rest].
@@ -249,28 +167,15 @@ func (m *Moments) open(r *Reader) error {
 	return nil
 }
 
-// openSegment moves to the beginning of the range in one segment, and leaves out all others.
-func (m *Moments) openSegment(r *Reader, i int) error {
-	summary, err := r.summary(i)
-	if err == nil {
-		m.begin(r, []part{&stored{reader: r, segment: i, summary: summary}})
-	}
-	return err
-}
-
 func (m *Moments) begin(r *Reader, parts []part) {
 	if m.known == nil {
 		m.known, m.groups = map[uint64]*grouping{}, map[unique.Handle[event.Dimensions]]int{}
 	}
 	delete(m.known, 0) // the pending records have other series now
 	m.reader, m.head, m.runs, m.sums, m.parts = r, r.headTx(), m.runs[:0], m.sums[:0], parts
-	at := m.From
-	if !m.OldestFirst {
-		at = m.To - 1
-	}
-	minute, _ := minuteOf(at)
+	minute, _ := minuteOf(m.To - 1)
 	for _, p := range m.parts {
-		p.seek(minute, m.OldestFirst)
+		p.seek(minute, false)
 	}
 }
 
@@ -296,7 +201,7 @@ func (m *Moments) next() (any bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if ok && (!any || minute < m.minute == m.OldestFirst) {
+		if ok && (!any || minute > m.minute) {
 			m.minute, any = minute, true
 		}
 	}
@@ -316,28 +221,9 @@ func (m *Moments) take(p part, wanted func(minute int64) bool) error {
 		}
 		m.runs = append(m.runs, partRun{run, p})
 		m.size += run.Size()
-		p.next(m.OldestFirst)
+		p.next(false)
 	}
 }
 
 // outside reports whether nothing of the minute is left of the range.
 func (m *Moments) outside() bool { return m.minute*60 >= m.To || m.minute*60+60 <= m.From }
-
-// window returns the next seconds of the minute.
-func (m *Moments) window() (from, to int64) {
-	from, to = max(m.From, m.minute*60), min(m.To, m.minute*60+60)
-	seconds := int64(max(1, 60*stepBytes/max(m.size, stepBytes)))
-	if m.OldestFirst {
-		return from, min(to, from+seconds)
-	}
-	return max(from, to-seconds), to
-}
-
-// pass takes seconds out of the range.
-func (m *Moments) pass(from, to int64) {
-	if m.OldestFirst {
-		m.From = to
-	} else {
-		m.To = from
-	}
-}

@@ -3,14 +3,10 @@ package seglog
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
-	"time"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/wal"
@@ -108,9 +104,7 @@ func rangesAreRight(t *testing.T, dir string, minute uint64) bool {
 			}
 		}
 		for way, read := range map[string]func(*Reader) (int64, error){
-			"counted":      func(r *Reader) (int64, error) { return countRecords(r, span) },
-			"oldest first": func(r *Reader) (int64, error) { return countMoments(r, span, true) },
-			"newest first": func(r *Reader) (int64, error) { return countMoments(r, span, false) },
+			"counted": func(r *Reader) (int64, error) { return countRecords(r, span) },
 		} {
 			var n int64
 			err := l.View(func(r *Reader) (err error) {
@@ -131,69 +125,4 @@ func rangesAreRight(t *testing.T, dir string, minute uint64) bool {
 func countRecords(r *Reader, span [2]int64) (n int64, err error) {
 	err = eachOccurrence(r, &Moments{From: span[0], To: span[1], Last: 1e6}, func(store.Occurred) { n++ })
 	return n, err
-}
-
-func countMoments(r *Reader, span [2]int64, oldestFirst bool) (n int64, err error) {
-	m := Moments{From: span[0], To: span[1], OldestFirst: oldestFirst, Last: 1e6}
-	for more := true; more && err == nil; {
-		var found []Moment
-		found, _, more, err = m.Next(r)
-		n += int64(len(found))
-		if !slices.IsSortedFunc(found, m.compare) {
-			err = errors.New("not in order")
-		}
-	}
-	return n, err
-}
-
-// TestMomentsOfRewritten: moments of the series that are wanted, and no others, are found in a segment that is rewritten meanwhile and then
-// has other numbers for them.
-func TestMomentsOfRewritten(t *testing.T) {
-	t.Parallel()
-	l := newLog(t)
-	var all []wal.Record
-	for i, reason := range []string{"Later", "Early", "Later", "Early"} {
-		second := int64(120 * (1 - i%2)) // so that a rewrite comes upon Early first
-		if i > 1 {
-			second += 3600
-		}
-		e := Entry{
-			Revision: uint64(2 + i), Kind: Created, Key: fmt.Appendf(nil, "ns/e%d", i), NamespaceLen: 2, Time: time.Unix(9e8, 0), Value: []byte("{}"),
-			Attributes: event.NewAttributes([event.NumFields]string{event.Reason: reason}, nil).With(event.Occurrence{Time: time.Unix(second, 0), Count: 1, New: 1}),
-		}
-		all = append(all, wal.Record{Revision: e.Revision, Data: AppendEntry(nil, &e)})
-	}
-	if err := l.Checkpoint(l.Head(), all); err != nil {
-		t.Fatal(err)
-	}
-	s := l.Head()
-	l.rotateTo(t, 6)
-	early := func(d event.Dimensions) int {
-		if d.Reason == "Early" {
-			return 0
-		}
-		return -1
-	}
-	m := &Moments{From: 0, To: 7200, OldestFirst: true, Last: 5, Group: early}
-	var found []uint64
-	for more := true; more; {
-		err := l.View(func(r *Reader) (err error) {
-			var some []Moment
-			some, _, more, err = m.Next(r)
-			for _, at := range some {
-				found = append(found, at.Revision)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s != nil && len(found) > 0 {
-			l.rewriteKeeping(t, s)
-			s = nil
-		}
-	}
-	if !slices.Equal(found, []uint64{3, 5}) {
-		t.Errorf("revisions %d, want 3 and 5", found)
-	}
 }

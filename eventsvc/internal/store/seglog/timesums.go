@@ -217,10 +217,7 @@ func (m *Moments) takeSums(of part, hour int64) (taken bool, err error) {
 	if err := p.open(); err != nil || p.sums == nil || p.reader.segments[p.segment+1].Base-1 > m.Last {
 		return false, err
 	}
-	g, err := m.grouping(p)
-	if err != nil {
-		return false, err
-	}
+	g := m.grouping(p)
 	k, n := hourKey(hour), len(m.sums)
 	v := p.sums.Get(k)
 	if m.size += len(v); m.size >= roundBytes {

@@ -1,12 +1,10 @@
 package storetest
 
 import (
-	"bytes"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,15 +92,18 @@ func PartOf(rnd *rand.Rand, text string) []byte {
 	return event.Fold(nil, []byte(string(runes[from:from+1+rnd.IntN(len(runes)-from)])))
 }
 
-// match has a query ask for a part of a text, and perhaps for one more.
-func (r *random) match(q *store.TimeQuery) {
-	for range 1 + r.rnd.IntN(2) {
-		q.Pieces = append(q.Pieces, PartOf(r.rnd, Text(r.rnd, 1+r.rnd.IntN(2))))
+// words returns a filter of a part of a text, or of several.
+func (r *random) words() *event.Filter {
+	f := &event.Filter{Kind: event.FilterKind(r.rnd.IntN(3))}
+	n := 1
+	if f.Kind != event.FilterNot {
+		n += r.rnd.IntN(2)
 	}
-	q.Match = func(note []byte) (bool, error) {
-		note = event.Fold(nil, note)
-		return !slices.ContainsFunc(q.Pieces, func(piece []byte) bool { return !bytes.Contains(note, piece) }), nil
+	for range n {
+		word := &event.Filter{Kind: event.FilterWord, Word: PartOf(r.rnd, Text(r.rnd, 1+r.rnd.IntN(2))), Note: r.rnd.IntN(2) == 0}
+		f.Parts = append(f.Parts, word)
 	}
+	return f
 }
 
 func (r *random) revision() uint64 {

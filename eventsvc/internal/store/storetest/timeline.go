@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -21,10 +22,13 @@ type Timeliner interface{ Timeline() store.Timeline }
 
 // modelTimeline is the timeline of a [Model]: every answer is worked out from all versions
 // that it was ever told of.
-type modelTimeline struct{ m *Model }
+type modelTimeline struct {
+	m    *Model
+	held map[uint64]bool // versions that are looked at in what was observed; nil: all
+}
 
 // Timeline returns the timeline of the model.
-func (m *Model) Timeline() store.Timeline { return modelTimeline{m} }
+func (m *Model) Timeline() store.Timeline { return modelTimeline{m: m} }
 
 // observed is a version and what it reports.
 type observed struct {
@@ -50,13 +54,15 @@ func (t modelTimeline) each(in store.Range, f func(observed)) (uint64, error) {
 		return 0, &store.ExpiredError{Revision: revision, Oldest: t.m.oldest}
 	}
 	for _, c := range t.m.changes {
-		if c.after == nil || c.revision > revision {
+		if c.after == nil || c.revision > revision || !t.holds(c.revision) {
 			continue
 		}
 		f(observed{c.after, occurrence(c.after)})
 	}
 	return revision, nil
 }
+
+func (t modelTimeline) holds(revision uint64) bool { return t.held == nil || t.held[revision] }
 
 // dimensions returns the dimensions of a version, with its node if a range asks for it.
 func (o observed) dimensions(in store.Range) event.Dimensions {
@@ -91,6 +97,30 @@ func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func
 	return err
 }
 
+// matches reports whether a version matches a filter.
+func matches(f *event.Filter, v *store.View) bool {
+	note, err := codec.Note(v)
+	return f == nil || err == nil && f.Matches(v.Namespace, v.Name, v.Attributes, event.AppendText(nil, note, v.Attributes))
+}
+
+// Count implements [store.Timeline]. It counts all versions that there ever were.
+func (t modelTimeline) Count(_ context.Context, c store.Count, visit func(store.Occurred)) error {
+	t.m.mu.Lock()
+	defer t.m.mu.Unlock()
+	_, err := t.each(c.Range, func(o observed) {
+		if !o.seen(c.Range) || !matches(c.Filter, o.View()) {
+			return
+		}
+		g := c.Group(event.DimensionsOf(o.Namespace, o.Attributes), event.Regarding{Name: string(o.Attributes.Field(event.RegardingName))})
+		o.Spread(func(second, span, n int64) {
+			if g >= 0 && n > 0 && second >= c.From.Unix() && second < c.To.Unix() {
+				visit(store.Occurred{Group: g, Second: second, Span: span, Revision: o.Revision, Count: n})
+			}
+		})
+	})
+	return err
+}
+
 // Observed implements [store.Timeline].
 func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	t.m.mu.Lock()
@@ -102,21 +132,24 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 		}
 		return n
 	}
-	moment := func(o observed) store.Moment { return store.Moment{Time: o.Occurrence.Time, Revision: o.Revision} }
 	state := t.m.state(cmp.Or(q.Revision, t.m.last))
-	matches := func(v *store.View) bool {
-		if q.Match == nil {
-			return true
-		}
-		note, err := codec.Note(v)
-		match, failed := q.Match(event.AppendText(nil, note, v.Attributes))
-		return match && err == nil && failed == nil // those of tests do not fail
+	in := func(o observed) (store.Moment, bool) {
+		at, ok := o.LastIn(q.From.Unix(), q.To.Unix())
+		ok = ok && (q.Window || at.Equal(o.Occurrence.Time))
+		return store.Moment{Time: at, Revision: o.Revision}, ok
+	}
+	moment := func(o observed) store.Moment {
+		at, _ := in(o)
+		return at
+	}
+	wants := func(o observed) bool {
+		_, ok := in(o)
+		return ok && o.seen(q.Range) && (q.Wanted == nil || q.Wanted(event.DimensionsOf(o.Namespace, o.Attributes))) &&
+			q.Selector.Matches(o.Namespace, o.Name, o.Attributes) && matches(q.Filter, o.View())
 	}
 	var found []observed
 	revision, err := t.each(q.Range, func(o observed) {
-		if !o.Occurrence.Time.Before(q.From) && o.Occurrence.Time.Before(q.To) && state[o.Key] == o.Record && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) &&
-			o.seen(q.Range) && (q.Wanted == nil || q.Wanted(o.dimensions(q.Range))) && q.Selector.Matches(o.Namespace, o.Name, o.Attributes) &&
-			matches(o.View()) {
+		if wants(o) && (state[o.Key] == o.Record || q.Window && t.newestThere(o, cmp.Or(q.Revision, t.m.last), q.Range, wants)) && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) {
 			found = append(found, o)
 		}
 	})
@@ -133,6 +166,31 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 		}
 	}
 	return p, nil
+}
+
+// newestThere reports whether none that a query wants follows a version before one that was observed behind the range, and the event
+// exists.
+func (t modelTimeline) newestThere(o observed, revision uint64, in store.Range, wants func(observed) bool) bool {
+	for _, c := range t.m.changes {
+		if c.key != o.Key || c.revision <= o.Revision || c.revision > revision {
+			continue
+		}
+		if c.after == nil {
+			return false
+		}
+		if !t.holds(c.revision) {
+			continue
+		}
+		next := observed{c.after, occurrence(c.after)}
+		if wants(next) {
+			return false
+		}
+		if _, there := next.LastIn(in.From.Unix(), in.To.Unix()); !there && !next.Occurrence.Time.Before(in.To) {
+			break
+		}
+	}
+	last := t.m.state(revision)[o.Key]
+	return last != nil && bytes.Equal(codec.UID(last.View()), codec.UID(o.View()))
 }
 
 // Versions implements [store.Timeline].
@@ -237,7 +295,9 @@ func (r *random) compareTimelines() {
 	got, want := timed.Timeline(), r.model.Timeline()
 	in := r.timeRange()
 	r.compareOccurrences(in, got, want)
-	r.compareObserved(in, got, want)
+	held := modelTimeline{r.model, r.heldBy(got)}
+	r.compareObserved(in, got, held)
+	r.compareCounts(in, got, held)
 	r.compareVersions(got)
 	r.compareGaps(in.Revision, got, want)
 	r.compareDeleted(got, want)
@@ -413,6 +473,42 @@ func (r *random) compareOccurrences(in store.Range, got, want store.Timeline) {
 	}
 }
 
+// heldBy returns the versions that a timeline holds.
+func (r *random) heldBy(t store.Timeline) map[uint64]bool {
+	held := map[uint64]bool{}
+	err := t.Versions(r.t.Context(), nil, func(v *store.View, gone bool) bool {
+		held[v.Revision] = held[v.Revision] || !gone
+		return true
+	})
+	if err != nil {
+		r.t.Error(err)
+	}
+	return held
+}
+
+// compareCounts counts by the reason and the object. The versions that are held are counted, and no others.
+func (r *random) compareCounts(in store.Range, got, want store.Timeline) {
+	c := store.Count{Range: in, By: []string{"reason"}, Objects: true}
+	if r.rnd.IntN(2) == 0 {
+		c.Filter = r.words()
+	}
+	counts := func(t store.Timeline) (sums map[string]int64, err error) {
+		sums = map[string]int64{}
+		var groups []string
+		c.Group = func(d event.Dimensions, o event.Regarding) int {
+			groups = append(groups, d.Reason+" "+o.Name)
+			return len(groups) - 1
+		}
+		err = t.Count(r.t.Context(), c, func(o store.Occurred) { sums[fmt.Sprint(groups[o.Group], o.Second, o.Span)] += o.Count })
+		return sums, err
+	}
+	wanted, wantErr := counts(want)
+	found, err := counts(got)
+	if !sameExpiry(err, wantErr) {
+		r.compare(fmt.Sprintf("count %+v of %+v", in, c.Filter), wanted, found, wantErr, err)
+	}
+}
+
 // sameExpiry reports whether both answers are that a revision is no longer held.
 func sameExpiry(a, b error) bool {
 	var x, y *store.ExpiredError
@@ -421,7 +517,7 @@ func sameExpiry(a, b error) bool {
 
 // compareObserved reads all pages of a timeline.
 func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
-	q := store.TimeQuery{Range: in, OldestFirst: r.rnd.IntN(2) == 0}
+	q := store.TimeQuery{Range: in, Window: r.rnd.IntN(3) > 0, OldestFirst: r.rnd.IntN(2) == 0}
 	if r.rnd.IntN(3) == 0 {
 		q.Selector = selector(r.t, "S", []string{"", "app=web"}[r.rnd.IntN(2)])
 	}
@@ -434,17 +530,18 @@ func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
 		}
 	}
 	if r.rnd.IntN(3) == 0 {
-		r.match(&q)
+		q.Filter = r.words()
 	}
-	wantAll, _, wantErr := r.observed(want, q, 1<<30)
-	all, _, err := r.observed(got, q, 1+r.rnd.IntN(20))
-	if !sameExpiry(err, wantErr) {
-		r.compare(fmt.Sprintf("observed %+v", q), wantAll, all, wantErr, err)
+	wantAll, wantErr := r.observed(want, q, 1<<30)
+	all, err := r.observed(got, q, 1+r.rnd.IntN(20))
+	if sameExpiry(err, wantErr) {
+		return
 	}
+	r.compare(fmt.Sprintf("observed %+v", q), wantAll, all, wantErr, err)
 }
 
 // observed returns what all pages of so many events have.
-func (r *random) observed(t store.Timeline, q store.TimeQuery, size int) (all []string, last store.TimePage, err error) {
+func (r *random) observed(t store.Timeline, q store.TimeQuery, size int) (all []string, err error) {
 	for {
 		n := 0
 		p, err := t.Observed(r.t.Context(), q, func(v *store.View, at store.Moment) bool {
@@ -453,11 +550,11 @@ func (r *random) observed(t store.Timeline, q store.TimeQuery, size int) (all []
 			return n < size
 		})
 		if err != nil || !p.More {
-			return all, p, err
+			return all, err
 		}
 		if q.After == p.Last {
 			r.t.Errorf("a page that ends where it begins: %+v", p)
-			return all, p, err
+			return all, err
 		}
 		q.Revision, q.After = p.Revision, p.Last
 	}

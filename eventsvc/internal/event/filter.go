@@ -1,0 +1,118 @@
+package event
+
+import (
+	"bytes"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// A Filter is an expression about what versions of events say. The zero value matches all.
+type Filter struct {
+	Kind  FilterKind
+	Parts []*Filter // of FilterAll and FilterAny; FilterNot has one
+
+	Dimension string                               // of FilterDimension: one of [DimensionNames]
+	Field     Field                                // of FilterField
+	Fits      func(text string) bool               // of both
+	Exact     string                               // of FilterField: the only text that fits; empty: Fits tells
+	Labels    func(labels.Labels) bool             // of FilterLabels
+	Allows    func(namespace, cluster string) bool // of FilterPlace
+	Wants     func(Dimensions) bool                // of FilterDimensions
+	Word      []byte                               // of FilterWord, folded ([Fold]). One with a NUL is nowhere
+	Note      bool                                 // of FilterWord: the word has to be in the note
+}
+
+// FilterKind is the kind of a [Filter].
+type FilterKind uint8
+
+// The kinds of filters.
+const (
+	FilterAll        FilterKind = iota // all parts match
+	FilterAny                          // one part matches
+	FilterNot                          // its part does not match
+	FilterDimension                    // the text of a dimension fits
+	FilterField                        // the text of a field fits
+	FilterLabels                       // the labels fit
+	FilterPlace                        // namespace and cluster are allowed
+	FilterDimensions                   // the dimensions together are wanted
+	FilterWord                         // the text of [AppendText] contains a word
+)
+
+// All returns a filter that matches what all of some match. Those that are nil match everything.
+func All(parts ...*Filter) *Filter {
+	return &Filter{Parts: slices.DeleteFunc(parts, func(f *Filter) bool { return f == nil })}
+}
+
+// Filter returns the selector as a filter, nil if it is nil. It leaves out whether a report is marked: see Selector.Dropped.
+func (s *Selector) Filter() *Filter {
+	if s == nil {
+		return nil
+	}
+	all := &Filter{}
+	for _, r := range s.Fields {
+		part := &Filter{Kind: FilterField, Field: r.Field, Fits: func(text string) bool { return r.accepts(text) != r.Not }}
+		if !r.Pattern && !r.Not {
+			part.Exact = r.Value
+		}
+		all.Parts = append(all.Parts, part)
+	}
+	for _, r := range s.Labels {
+		all.Parts = append(all.Parts, &Filter{Kind: FilterLabels, Labels: r.Matches})
+	}
+	if s.Clusters != nil {
+		all.Parts = append(all.Parts, &Filter{Kind: FilterLabels, Labels: func(l labels.Labels) bool { return s.matchesCluster(l.Get(ClusterLabel)) }})
+	}
+	return all
+}
+
+// Matches reports whether a version matches, of which the text is that of [AppendText]. It is what every other way to find out has to
+// agree with.
+func (f *Filter) Matches(namespace, name string, a Attributes, text []byte) bool {
+	matches := func(part *Filter) bool { return part.Matches(namespace, name, a, text) }
+	switch f.Kind {
+	case FilterAll:
+		return !slices.ContainsFunc(f.Parts, func(part *Filter) bool { return !matches(part) })
+	case FilterAny:
+		return slices.ContainsFunc(f.Parts, matches)
+	case FilterNot:
+		return !matches(f.Parts[0])
+	case FilterLabels:
+		return f.Labels(a)
+	case FilterWord:
+		note, rest := CutNote(text)
+		return bytes.IndexByte(f.Word, 0) < 0 && (bytes.Contains(Fold(nil, note), f.Word) || !f.Note && bytes.Contains(Fold(nil, rest), f.Word))
+	case FilterField:
+		return f.Fits(FieldText(f.Field, namespace, name, a))
+	}
+	d := DimensionsOf(namespace, a)
+	switch f.Kind {
+	case FilterDimension:
+		return f.Fits(*d.Text(f.Dimension))
+	case FilterPlace:
+		return f.Allows(d.Namespace, d.Cluster)
+	}
+	return f.Wants(d)
+}
+
+// OnDimensions reports whether a filter looks at nothing but dimensions, which outlive their events.
+func (f *Filter) OnDimensions() bool {
+	switch f.Kind {
+	case FilterAll, FilterAny, FilterNot:
+		return !slices.ContainsFunc(f.Parts, func(part *Filter) bool { return !part.OnDimensions() })
+	case FilterField:
+		return slices.Contains([]Field{Type, Reason, RegardingKind, FieldNamespace}, f.Field)
+	}
+	return f.Kind == FilterDimension || f.Kind == FilterPlace || f.Kind == FilterDimensions
+}
+
+// FieldText returns the text of a field of a version, also of those of its key.
+func FieldText(f Field, namespace, name string, a Attributes) string {
+	switch f {
+	case FieldNamespace:
+		return namespace
+	case FieldName:
+		return name
+	}
+	return string(a.Field(f))
+}

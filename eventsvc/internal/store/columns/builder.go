@@ -1,0 +1,231 @@
+package columns
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+)
+
+// MaxRows is the most rows of a table.
+const MaxRows = 1 << 17
+
+// A Builder makes a table of rows, which come in the order of their revisions.
+type Builder struct {
+	rows    int
+	base    uint64 // the first revision
+	last    uint64
+	numbers [numColumns][]uint64
+	words   []uint64
+	wordEnd []int // of each row in words
+	codes   [numDicts]map[string]uint32
+	texts   [numDicts][]string
+	plain   [][]byte // by chunk
+	plains  int
+	places  []place
+	placed  map[[2]uint64]int // by namespace and cluster
+
+	split splitter
+	room  texts
+	key   []byte
+}
+
+// NewBuilder returns a builder without rows.
+func NewBuilder() *Builder {
+	b := &Builder{placed: map[[2]uint64]int{}}
+	for i := range b.codes {
+		b.codes[i] = map[string]uint32{}
+	}
+	b.code(dictTemplate, []byte{plainMark})
+	return b
+}
+
+// Rows returns how many rows there are.
+func (b *Builder) Rows() int { return b.rows }
+
+// Last returns the last revision, 0 without rows.
+func (b *Builder) Last() uint64 { return b.last }
+
+// code returns the code of a text.
+func (b *Builder) code(dict int, text []byte) uint64 {
+	code, ok := b.codes[dict][string(text)]
+	if !ok {
+		code = uint32(len(b.texts[dict]))
+		t := string(text)
+		b.texts[dict] = append(b.texts[dict], t)
+		b.codes[dict][t] = code
+	}
+	return uint64(code)
+}
+
+// Add adds a row.
+func (b *Builder) Add(r *Row) {
+	if b.rows == 0 {
+		b.base = r.Revision
+	}
+	t := &b.room
+	clear(t[:])
+	uid, namespace := t.split(r)
+	note := r.Note
+	if r.Light {
+		for dict := numDims; dict < numDicts; dict++ {
+			t[dict] = nil
+		}
+		uid, namespace, note = nil, nil, nil
+	}
+	var n [numColumns]uint64
+	for column := range dictTemplate {
+		if column != dictObject {
+			n[column] = b.code(column, t[column])
+		}
+	}
+	n[colObject] = b.object(t[dictObject], n[colKind], b.code(colNamespace, namespace), uid)
+	n[colTemplate] = b.note(note, t[dictObject], r.Namespace)
+	r.numbers(&n)
+	b.addPlace(n[colNamespace], n[colCluster])
+	n[colRevision] = r.Revision - b.base
+	for column := range n {
+		b.numbers[column] = append(b.numbers[column], n[column])
+	}
+	b.wordEnd = append(b.wordEnd, len(b.words))
+	b.rows, b.last = b.rows+1, r.Revision
+}
+
+// object returns the code of an object. Different ones may have the same name.
+func (b *Builder) object(name []byte, kind, namespace uint64, uid []byte) uint64 {
+	key := binary.AppendUvarint(binary.AppendUvarint(b.key[:0], kind), namespace)
+	key = appendUID(key, uid)
+	of := len(key)
+	key = append(key, name...)
+	b.key = key
+	code, ok := b.codes[dictObject][string(key)]
+	if !ok {
+		code = uint32(len(b.texts[dictObject]))
+		b.codes[dictObject][string(key)] = code
+		b.texts[dictObject] = append(b.texts[dictObject], string(name))
+		b.texts[dictObjectOf] = append(b.texts[dictObjectOf], string(key[:of]))
+	}
+	return uint64(code)
+}
+
+// note returns the code of the template of a note, and adds its words.
+func (b *Builder) note(note, object, namespace []byte) uint64 {
+	if b.split.split(note, object, namespace) && len(b.texts[dictWords])+len(b.split.words) <= maxWords {
+		if _, known := b.codes[dictTemplate][string(b.split.template)]; known || len(b.texts[dictTemplate]) < maxTemplates {
+			for _, word := range b.split.words {
+				b.words = append(b.words, b.code(dictWords, word))
+			}
+			return b.code(dictTemplate, b.split.template)
+		}
+	}
+	chunk := b.rows / ChunkRows
+	for len(b.plain) <= chunk {
+		b.plain = append(b.plain, nil)
+	}
+	b.plain[chunk] = appendPlain(b.plain[chunk], note)
+	b.plains++
+	return plainTemplate
+}
+
+var errTooMany = errors.New("a table of columns has too many rows or texts")
+
+// Pieces calls put with the pieces of the table: a column and a number, and the content.
+func (b *Builder) Pieces(put func(key []byte, piece []byte) error) error {
+	if b.rows == 0 || b.rows > MaxRows {
+		return errTooMany
+	}
+	if err := b.meta(put); err != nil {
+		return err
+	}
+	for column := range numColumns + 1 {
+		for first := 0; first < b.rows; first += groupChunks * ChunkRows {
+			var chunks [][]byte
+			for from := first; from < min(b.rows, first+groupChunks*ChunkRows); from += ChunkRows {
+				to := min(b.rows, from+ChunkRows)
+				numbers := b.words
+				if column < numColumns {
+					numbers = b.numbers[column][from:to]
+				} else {
+					numbers = b.words[b.wordsBefore(from):b.wordsBefore(to)]
+				}
+				chunks = append(chunks, appendChunk(nil, salt(b.last, column, from/ChunkRows), numbers))
+			}
+			group := first / ChunkRows / groupChunks
+			if err := put(pieceKey(b.last, column, group), appendGroup(nil, salt(b.last, column, -1-group), chunks)); err != nil {
+				return err
+			}
+		}
+	}
+	places := func(n int) error { return b.put(put, columnOfPlaces, n, appendPlaces(nil, b.places)) }
+	return errors.Join(b.dictionaries(put), b.plainNotes(put), places(0), places(1))
+}
+
+func (b *Builder) wordsBefore(row int) int {
+	if row == 0 {
+		return 0
+	}
+	return b.wordEnd[row-1]
+}
+
+func (b *Builder) dictionaries(put func(key []byte, piece []byte) error) error {
+	for dict, texts := range b.texts {
+		content := appendDictionary(nil, texts)
+		if len(content) > maxDictionary {
+			return errTooMany
+		}
+		frame, err := deflate(content)
+		if err != nil {
+			return err
+		}
+		err = errors.Join(b.put(put, columnOfDicts+dict, 0, content), b.put(put, columnOfCopy+dict, 0, frame))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Builder) plainNotes(put func(key []byte, piece []byte) error) error {
+	for chunk, notes := range b.plain {
+		if len(notes) == 0 {
+			continue
+		}
+		frame, err := deflate(notes)
+		if err != nil {
+			return err
+		}
+		if err := b.put(put, columnOfPlain, chunk, frame); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meta puts what the table says of itself, twice.
+func (b *Builder) meta(put func(key []byte, piece []byte) error) error {
+	first, last := int64(math.MaxInt64), int64(math.MinInt64)
+	for i, second := range b.numbers[colSecond] {
+		at := unbiased(second)
+		first = min(first, at-int64(b.numbers[colSpan][i]/1e6)-1)
+		last = max(last, at)
+	}
+	m := binary.BigEndian.AppendUint32(nil, uint32(b.rows))
+	m = binary.BigEndian.AppendUint64(m, b.base)
+	m = binary.BigEndian.AppendUint64(m, biased(first))
+	m = binary.BigEndian.AppendUint64(m, biased(last))
+	m = binary.BigEndian.AppendUint32(m, uint32(b.plains))
+	return errors.Join(b.put(put, columnOfMeta, 0, slices.Clone(m)), b.put(put, columnOfMeta, 1, m))
+}
+
+// put puts a piece with a checksum.
+func (b *Builder) put(put func(key, piece []byte) error, column, number int, piece []byte) error {
+	return put(pieceKey(b.last, column, number), seal(salt(b.last, column, number), piece))
+}
+
+const metaBytes = 4 + 3*8 + 4
+
+// pieceKey returns the key of a piece: the last revision of the table 8, column 1, number 2.
+func pieceKey(table uint64, column, number int) []byte {
+	key := binary.BigEndian.AppendUint64(make([]byte, 0, 11), table)
+	return binary.BigEndian.AppendUint16(append(key, byte(column)), uint16(number))
+}

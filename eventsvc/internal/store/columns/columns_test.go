@@ -1,0 +1,347 @@
+package columns
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
+
+// memory is pieces by key.
+type memory map[string][]byte
+
+func (m memory) get(key []byte) []byte { return m[string(key)] }
+
+func build(t testing.TB, rows []Row) (memory, uint64) {
+	t.Helper()
+	b := NewBuilder()
+	for i := range rows {
+		b.Add(&rows[i])
+	}
+	m := memory{}
+	err := b.Pieces(func(key, piece []byte) error {
+		m[string(key)] = slices.Clone(piece)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, b.Last()
+}
+
+func rng(t testing.TB) *rand.Rand {
+	t.Logf("-seed %d", *seed)
+	return rand.New(rand.NewPCG(*seed, 0))
+}
+
+var noteWords = []string{
+	"probe", "failed", "Failed", "web-7d9f8", "web-7d9f8-x2x4z", "10.0.0.17", "Back-off", "5m0s", "pulling", "image:2.39.7", "Straße", "STRASSE", "ſ", "K", "K", "k",
+	"a\xffb", "\xe2\x82", "x", "", " ", "(", "shop", "日本語", "0007", "b6d2f7a4-7ca3-4b8e-9d11-2c9fbf2a1d55", "node-17", "\x01", "\x02", "é", "É", "a-b-bcdfg",
+}
+
+func someText(r *rand.Rand) string {
+	var parts []string
+	for range r.IntN(7) {
+		parts = append(parts, noteWords[r.IntN(len(noteWords))])
+	}
+	return strings.Join(parts, []string{" ", ":", ", ", ""}[r.IntN(4)])
+}
+
+func someRows(r *rand.Rand, n int) []Row {
+	rows := make([]Row, 0, n)
+	revision := uint64(r.IntN(1000))
+	for range n {
+		revision += 1 + uint64(r.IntN(3))
+		name := []string{"web-7d9f8-x2x4z", "web-7d9f8", "db.prod", "Straße", "n\x00ull", ""}[r.IntN(6)]
+		lbls := map[string]string{}
+		if r.IntN(3) == 0 {
+			lbls["app"] = []string{"web", "db"}[r.IntN(2)]
+		}
+		if r.IntN(3) == 0 {
+			lbls[event.ClusterLabel] = []string{"a", "b"}[r.IntN(2)]
+			lbls[event.OwnerNameLabel] = "web"
+			lbls[event.OwnerKindLabel] = "Deployment"
+		}
+		if r.IntN(5) == 0 {
+			lbls[event.NodeLabel] = "node-17"
+		}
+		a := event.NewAttributes([event.NumFields]string{
+			event.RegardingKind: []string{"Pod", "Node"}[r.IntN(2)], event.RegardingName: name, event.RegardingNamespace: []string{"shop", "x", ""}[r.IntN(3)],
+			event.RegardingUID: []string{"", "b6d2f7a4-7ca3-4b8e-9d11-2c9fbf2a1d55", "B6d2f7a4-7ca3-4b8e-9d11-2c9fbf2a1d55", "7"}[r.IntN(4)],
+			event.Reason:       []string{"BackOff", "Failed", strings.Repeat("long", 200)}[r.IntN(3)], event.Type: []string{"Normal", "Warning"}[r.IntN(2)],
+			event.ReportingController: []string{"kubelet", ""}[r.IntN(2)], event.Source: "kubelet", event.Node: []string{"node-1", "node-17", ""}[r.IntN(3)],
+			event.RegardingAPIVersion: "v1", event.RegardingFieldPath: []string{"", "spec.containers{web}"}[r.IntN(2)],
+		}, lbls)
+		note := someText(r)
+		if r.IntN(50) == 0 {
+			note = strings.Repeat(note+" ", 100)
+		}
+		at := time.UnixMicro(r.Int64N(4e12) - 1e10).UTC()
+		o := event.Occurrence{Time: at, First: at, Count: int64(1 + r.IntN(5)), New: int64(r.IntN(5))}
+		if r.IntN(3) == 0 {
+			o.First = at.Add(-time.Duration(r.Int64N(int64(time.Hour)))).Truncate(time.Microsecond)
+			o.New = o.Count
+		}
+		rows = append(rows, Row{Revision: revision, Occurrence: o, Namespace: []byte([]string{"shop", "mail", "x"}[r.IntN(3)]), Attributes: a, Note: []byte(note), Light: r.IntN(10) == 0})
+	}
+	return rows
+}
+
+// someFilter returns a filter, and whether light rows can match it.
+func someFilter(r *rand.Rand, rows []Row, depth int) (f *event.Filter, light bool) {
+	kind := event.FilterKind(r.IntN(9))
+	if depth == 0 {
+		kind = event.FilterDimension + event.FilterKind(r.IntN(6))
+	}
+	f = &event.Filter{Kind: kind}
+	in := func(list ...string) func(string) bool { return func(t string) bool { return slices.Contains(list, t) } }
+	switch kind {
+	case event.FilterAll, event.FilterAny, event.FilterNot:
+		light = true
+		n := 1
+		if kind != event.FilterNot {
+			n = r.IntN(4)
+		}
+		for range n {
+			part, l := someFilter(r, rows, depth-1)
+			f.Parts, light = append(f.Parts, part), light && l
+		}
+		return f, light
+	case event.FilterDimension:
+		f.Dimension = event.DimensionNames[r.IntN(8)]
+		f.Fits = in("kubelet", "Warning", "BackOff", "mail", "a", "Deployment/web", "node-17", event.CutDimension(strings.Repeat("long", 200)))
+		return f, true
+	case event.FilterField:
+		f.Field = []event.Field{
+			event.RegardingName, event.RegardingUID, event.RegardingNamespace, event.Reason, event.Type, event.RegardingKind,
+			event.RegardingAPIVersion, event.RegardingFieldPath, event.FieldNamespace, event.FieldName, event.Source,
+		}[r.IntN(11)]
+		f.Fits = in("web-7d9f8", "n\x00ull", "b6d2f7a4-7ca3-4b8e-9d11-2c9fbf2a1d55", "shop", "BackOff", "Warning", "Pod", "v1", "spec.containers{web}", "event", "")
+		return f, slices.Contains([]event.Field{event.Reason, event.Type, event.RegardingKind, event.FieldNamespace}, f.Field)
+	case event.FilterLabels:
+		f.Labels = func(l labels.Labels) bool { return l.Get("app") == "web" || l.Has(event.OwnerNameLabel) }
+		return f, false
+	case event.FilterPlace:
+		f.Allows = func(namespace, cluster string) bool { return namespace != "mail" && cluster != "b" }
+		return f, true
+	case event.FilterDimensions:
+		f.Wants = func(d event.Dimensions) bool { return (len(d.Reason)+len(d.Node)+len(d.Namespace))%2 == 0 }
+		return f, true
+	}
+	f.Kind, f.Note = event.FilterWord, r.IntN(2) == 0
+	text := noteWords[r.IntN(len(noteWords))]
+	if r.IntN(3) > 0 {
+		text = string(rows[r.IntN(len(rows))].Note)
+		if len(text) > 0 {
+			from := r.IntN(len(text))
+			text = text[from:min(len(text), from+1+r.IntN(20))]
+		}
+	}
+	if text = strings.ToValidUTF8(text, ""); text == "" {
+		text = "a"
+	}
+	f.Word = event.Fold(nil, []byte(text))
+	return f, false
+}
+
+// want is what a filter says of each row.
+func want(q *Query, rows []Row, light bool, f func(r *Row)) {
+	for i := range rows {
+		r := &rows[i]
+		if r.Revision > q.Last || r.Light && !light {
+			continue
+		}
+		if q.Filter == nil || q.Filter.Matches(string(r.Namespace), "event", r.Attributes, event.AppendText(nil, r.Note, r.Attributes)) {
+			f(r)
+		}
+	}
+}
+
+func heldOf(rows []Row) func(uint64, *event.Filter) (bool, error) {
+	return func(revision uint64, f *event.Filter) (bool, error) {
+		i := slices.IndexFunc(rows, func(r Row) bool { return r.Revision == revision })
+		return f.Matches(string(rows[i].Namespace), "event", rows[i].Attributes, nil), nil
+	}
+}
+
+// TestRandomScans compares what scans find and count with what each filter says of each row.
+func TestRandomScans(t *testing.T) {
+	r := rng(t)
+	for range 12 {
+		rows := someRows(r, 1+r.IntN(1300))
+		pieces, last := build(t, rows)
+		for range 25 {
+			q := &Query{From: -1e5, To: 1e10, Last: last, Held: heldOf(rows), Spans: r.IntN(2) == 0}
+			light := true
+			if r.IntN(10) > 0 {
+				q.Filter, light = someFilter(r, rows, 3)
+			}
+			if r.IntN(2) == 0 {
+				q.From = r.Int64N(4e6) - 1e4
+				q.To = q.From + r.Int64N(1e6)
+			}
+			if r.IntN(3) == 0 {
+				q.Last = rows[r.IntN(len(rows))].Revision
+			}
+			compare(t, r, q, rows, pieces, last, light)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces memory, last uint64, light bool) {
+	c := &store.Count{Objects: r.IntN(2) == 0, By: [][]string{nil, {}, {"reason"}, {"node", "owner"}}[r.IntN(4)]}
+	counts, wantCounts := map[string]int64{}, map[string]int64{}
+	var found, wantFound []Found
+	key := func(group string, second, span int64) string { return fmt.Sprint(group, " ", second, " ", span) }
+	want(q, rows, light, func(r *Row) {
+		if at, ok := r.LastIn(q.From, q.To); ok && (q.Spans || at.Equal(r.Time)) {
+			wantFound = append(wantFound, Found{at.UnixMicro(), r.Revision})
+		}
+		d := event.DimensionsOf(string(r.Namespace), r.Attributes)
+		for _, name := range event.DimensionNames {
+			if !c.Counts(name) {
+				*d.Text(name) = ""
+			}
+		}
+		var o event.Regarding
+		if c.Objects {
+			o = event.Regarding{Kind: string(r.Attributes.Field(event.RegardingKind))}
+			if !r.Light {
+				o.Name, o.UID = string(r.Attributes.Field(event.RegardingName)), string(r.Attributes.Field(event.RegardingUID))
+				o.Namespace = string(r.Attributes.Field(event.RegardingNamespace))
+			}
+		}
+		r.Spread(func(second, span, n int64) {
+			if n > 0 && second >= q.From && second < q.To {
+				wantCounts[key(fmt.Sprint(d, o), second, span)] += n
+			}
+		})
+	})
+	var groups []string
+	c.Group = func(d event.Dimensions, o event.Regarding) int {
+		groups = append(groups, fmt.Sprint(d, o))
+		return len(groups) - 1
+	}
+	table, err := Open(last, pieces.get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := table.Scan(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s != nil {
+		n, err := s.Counter(c, func(o store.Occurred) { counts[key(groups[o.Group], o.Second, o.Span)] += o.Count })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for chunk := range s.Chunks() {
+			if found, err = s.Find(chunk, found); err != nil {
+				t.Fatal(err)
+			}
+			if err := n.Chunk(chunk); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !slices.Equal(found, wantFound) {
+		t.Errorf("%s: found %d, want %d", describe(q.Filter), len(found), len(wantFound))
+	}
+	for k, n := range wantCounts {
+		if counts[k] != n {
+			t.Fatalf("%s\n%.200s: %d, want %d", describe(q.Filter), k, counts[k], n)
+		}
+	}
+	if len(counts) != len(wantCounts) && !t.Failed() {
+		t.Errorf("%s\n%d counts, want %d", describe(q.Filter), len(counts), len(wantCounts))
+	}
+}
+
+func describe(f *event.Filter) string {
+	if f == nil {
+		return "all"
+	}
+	s := fmt.Sprintf("(%d %s %d %q", f.Kind, f.Dimension, f.Field, f.Word)
+	for _, p := range f.Parts {
+		s += describe(p)
+	}
+	return s + ")"
+}
+
+// TestFlips changes each byte of a table. Each answer is the same as before, or names damage.
+func TestFlips(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	rows := someRows(r, 600)
+	pieces, last := build(t, rows)
+	word := &event.Filter{Kind: event.FilterWord, Word: event.Fold(nil, []byte("failed"))}
+	uid := &event.Filter{Kind: event.FilterField, Field: event.RegardingUID, Fits: func(u string) bool { return u == "7" }}
+	answer := func() (string, error) {
+		var found []Found
+		var all strings.Builder
+		for _, f := range []*event.Filter{nil, word, uid} {
+			table, err := Open(last, pieces.get)
+			if err != nil {
+				return "", err
+			}
+			s, err := table.Scan(&Query{From: -1e6, To: 1e10, Last: last, Filter: f})
+			if err != nil || s == nil {
+				return "", err
+			}
+			c := &store.Count{Objects: true, Group: func(d event.Dimensions, o event.Regarding) int {
+				fmt.Fprint(&all, d, o)
+				return 0
+			}}
+			n, err := s.Counter(c, func(o store.Occurred) { fmt.Fprint(&all, o.Second, o.Span, o.Count) })
+			for chunk := 0; chunk < s.Chunks() && err == nil; chunk++ {
+				if found, err = s.Find(chunk, found); err == nil {
+					err = n.Chunk(chunk)
+				}
+			}
+			if err != nil {
+				return "", err
+			}
+		}
+		return all.String() + fmt.Sprint(found), nil
+	}
+	before, err := answer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(pieces)) {
+		piece := pieces[key]
+		for at := 0; at < len(piece); at += 1 + r.IntN(len(piece)/4+1) {
+			was := piece[at]
+			piece[at] ^= 1 << r.IntN(8)
+			after, err := answer()
+			if err != nil && !errors.Is(err, boltfile.ErrChecksum) || err == nil && after != before {
+				t.Fatalf("piece %x, byte %d: %v", key, at, err)
+			}
+			if column := key[8]; err != nil && (column == columnOfMeta || column == columnOfPlaces || column >= columnOfDicts) {
+				t.Fatalf("piece %x, byte %d: %v, but there is a copy", key, at, err)
+			}
+			piece[at] = was
+		}
+		whole := pieces[key]
+		delete(pieces, key)
+		if after, err := answer(); err != nil && !errors.Is(err, boltfile.ErrChecksum) || err == nil && after != before {
+			t.Fatalf("without piece %x: %v", key, err)
+		}
+		pieces[key] = whole
+	}
+}

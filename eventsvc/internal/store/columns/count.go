@@ -1,0 +1,203 @@
+package columns
+
+import (
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// fewGroups is how many combinations of codes have an array of groups. More have a map.
+const fewGroups = 1 << 16
+
+// leftOut is the group of what is not counted.
+const leftOut = -2
+
+// A Counter counts the rows of a scan by groups.
+type Counter struct {
+	*Scan
+	count   *store.Count
+	visit   func(store.Occurred)
+	columns []int
+	sizes   []int
+	few     []int32 // 1 beyond the group, 0 if it was not asked for
+	many    map[[numDims + 1]uint32]int32
+	codes   [numDims + 1][]uint64
+}
+
+// Counter returns a counter of the rows of a scan.
+func (s *Scan) Counter(c *store.Count, visit func(store.Occurred)) (*Counter, error) {
+	n := &Counter{Scan: s, count: c, visit: visit}
+	for column, name := range dimensionNames {
+		if c.Counts(name) {
+			n.columns = append(n.columns, column)
+		}
+	}
+	if c.Objects {
+		n.columns = append(n.columns, colObject)
+	}
+	all := 1
+	for _, column := range n.columns {
+		size, err := s.table.limit(column)
+		if err != nil {
+			return nil, err
+		}
+		n.sizes = append(n.sizes, size)
+		all = min(all*size, fewGroups+1)
+	}
+	if all <= fewGroups {
+		n.few = make([]int32, all)
+	} else {
+		n.many = map[[numDims + 1]uint32]int32{}
+	}
+	return n, nil
+}
+
+// Chunks returns how many chunks the table has.
+func (s *Scan) Chunks() int { return s.table.chunks() }
+
+// Chunk counts the rows of a chunk that match.
+func (n *Counter) Chunk(chunk int) error {
+	mask, found, err := n.Select(chunk)
+	if err != nil || found == 0 {
+		return err
+	}
+	for i, column := range n.columns {
+		if n.codes[i], err = n.column(column); err != nil {
+			return err
+		}
+	}
+	var in [4][]uint64
+	for i, column := range []int{colSecond, colNew, colSpan, colCount} {
+		if in[i], err = n.column(column); err != nil {
+			return err
+		}
+	}
+	for i, is := range mask {
+		if !is || in[1][i] == 0 {
+			continue
+		}
+		group, err := n.group(i)
+		if err != nil {
+			return err
+		}
+		if group < 0 {
+			continue
+		}
+		second := unbiased(in[0][i])
+		if in[2][i] == 0 || in[1][i] != in[3][i] {
+			if second >= n.From && second < n.To {
+				n.visit(store.Occurred{Group: group, Second: second, Count: int64(in[1][i])})
+			}
+			continue
+		}
+		if err := n.spread(i, group, second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// spread counts a row that was observed before its first version.
+func (n *Counter) spread(row, group int, second int64) error {
+	micros, err := n.column(colMicro)
+	if err != nil {
+		return err
+	}
+	count := n.numbers[colCount][row]
+	occurrence(second*1e6+int64(micros[row]), n.numbers[colSpan][row], count, count).Spread(func(second, span, times int64) {
+		if times > 0 && second >= n.From && second < n.To {
+			n.visit(store.Occurred{Group: group, Second: second, Span: span, Count: times})
+		}
+	})
+	return nil
+}
+
+// group returns the group of a row.
+func (n *Counter) group(row int) (int, error) {
+	if n.few != nil {
+		at := 0
+		for i := range n.columns {
+			at = at*n.sizes[i] + int(n.codes[i][row])
+		}
+		if known := n.few[at]; known != 0 {
+			return int(known) - 1, nil
+		}
+		g, err := n.ask(row)
+		n.few[at] = int32(g) + 1 // less than 0: it is left out
+		return g, err
+	}
+	var key [numDims + 1]uint32
+	for i := range n.columns {
+		key[i] = uint32(n.codes[i][row])
+	}
+	if known, ok := n.many[key]; ok {
+		return int(known), nil
+	}
+	g, err := n.ask(row)
+	n.many[key] = int32(g)
+	return g, err
+}
+
+// ask asks for the group of a row.
+func (n *Counter) ask(row int) (int, error) {
+	var codes [numDims]uint64
+	var object event.Regarding
+	dims := n.columns
+	if n.count.Objects {
+		dims = dims[:len(dims)-1]
+	}
+	for i, column := range dims {
+		codes[column] = n.codes[i][row]
+	}
+	d, err := n.table.dimensions(dims, &codes)
+	if err == nil && n.count.Objects {
+		object, err = n.table.object(int(n.codes[len(dims)][row]))
+	}
+	if err != nil {
+		return leftOut, err
+	}
+	return max(n.count.Group(d, object), leftOut), nil
+}
+
+// A Found is a row that was found.
+type Found struct {
+	Micro    int64 // of its last observation in the range, since 1970
+	Revision uint64
+}
+
+// Find appends the rows of a chunk that match, and were observed in the range.
+func (s *Scan) Find(chunk int, found []Found) ([]Found, error) {
+	mask, n, err := s.Select(chunk)
+	if err != nil || n == 0 {
+		return found, err
+	}
+	var in [6][]uint64
+	for i, column := range []int{colSecond, colMicro, colRevision, colSpan, colCount, colNew} {
+		if in[i], err = s.column(column); err != nil {
+			return found, err
+		}
+	}
+	for i, is := range mask {
+		if !is {
+			continue
+		}
+		second, revision := unbiased(in[0][i]), s.table.base+in[2][i]
+		micro := second*1e6 + int64(in[1][i])
+		switch {
+		case second < s.From:
+		case second < s.To:
+			found = append(found, Found{micro, revision})
+		case s.Spans && in[3][i] > 0:
+			if at, ok := occurrence(micro, in[3][i], in[4][i], in[5][i]).LastIn(s.From, s.To); ok {
+				found = append(found, Found{at.UnixMicro(), revision})
+			}
+		}
+	}
+	return found, nil
+}
+
+// occurrence returns the occurrence of a row.
+func occurrence(last int64, span, count, added uint64) event.Occurrence {
+	return event.Occurrence{Time: time.UnixMicro(last).UTC(), First: time.UnixMicro(last - int64(span)).UTC(), Count: int64(count), New: int64(added)}
+}

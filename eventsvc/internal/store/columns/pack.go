@@ -1,0 +1,155 @@
+package columns
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+
+	"tidings.example/eventsvc/internal/store/boltfile"
+)
+
+const (
+	// ChunkRows is how many rows of a column have a checksum of their own: what damage of a byte costs.
+	ChunkRows = 512
+	// groupChunks is how many chunks of a column are in one piece.
+	groupChunks = 16
+	// wholeWidth is the width of numbers that do not fit into fewer bits.
+	wholeWidth = 64
+	// mostWidth is the greatest other width: eight bytes have such a number wherever in the first one it begins.
+	mostWidth = 56
+
+	checksumBytes = 4
+)
+
+// salt tells the checksum of a chunk from that of any other, so that one in the place of another is found as damage.
+func salt(table uint64, column, chunk int) uint64 {
+	return bits.RotateLeft64(table, 24) ^ uint64(column)<<56 ^ uint64(chunk)
+}
+
+// appendChunk appends numbers: their width in bits, the least of them (uvarint), what each is beyond it, and the checksum.
+func appendChunk(dst []byte, salt uint64, numbers []uint64) []byte {
+	least, most := uint64(0), uint64(0)
+	if len(numbers) > 0 {
+		least, most = slices.Min(numbers), slices.Max(numbers)
+	}
+	width := bits.Len64(most - least)
+	if width > mostWidth {
+		width, least = wholeWidth, 0
+	}
+	start := len(dst)
+	dst = binary.AppendUvarint(append(dst, byte(width)), least)
+	body := len(dst)
+	dst = append(dst, make([]byte, packedBytes(len(numbers), uint(width))+8)...)
+	for i, n := range numbers {
+		bit := uint(i) * uint(width)
+		at := dst[body+int(bit/8):]
+		if width == wholeWidth {
+			binary.LittleEndian.PutUint64(at, n)
+			continue
+		}
+		binary.LittleEndian.PutUint64(at, binary.LittleEndian.Uint64(at)|(n-least)<<(bit%8))
+	}
+	dst = dst[:body+packedBytes(len(numbers), uint(width))]
+	return binary.BigEndian.AppendUint32(dst, boltfile.Checksum(salt, dst[start:]))
+}
+
+func packedBytes(numbers int, width uint) int { return (numbers*int(width) + 7) / 8 }
+
+// readChunk verifies a chunk and reads as many numbers as dst has room for. behind is the chunk with what lies behind it.
+func readChunk(dst []uint64, salt uint64, chunk, behind []byte) error {
+	body := len(chunk) - checksumBytes
+	if body < 2 || binary.BigEndian.Uint32(chunk[body:]) != boltfile.Checksum(salt, chunk[:body]) {
+		return boltfile.ErrChecksum
+	}
+	width := uint(chunk[0])
+	least, n := binary.Uvarint(chunk[1:body])
+	if n <= 0 || width > mostWidth && width != wholeWidth || body-1-n != packedBytes(len(dst), width) {
+		return boltfile.ErrChecksum
+	}
+	unpack(dst, behind[1+n:], width, least)
+	return nil
+}
+
+// chunkBounds verifies a chunk, and returns bounds of its numbers.
+func chunkBounds(salt uint64, chunk []byte) (least, most uint64, err error) {
+	chunk, err = unseal(salt, chunk)
+	if err != nil || len(chunk) < 2 {
+		return 0, 0, boltfile.ErrChecksum
+	}
+	least, n := binary.Uvarint(chunk[1:])
+	if n <= 0 || chunk[0] > mostWidth {
+		return 0, math.MaxUint64, nil
+	}
+	return least, max(least, least+1<<chunk[0]-1), nil
+}
+
+// unpack reads numbers of a width. src may go on behind them.
+func unpack(dst []uint64, src []byte, width uint, least uint64) {
+	if width == 0 {
+		for i := range dst {
+			dst[i] = least
+		}
+		return
+	}
+	if need := packedBytes(len(dst), width) + 8; len(src) < need {
+		src = append(make([]byte, 0, need), src...)[:need]
+	}
+	mask := uint64(1)<<width - 1
+	switch {
+	case width == wholeWidth:
+		for i := range dst {
+			dst[i] = binary.LittleEndian.Uint64(src[8*i:])
+		}
+	case width == 8:
+		for i := range dst {
+			dst[i] = uint64(src[i]) + least
+		}
+	default:
+		bit := uint(0)
+		for i := range dst {
+			dst[i] = binary.LittleEndian.Uint64(src[bit/8:])>>(bit%8)&mask + least
+			bit += width
+		}
+	}
+}
+
+// appendGroup appends the chunks of a piece between two copies of what says where each ends.
+func appendGroup(dst []byte, salt uint64, chunks [][]byte) []byte {
+	end := headBytes(len(chunks))
+	var head []byte
+	for _, c := range chunks {
+		end += len(c)
+		head = binary.BigEndian.AppendUint32(head, uint32(end))
+	}
+	head = binary.BigEndian.AppendUint32(head, boltfile.Checksum(salt, head))
+	dst = append(dst, head...)
+	for _, c := range chunks {
+		dst = append(dst, c...)
+	}
+	return append(dst, head...)
+}
+
+func headBytes(chunks int) int { return 4*chunks + checksumBytes }
+
+// chunkOf returns a chunk of a piece that has so many, and the same with what lies behind it.
+func chunkOf(piece []byte, salt uint64, chunks, chunk int) (found, behind []byte, err error) {
+	size := headBytes(chunks)
+	if len(piece) < 2*size {
+		return nil, nil, boltfile.ErrChecksum
+	}
+	for _, head := range [][]byte{piece[:size], piece[len(piece)-size:]} {
+		if binary.BigEndian.Uint32(head[size-checksumBytes:]) != boltfile.Checksum(salt, head[:size-checksumBytes]) {
+			continue
+		}
+		from, to := size, int(binary.BigEndian.Uint32(head[4*chunk:]))
+		if chunk > 0 {
+			from = int(binary.BigEndian.Uint32(head[4*chunk-4:]))
+		}
+		if from < size || from > to || to > len(piece)-size {
+			break
+		}
+		return piece[from:to], piece[from:], nil
+	}
+	return nil, nil, boltfile.ErrChecksum
+}

@@ -1,0 +1,146 @@
+package columns
+
+import (
+	"bytes"
+	"math"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// The columns. Those of codes come first.
+const (
+	colNamespace = iota // the dimensions, in the order of dimensionNames
+	colType
+	colReason
+	colKind
+	colReporter
+	colCluster
+	colOwner
+	colNode
+	colObject
+	colLabels   // the set of labels
+	colPlace    // apiVersion and fieldPath of the object
+	colTemplate // of the note
+	colSecond   // of the last observation
+	colMicro    // within it
+	colSpan     // microseconds from the first observation to the last
+	colCount
+	colNew
+	colRevision // beyond the first one of the table
+	numColumns
+
+	colWords = numColumns // the words of notes, of which a row may have any number
+	numDims  = colNode + 1
+)
+
+var dimensionNames = [numDims]string{"namespace", "type", "reason", "kind", "reporter", "cluster", "owner", "node"}
+
+// The dictionaries. The first ones have the codes of the columns of the same number, those of an object its name.
+const (
+	dictObject     = colObject
+	dictLabels     = colLabels
+	dictPlace      = colPlace
+	dictTemplate   = colTemplate
+	dictObjectOf   = colTemplate + 1 // of an object: kind, namespace and uid
+	dictWords      = colTemplate + 2
+	numDicts       = colTemplate + 3
+	columnOfDicts  = 64 // dictionaries are pieces of this column and those behind it
+	columnOfCopy   = 96 // and their copies of these
+	columnOfPlain  = 48 // notes without a template
+	columnOfPlaces = 49 // in which chunks each namespace of a cluster is
+	columnOfMeta   = 127
+)
+
+// A Row is what a version of an event reports: an observation. Its slices may share memory.
+type Row struct {
+	Revision uint64
+	event.Occurrence
+	Namespace  []byte
+	Attributes event.Attributes
+	Note       []byte
+	// Light rows are of versions that are held no more: they have dimensions and an occurrence, and nothing else.
+	Light bool
+}
+
+// texts are the texts of a row by dictionary.
+type texts [numDicts][]byte
+
+// split reads the attributes of a row.
+func (t *texts) split(r *Row) (uid, objectNamespace []byte) {
+	var source, version, path []byte
+	for f, text := range r.Attributes.Fields() {
+		switch f {
+		case event.Type:
+			t[colType] = text
+		case event.Reason:
+			t[colReason] = text
+		case event.RegardingKind:
+			t[colKind] = text
+		case event.ReportingController:
+			t[colReporter] = text
+		case event.Source:
+			source = text
+		case event.Node:
+			t[colNode] = text
+		case event.RegardingName:
+			t[dictObject] = text
+		case event.RegardingNamespace:
+			objectNamespace = text
+		case event.RegardingUID:
+			uid = text
+		case event.RegardingAPIVersion:
+			version = text
+		case event.RegardingFieldPath:
+			path = text
+		}
+	}
+	if len(t[colReporter]) == 0 {
+		t[colReporter] = source
+	}
+	t[colNamespace], t[dictLabels] = r.Namespace, r.Attributes.LabelSet()
+	t[colCluster], t[colOwner] = nil, nil
+	if len(t[dictLabels]) > 1 {
+		t[colCluster] = []byte(r.Attributes.Get(event.ClusterLabel))
+		t[colOwner] = []byte(event.OwnerOf(r.Attributes.Get))
+		if node := r.Attributes.Get(event.NodeLabel); node != "" {
+			t[colNode] = []byte(node)
+		}
+	}
+	t[dictPlace] = append(append(append(t[dictPlace][:0:0], version...), 0), path...)
+	return uid, objectNamespace
+}
+
+// numbers sets the numbers of a row that are no codes.
+func (r *Row) numbers(n *[numColumns]uint64) {
+	micros := r.Time.UnixMicro()
+	second := floor(micros, 1e6)
+	n[colSecond], n[colMicro] = biased(second), uint64(micros-second*1e6)
+	n[colSpan] = uint64(max(0, micros-r.firstMicro(micros)))
+	n[colCount], n[colNew] = uint64(r.Count), uint64(r.New)
+}
+
+func (r *Row) firstMicro(last int64) int64 {
+	if r.First.IsZero() {
+		return last
+	}
+	return r.First.UnixMicro()
+}
+
+// biased and unbiased keep numbers below zero in the order of the others.
+func biased(n int64) uint64   { return uint64(n) + math.MaxInt64 + 1 }
+func unbiased(n uint64) int64 { return int64(n - math.MaxInt64 - 1) }
+
+func floor(n, by int64) int64 {
+	if n < 0 {
+		return (n - by + 1) / by
+	}
+	return n / by
+}
+
+// blank returns a text with blanks for NULs, as it is searched.
+func blank(text []byte) []byte {
+	if bytes.IndexByte(text, 0) < 0 {
+		return text
+	}
+	return bytes.ReplaceAll(text, []byte{0}, []byte{' '})
+}

@@ -1,0 +1,569 @@
+package columns
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+	"strings"
+
+	"tidings.example/eventsvc/internal/event"
+)
+
+// A Query says which rows are looked for.
+type Query struct {
+	From, To int64  // seconds, To is not part of them: an observation of the row is in this range
+	Spans    bool   // [Scan.Find] finds rows that have one before the last of their observations, too
+	Last     uint64 // only versions up to this revision
+	Filter   *event.Filter
+	// Held reports whether a version matches a filter that columns cannot decide.
+	Held func(revision uint64, f *event.Filter) (bool, error)
+}
+
+// A Scan is a query of one table. It decides chunk by chunk which rows match.
+type Scan struct {
+	*Query
+	table *Table
+	root  *node
+	light bool // rows without texts match too
+
+	chunk   int
+	have    uint64               // columns of the chunk that were read
+	numbers [numColumns][]uint64 // nil: not read of any chunk
+	words   []uint64
+	ends    []int // of each row in words; nil: not read
+	notes   [][]byte
+	mask    []bool
+	room    []byte
+}
+
+// A node is a filter by the codes of a table.
+type node struct {
+	kind   event.FilterKind
+	filter *event.Filter
+	parts  []*node
+	column int      // of codes
+	codes  *codeSet // nil: the versions that are held decide
+	word   *wordPlan
+	wanted map[[numDims]uint64]bool
+	chunks chunkSet // of places: those that have rows of them
+}
+
+// The outcomes of a filter that is decided for all rows of a table.
+var (
+	everything = &node{}
+	nothing    = &node{kind: event.FilterAny}
+)
+
+// Scan begins a scan. There is none, and no error, if no row can match.
+func (t *Table) Scan(q *Query) (*Scan, error) {
+	if t.to < q.From || t.from >= q.To || t.base > q.Last {
+		return nil, nil
+	}
+	s := &Scan{Query: q, table: t, root: everything, light: q.Filter == nil || q.Filter.OnDimensions(), chunk: -1}
+	if q.Filter != nil {
+		var err error
+		if s.root, err = s.compile(q.Filter); err != nil || s.root == nothing {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// compile finds out what the dictionaries say of a filter.
+func (s *Scan) compile(f *event.Filter) (*node, error) {
+	switch f.Kind {
+	case event.FilterAll, event.FilterAny, event.FilterNot:
+		return s.compound(f)
+	case event.FilterDimension:
+		column := slices.Index(dimensionNames[:], f.Dimension)
+		return s.fitting(column, func(text string) bool { return f.Fits(event.CutDimension(text)) })
+	case event.FilterPlace:
+		return s.place(f)
+	case event.FilterDimensions:
+		return &node{kind: f.Kind, filter: f, wanted: map[[numDims]uint64]bool{}}, nil
+	case event.FilterWord:
+		if bytes.IndexByte(f.Word, 0) >= 0 {
+			return nothing, nil
+		}
+		p, err := s.table.planWord(f.Word, f.Note)
+		if err != nil {
+			return nil, err
+		}
+		if !p.any {
+			return nothing, nil
+		}
+		return &node{kind: f.Kind, filter: f, word: p}, nil
+	case event.FilterLabels:
+		return s.fitting(colLabels, func(set string) bool { return f.Labels(event.OfLabelSet([]byte(set))) })
+	}
+	return s.field(f)
+}
+
+func (s *Scan) compound(f *event.Filter) (*node, error) {
+	n := &node{kind: f.Kind}
+	neutral, decides := everything, nothing // of FilterAll
+	if f.Kind == event.FilterAny {
+		neutral, decides = nothing, everything
+	}
+	for _, part := range f.Parts {
+		p, err := s.compile(part)
+		if err != nil {
+			return nil, err
+		}
+		if f.Kind == event.FilterNot {
+			return negation(p), nil
+		}
+		if p == decides {
+			return decides, nil
+		}
+		if p != neutral {
+			n.parts = append(n.parts, p)
+		}
+	}
+	if len(n.parts) == 0 {
+		return neutral, nil
+	}
+	slices.SortStableFunc(n.parts, func(a, b *node) int { return a.cost() - b.cost() })
+	return n, nil
+}
+
+// negation returns the filter of what another one does not match.
+func negation(n *node) *node {
+	switch n {
+	case everything:
+		return nothing
+	case nothing:
+		return everything
+	}
+	return &node{kind: event.FilterNot, parts: []*node{n}}
+}
+
+// cost orders the parts of a filter: those first that are decided faster.
+func (n *node) cost() int {
+	switch {
+	case n.codes != nil:
+		return 0
+	case n.word != nil:
+		return 2
+	case n.kind == event.FilterField:
+		return 3
+	}
+	return 1
+}
+
+// fitting returns a filter of the codes of a column whose texts fit.
+func (s *Scan) fitting(column int, fits func(text string) bool) (*node, error) {
+	d, err := s.table.dict(column)
+	if err != nil {
+		return nil, err
+	}
+	return ofCodes(column, d.fitting(fits)), nil
+}
+
+func ofCodes(column int, set *codeSet) *node {
+	switch set.n {
+	case 0:
+		return nothing
+	case len(set.has):
+		return everything
+	}
+	return &node{kind: event.FilterDimension, column: column, codes: set}
+}
+
+// field compiles a filter of a field.
+func (s *Scan) field(f *event.Filter) (*node, error) {
+	switch f.Field {
+	case event.FieldNamespace:
+		return s.fitting(colNamespace, f.Fits)
+	case event.Type:
+		return s.fitting(colType, f.Fits)
+	case event.Reason:
+		return s.fitting(colReason, f.Fits)
+	case event.RegardingKind:
+		return s.fitting(colKind, f.Fits)
+	}
+	switch f.Field {
+	case event.RegardingName:
+		if d, err := s.table.dict(colObject); f.Exact != "" {
+			if err != nil {
+				return nil, err
+			}
+			return ofCodes(colObject, d.exactly(f.Exact)), nil
+		}
+		return s.fitting(colObject, f.Fits)
+	case event.RegardingAPIVersion, event.RegardingFieldPath:
+		return s.fitting(colPlace, func(place string) bool {
+			version, path, _ := strings.Cut(place, "\x00")
+			if f.Field == event.RegardingFieldPath {
+				version = path
+			}
+			return f.Fits(version)
+		})
+	case event.RegardingUID, event.RegardingNamespace:
+		return s.object(f)
+	}
+	return &node{kind: event.FilterField, filter: f}, nil
+}
+
+// object compiles a filter of what tells objects of one name apart.
+func (s *Scan) object(f *event.Filter) (*node, error) {
+	d, err := s.table.dict(dictObjectOf)
+	if err != nil {
+		return nil, err
+	}
+	set := &codeSet{has: make([]bool, d.len())}
+	fits := func(code int) {
+		_, text, uid, broken := s.table.objectOf(code)
+		if f.Field == event.RegardingUID {
+			text = uid
+		}
+		if err = cmp.Or(err, broken); broken == nil && f.Fits(string(text)) {
+			set.add(code)
+		}
+	}
+	if f.Field == event.RegardingUID && f.Exact != "" { // others are not decoded
+		d.having(appendUID(nil, []byte(f.Exact)), fits)
+	} else {
+		for code := range set.has {
+			fits(code)
+		}
+	}
+	return ofCodes(colObject, set), err
+}
+
+// column returns the numbers of a column of the chunk.
+func (s *Scan) column(column int) ([]uint64, error) {
+	if s.numbers[column] == nil {
+		s.numbers[column] = make([]uint64, min(ChunkRows, s.table.rows))
+	}
+	dst := s.numbers[column][:s.table.chunkLen(s.chunk)]
+	if s.have&(1<<column) != 0 {
+		return dst, nil
+	}
+	limit, err := s.table.limit(column)
+	if err == nil {
+		err = s.table.read(dst, column, s.chunk, limit)
+	}
+	if err == nil {
+		s.have |= 1 << column
+	}
+	return dst, err
+}
+
+// May reports whether a chunk can have rows that match, as far as their places and times tell.
+func (s *Scan) May(chunk int) (bool, error) {
+	if !s.root.may(chunk) {
+		return false, nil
+	}
+	if s.table.from >= s.From && s.table.to < s.To {
+		return true, nil
+	}
+	first, last, err := s.ChunkTimes(chunk)
+	return first < s.To && last >= s.From, err
+}
+
+// Select returns which rows of a chunk match, and how many.
+func (s *Scan) Select(chunk int) (rows []bool, n int, err error) {
+	s.chunk, s.have, s.ends, s.notes = chunk, 0, nil, nil
+	length := s.table.chunkLen(chunk)
+	s.mask = slices.Grow(s.mask[:0], length)[:length]
+	mask := s.mask
+	may, err := s.May(chunk)
+	for i := range mask {
+		mask[i] = may
+	}
+	if err != nil || !may {
+		return mask, 0, err
+	}
+	err = s.within(mask)
+	if err == nil && s.table.id > s.Last {
+		err = s.upTo(mask)
+	}
+	if err == nil && !s.light {
+		err = s.whole(mask)
+	}
+	if err == nil {
+		err = s.narrow(s.root, mask)
+	}
+	return mask, count(mask), err
+}
+
+func count(mask []bool) (n int) {
+	for _, is := range mask {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// within leaves out rows without an observation in the range.
+func (s *Scan) within(mask []bool) error {
+	if s.table.from >= s.From && s.table.to < s.To {
+		return nil
+	}
+	seconds, err := s.column(colSecond)
+	if err != nil {
+		return err
+	}
+	spans, err := s.column(colSpan)
+	if err != nil {
+		return err
+	}
+	from, to := biased(s.From), biased(s.To)
+	for i, second := range seconds {
+		mask[i] = second >= from && (second < to || second-spans[i]/1e6-1 < to)
+	}
+	return nil
+}
+
+// upTo leaves out versions that are newer than asked for.
+func (s *Scan) upTo(mask []bool) error {
+	revisions, err := s.column(colRevision)
+	if err != nil {
+		return err
+	}
+	for i, r := range revisions {
+		mask[i] = mask[i] && s.table.base+r <= s.Last
+	}
+	return nil
+}
+
+// whole leaves out light rows: they have no set of labels, which is never empty.
+func (s *Scan) whole(mask []bool) error {
+	d, err := s.table.dict(dictLabels)
+	if err != nil {
+		return err
+	}
+	set := d.fitting(func(text string) bool { return text != "" })
+	if set.n == len(set.has) {
+		return nil
+	}
+	return s.narrow(ofCodes(colLabels, set), mask)
+}
+
+// narrow leaves out rows that do not match.
+func (s *Scan) narrow(n *node, mask []bool) error {
+	switch {
+	case n == everything:
+		return nil
+	case n == nothing:
+		clear(mask)
+		return nil
+	case n.codes != nil:
+		codes, err := s.column(n.column)
+		for i, code := range codes {
+			mask[i] = mask[i] && n.codes.has[code]
+		}
+		return err
+	case n.word != nil:
+		return s.word(n, mask)
+	}
+	switch n.kind {
+	case event.FilterAll:
+		return s.all(n, mask)
+	case event.FilterAny:
+		return s.either(n, mask)
+	case event.FilterNot:
+		matched := slices.Clone(mask)
+		err := s.narrow(n.parts[0], matched)
+		for i := range mask {
+			mask[i] = mask[i] && !matched[i]
+		}
+		return err
+	case event.FilterPlace, event.FilterDimensions:
+		return s.dimensions(n, mask)
+	}
+	return s.held(n, mask)
+}
+
+func (s *Scan) all(n *node, mask []bool) error {
+	for _, part := range n.parts {
+		if err := s.narrow(part, mask); err != nil || !slices.Contains(mask, true) {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Scan) either(n *node, mask []bool) error {
+	left := slices.Clone(mask)
+	clear(mask)
+	for _, part := range n.parts {
+		matched := slices.Clone(left)
+		if err := s.narrow(part, matched); err != nil {
+			return err
+		}
+		for i, is := range matched {
+			if is {
+				mask[i], left[i] = true, false
+			}
+		}
+	}
+	return nil
+}
+
+// dimensions asks for each combination of dimensions once.
+func (s *Scan) dimensions(n *node, mask []bool) error {
+	columns := placeColumns
+	if n.kind == event.FilterDimensions {
+		columns = []int{colNamespace, colType, colReason, colKind, colReporter, colCluster, colOwner, colNode}
+	}
+	var codes [numDims][]uint64
+	for _, c := range columns {
+		var err error
+		if codes[c], err = s.column(c); err != nil {
+			return err
+		}
+	}
+	var key, last [numDims]uint64
+	answer, known := false, false
+	for i, is := range mask {
+		if !is {
+			continue
+		}
+		for _, c := range columns {
+			key[c] = codes[c][i]
+		}
+		if !known || key != last {
+			if answer, known = n.wanted[key]; !known {
+				d, err := s.table.dimensions(columns, &key)
+				if err != nil {
+					return err
+				}
+				if n.kind == event.FilterPlace {
+					answer = n.filter.Allows(d.Namespace, d.Cluster)
+				} else {
+					answer = n.filter.Wants(d)
+				}
+				n.wanted[key] = answer
+			}
+			last, known = key, true
+		}
+		mask[i] = answer
+	}
+	return nil
+}
+
+// dimensions returns the dimensions of codes.
+func (t *Table) dimensions(columns []int, codes *[numDims]uint64) (d event.Dimensions, err error) {
+	for _, c := range columns {
+		texts, err := t.dict(c)
+		if err != nil {
+			return d, err
+		}
+		*d.Text(dimensionNames[c]) = event.CutDimension(string(texts.at(int(codes[c]))))
+	}
+	return d, nil
+}
+
+// held asks for versions one by one.
+func (s *Scan) held(n *node, mask []bool) error {
+	revisions, err := s.column(colRevision)
+	for i := 0; i < len(mask) && err == nil; i++ {
+		if mask[i] {
+			mask[i], err = s.Held(s.table.base+revisions[i], n.filter)
+		}
+	}
+	return err
+}
+
+// word leaves out rows that do not have a word.
+func (s *Scan) word(n *node, mask []bool) error {
+	templates, err := s.column(colTemplate)
+	if err != nil {
+		return err
+	}
+	p := n.word
+	var other [3][]uint64
+	for i, set := range p.other {
+		if set != nil {
+			if other[i], err = s.column(otherColumns[i]); err != nil {
+				return err
+			}
+		}
+	}
+	for i, is := range mask {
+		state := p.states[templates[i]]
+		if !is || state == always {
+			continue
+		}
+		mask[i] = false
+		for o, set := range p.other {
+			mask[i] = mask[i] || set != nil && set.has[other[o][i]]
+		}
+		if state == maybe && !mask[i] {
+			if mask[i], err = s.noteHas(p, i, templates[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// noteHas reports whether the note of a row has a word of which its template does not tell.
+func (s *Scan) noteHas(p *wordPlan, row int, template uint64) (bool, error) {
+	if template == plainTemplate {
+		note, err := s.plainNote(row)
+		s.room = event.Fold(s.room[:0], note)
+		return bytes.Contains(s.room, p.piece), err
+	}
+	words, err := s.wordsOf(row)
+	return err == nil && p.holds(template, words), err
+}
+
+// wordsOf returns the words of a row.
+func (s *Scan) wordsOf(row int) ([]uint64, error) {
+	if s.ends == nil {
+		holes, err := s.table.holesOf()
+		if err != nil {
+			return nil, err
+		}
+		templates, err := s.column(colTemplate)
+		if err != nil {
+			return nil, err
+		}
+		end := 0
+		ends := make([]int, 0, ChunkRows+1)
+		for _, template := range templates {
+			ends = append(ends, end)
+			end += holes[template]
+		}
+		limit, err := s.table.limit(colWords)
+		if err != nil {
+			return nil, err
+		}
+		s.words = slices.Grow(s.words[:0], end)[:end]
+		if err := s.table.read(s.words, colWords, s.chunk, limit); err != nil {
+			return nil, err
+		}
+		s.ends = append(ends, end)
+	}
+	return s.words[s.ends[row]:s.ends[row+1]], nil
+}
+
+// plainNote returns the note of a row without a template.
+func (s *Scan) plainNote(row int) ([]byte, error) {
+	templates, err := s.column(colTemplate)
+	if err != nil {
+		return nil, err
+	}
+	if s.notes == nil {
+		b, err := s.table.plain(s.chunk)
+		if err != nil {
+			return nil, err
+		}
+		s.notes = make([][]byte, len(templates))
+		for i, template := range templates {
+			if template != plainTemplate {
+				continue
+			}
+			note, rest, ok := cutPlain(b)
+			if !ok {
+				return nil, s.table.damaged(columnOfPlain, s.chunk)
+			}
+			s.notes[i], b = note, rest
+		}
+	}
+	return s.notes[row], nil
+}
