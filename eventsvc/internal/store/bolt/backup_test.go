@@ -19,6 +19,7 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/waittest"
 )
 
@@ -43,7 +44,11 @@ func TestBackupUnderLoad(t *testing.T) {
 			}
 		})
 	}
-	for range 2 {
+	rounds := 1
+	if *storetest.Long {
+		rounds = 10
+	}
+	for range rounds {
 		revision, backup := backUp(t, db)
 		dir := t.TempDir()
 		report, err := bolt.Restore(t.Context(), dir, bytes.NewReader(backup), nil)

@@ -213,7 +213,7 @@ func TestChangesWhileWritten(t *testing.T) {
 			}
 		}
 	})
-	for range 100 {
+	for range 30 {
 		n := 0
 		err := db.Changes(t.Context(), 1, until, func(part []store.Delivery, _ uint64) error { n += len(part); return nil })
 		if err != nil || n != events {

@@ -303,16 +303,16 @@ func TestHistoryTakesNoEvents(t *testing.T) {
 	for name, after := range map[string]time.Duration{"plain": 0, "compressed": time.Nanosecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := newLimited(t, bolt.Options{MaxBytes: 32 << 20, Retention: 1000 * time.Hour, CompressAfter: after}, 1)
+			l := newLimited(t, bolt.Options{MaxBytes: 16 << 20, Retention: 1000 * time.Hour, CompressAfter: after}, 1)
 			defer func() { bolttest.Close(t, l.db) }()
 			l.random = true // worse than what the events have, where these are compressed
 			for l.files(t) < l.options.MaxBytes*4/5 && l.refused == 0 {
-				l.write(t, l.fresh(150), func() int { return 8000 })
+				l.write(t, l.fresh(150), func() int { return 4000 })
 				bolttest.Maintain(t, l.db)
 			}
 			changed, revision := l.some(5), l.db.Revision()
 			for range 20 {
-				l.write(t, slices.Concat(changed, changed, changed, changed, changed, changed), func() int { return 15_000 })
+				l.write(t, slices.Concat(changed, changed, changed, changed, changed, changed), func() int { return 7500 })
 				l.during(t, l.db.Maintain)
 			}
 			if gone := l.wantOldestGone(t, "changed"); gone > 0 {

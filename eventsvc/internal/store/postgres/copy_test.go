@@ -119,6 +119,7 @@ func TestUnusableCopyIsMadeAgain(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			again := registered(options(dsn, killedCopy(t, o.Copy.Dir)))
 			if err := damage(again.Copy.Dir); err != nil {
 				t.Fatal(err)
