@@ -147,7 +147,7 @@ var steps = regexp.MustCompile(`\[[^\]]*\]|[^.\[]+`)
 func (m *manager) owns(path string) bool {
 	node := m.fields
 	for _, step := range steps.FindAllString(path, -1) {
-		next, ok := below(node, strings.Trim(step, "[]"))
+		next, ok := child(node, strings.Trim(step, "[]"))
 		if !ok || len(next) == 0 {
 			return ok
 		}
@@ -156,8 +156,8 @@ func (m *manager) owns(path string) bool {
 	return true
 }
 
-// below returns the fields below a field (f:name) or an item of a list (k:{"name":"web"}, v:"text", i:0).
-func below(node map[string]any, name string) (map[string]any, bool) {
+// child returns the fields below a field (f:name) or an item of a list (k:{"name":"web"}, v:"text", i:0).
+func child(node map[string]any, name string) (map[string]any, bool) {
 	if next, ok := node["f:"+name]; ok {
 		fields, _ := next.(map[string]any)
 		return fields, true

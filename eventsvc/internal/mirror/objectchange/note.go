@@ -137,48 +137,43 @@ type part struct {
 	text   string
 }
 
-// parts says each change in words. An item of a list or a key that was added or removed as a whole is told once.
+// parts says each change in words. An item of a list or a key of which several fields, and all of them, were added or removed is
+// told once.
 func parts(now *Seen, changes []Change) (parts []part) {
-	told := map[string]bool{} // items, and whether they are whole
+	var added, removed []string
 	for _, c := range changes {
-		root, again := c.Path, false
-		for i := 0; i < len(c.Path)-1 && (c.Before == "" || c.After == ""); i++ {
-			if c.Path[i] != ']' {
+		switch "" {
+		case c.Before:
+			added = append(added, c.Path)
+		case c.After:
+			removed = append(removed, c.Path)
+		}
+	}
+	there, told := slices.Sorted(maps.Keys(now.Fields)), map[string]bool{}
+	for _, c := range changes {
+		root := c.Path
+		for i := 0; i < len(root) && (c.Before == "" || c.After == ""); i++ {
+			if root[i] != ']' {
 				continue
 			}
-			is, of := told[c.Path[:i+1]]
-			if again = is; !of {
-				is = whole(now, changes, c, c.Path[:i+1])
-				told[c.Path[:i+1]] = is
-			}
-			if is {
-				root = c.Path[:i+1]
-				break
+			came, went, is := below(added, root[:i+1]), below(removed, root[:i+1]), below(there, root[:i+1])
+			if came > 1 && came == is && went == 0 || went > 1 && is == 0 {
+				root = root[:i+1]
 			}
 		}
-		if !again {
+		if !told[root] {
+			told[root] = true
 			parts = append(parts, words(now, root, c))
 		}
 	}
 	return parts
 }
 
-// whole reports whether several fields of an item, and all of them, were added or removed with one of them.
-func whole(now *Seen, changes []Change, as Change, item string) bool {
-	changed, there := 0, 0
-	for _, c := range changes {
-		if strings.HasPrefix(c.Path, item) {
-			if changed++; (c.Before == "") != (as.Before == "") || (c.After == "") != (as.After == "") {
-				return false
-			}
-		}
-	}
-	for path := range now.Fields {
-		if strings.HasPrefix(path, item) {
-			there++
-		}
-	}
-	return changed > 1 && (there == 0 || as.Before == "" && there == changed)
+// below returns how many of sorted paths begin with that of an item.
+func below(paths []string, item string) int {
+	from, _ := slices.BinarySearch(paths, item)
+	to, _ := slices.BinarySearch(paths, item+"\xff")
+	return to - from
 }
 
 // words says in words what became of a field, or of an item that has it and was added or removed.

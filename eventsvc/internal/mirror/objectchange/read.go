@@ -84,7 +84,7 @@ func Read(text []byte, apiVersion, kind string) (*Seen, error) {
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		secret := data && (name == "data" || name == "binaryData" || name == "stringData")
 		if all, ok := object[name].(map[string]any); !ok || len(all) > 0 || name != "metadata" {
-			s.value(name, name, "", object[name], sight{secret: secret}, 1)
+			s.value(printable(name), name, "", object[name], sight{secret: secret}, 1)
 		}
 	}
 	return s, nil
