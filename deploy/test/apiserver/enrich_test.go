@@ -430,38 +430,47 @@ func (c *cluster) requests(t *testing.T, resource, verb string) (n float64) {
 // each would take minutes.
 func (c *cluster) storePods(n, workloads int) (all []metav1.ObjectMeta) {
 	c.t.Helper()
-	store, err := clientv3.New(clientv3.Config{Endpoints: []string{c.store}})
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	defer func() { _ = store.Close() }()
 	made, now := c.pod("shop", "first", nil, nil), int64(0)
 	if err := c.admin.CoreV1().Pods("shop").Delete(c.t.Context(), "first", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
 		c.t.Fatal(err)
 	}
 	made.APIVersion, made.Kind = "v1", "Pod"
-	encoder := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
-	const most = 100 // of one transaction
-	var puts []clientv3.Op
-	for i := range n {
+	c.store(n, func(i int) (string, runtime.Object) {
 		w := fmt.Sprint("workload-", i%workloads)
 		rs := metav1.ObjectMeta{Name: w + "-5d4f7c9b8", UID: types.UID(w)}
 		made.Name, made.UID, made.ResourceVersion = fmt.Sprintf("%s-%05d", rs.Name, i), types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", i)), ""
 		made.OwnerReferences = controlledBy("ReplicaSet", "apps/v1", rs)
 		made.Labels = map[string]string{"pod-template-hash": "5d4f7c9b8", "app.kubernetes.io/name": w, "app.kubernetes.io/instance": w, "app.kubernetes.io/part-of": "shop"}
 		all = append(all, *made.ObjectMeta.DeepCopy())
-		text, err := runtime.Encode(encoder, made)
+		return "pods/shop/" + made.Name, made
+	})
+	return all
+}
+
+// store writes objects to etcd, under the keys that the API server has for them.
+func (c *cluster) store(n int, object func(int) (key string, o runtime.Object)) {
+	c.t.Helper()
+	store, err := clientv3.New(clientv3.Config{Endpoints: []string{c.etcd}})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	encoder := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	const most = 100 // of one transaction
+	var puts []clientv3.Op
+	for i := range n {
+		key, o := object(i)
+		text, err := runtime.Encode(encoder, o)
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		if puts = append(puts, clientv3.OpPut("/registry/pods/shop/"+made.Name, string(text))); len(puts) == most || i == n-1 {
+		if puts = append(puts, clientv3.OpPut("/registry/"+key, string(text))); len(puts) == most || i == n-1 {
 			if _, err := store.Txn(c.t.Context()).Then(puts...).Commit(); err != nil {
 				c.t.Fatal(err)
 			}
 			puts = nil
 		}
 	}
-	return all
 }
 
 // TestManyPods keeps 50,000 pods. It looks at the memory that they take, and at the requests that events about them and about

@@ -42,7 +42,13 @@ import (
 // bin has the programs that are tested.
 var bin string
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(informersOf); url != "" {
+		inform(url)
+		return
+	}
+	os.Exit(run(m))
+}
 
 func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "apiserver-test-")
@@ -68,7 +74,7 @@ type cluster struct {
 	t      *testing.T
 	dir    string
 	url    string
-	store  string                // its etcd
+	etcd   string                // its address
 	admin  *kubernetes.Clientset // of the group system:masters
 	config *rest.Config
 	server *process
@@ -102,7 +108,7 @@ func startCluster(t *testing.T) *cluster {
 func (c *cluster) start(flags ...string) *cluster {
 	t := c.t
 	t.Helper()
-	c.store = startEtcd(t)
+	c.etcd = startEtcd(t)
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +118,7 @@ func (c *cluster) start(flags ...string) *cluster {
 	port := freePort(t)
 	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
 	c.server = start(t, exec.Command(filepath.Join(bin, "kube-apiserver"), append(flags,
-		"--etcd-servers="+c.store, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+c.dir,
+		"--etcd-servers="+c.etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+c.dir,
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+accounts, "--service-account-signing-key-file="+accounts,
 		"--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none", "--v=0")...))

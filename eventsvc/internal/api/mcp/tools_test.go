@@ -96,6 +96,31 @@ func TestMCPGolden(t *testing.T) {
 	}
 }
 
+// TestMCPChangedObjects: a change of an object, as a mirror records it, is told as what came before the failure, is found by its
+// reason, and is part of the life of the object.
+func TestMCPChangedObjects(t *testing.T) {
+	t.Parallel()
+	w := apitest.StoryWorld(t, apitest.WithMCP)
+	say := func(name, kind, object, typ, reason, reporter, note string, count int, ago time.Duration) {
+		at := apitest.StoryEnd.Add(-ago).Format("2006-01-02T15:04:05.000000Z07:00")
+		w.Do("POST", "/apis/events.k8s.io/v1/namespaces/mail/events", fmt.Sprintf(`{"metadata":{"name":%q},"eventTime":%q,"series":{"count":%d,"lastObservedTime":%q},
+			"reportingController":%q,"reportingInstance":"i","action":"Do","type":%q,"reason":%q,"note":%q,"regarding":{"kind":%q,"namespace":"mail","name":%q}}`,
+			name, at, count, apitest.StoryEnd.Add(-time.Minute).Format("2006-01-02T15:04:05.000000Z07:00"), reporter, typ, reason, note, kind, object)).Must(201)
+	}
+	const note = "spec.template.spec.containers[gateway].image: 1.4.2 → 1.5.0; by argocd-controller"
+	say("change", "Deployment", "gateway", "Normal", "ObjectChanged", "tidings.example/mirror", note, 2, 6*time.Minute)
+	say("failure", "Pod", "gateway-7d5fb757db-x2x7q", "Warning", "BackOff", "kubelet", "Back-off restarting failed container gateway", 40, 5*time.Minute)
+	for tool, arguments := range map[string]string{
+		"events_changes": `{"from":"-10m","namespace":"mail"}`, "events_search": `{"search":"reason:Object*"}`, "events_object": `{"kind":"Deployment","name":"gateway","namespace":"mail"}`,
+	} {
+		text, failed := w.Tool("good", tool, arguments)
+		_, rows, _ := strings.Cut(text, "\n")
+		if at := strings.Index(rows, note); failed || at < 0 || strings.Contains(rows[:at], "never before") {
+			t.Errorf("%s: %s", tool, text)
+		}
+	}
+}
+
 // TestMCPList: what agents get before they ask, which each pays for: tools/list has at most 1,500 tokens of four bytes.
 func TestMCPList(t *testing.T) {
 	t.Parallel()

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
@@ -31,12 +33,11 @@ const (
 	recentWeight = 0.5
 )
 
-// edit is an object that was changed, made or deleted, as a mirror has recorded.
+// edit is a change of an object, or that it was made or deleted, as a mirror has recorded.
 type edit struct {
-	tallyKey
+	subject
 	name, owner string
-	at          int64 // second of the newest change that is looked at
-	count       int64
+	at          int64 // second, of the first of several
 	record      store.Record
 }
 
@@ -59,47 +60,42 @@ func (c *comparison) causes(ctx context.Context, rows []*candidate) ([]*candidat
 	if err != nil {
 		return nil, err
 	}
-	in := map[[2]string]int{}
+	in, all := map[[2]string]int{}, map[string]int64{}
 	for _, e := range edits {
-		in[[2]string{e.cluster, e.namespace}]++
+		if all[e.object]++; all[e.object] == 1 {
+			in[[2]string{e.cluster, e.namespace}]++
+		}
 	}
-	var found []*candidate
+	best := map[string]*candidate{} // of the changes of an object the one that explains most: a later one may have mended it
 	for _, e := range edits {
-		var best *candidate
 		for _, r := range rows {
-			if score := c.explained(e, r, named, in[[2]string{e.cluster, e.namespace}]); score > 0 && (best == nil || score > best.score) {
-				best = e.row(r, score)
+			if score := c.explained(e, r, named, in[[2]string{e.cluster, e.namespace}]); score > 0 && (best[e.object] == nil || score > best[e.object].score) {
+				best[e.object] = e.row(r, score, all[e.object])
 			}
 		}
-		if best != nil {
-			found = append(found, best)
-		}
 	}
-	slices.SortFunc(found, byScore)
+	found := slices.SortedFunc(maps.Values(best), byScore)
 	rows = append(rows, found[:min(len(found), maxCauses)]...)
 	slices.SortStableFunc(rows, byScore)
 	return rows, nil
 }
 
-// edits reads the changes of objects in the window and just before it, one for each object, the newest first.
+// edits reads the changes of objects in the window and just before it, the newest first.
 func (c *comparison) edits(ctx context.Context) (edits []*edit, err error) {
 	r := c.answer.Range
 	r.From = r.From.Add(-causeTime)
-	byObject := map[[2]string]*edit{}
 	wanted := func(d event.Dimensions) bool {
 		return isEdit(&d) && c.q.Allows(d.Namespace, d.Cluster) && (c.q.Cluster == "" || c.q.Cluster == d.Cluster)
 	}
 	err = c.observed(ctx, store.TimeQuery{Range: r, Wanted: wanted}, maxEdits, func(v *store.View, at store.Moment) bool {
 		d := event.DimensionsOf(v.Namespace, v.Attributes)
-		name := string(v.Attributes.Field(event.RegardingName))
-		key := [2]string{d.Cluster + "/" + d.Namespace, d.Kind + "/" + name}
-		if e := byObject[key]; e != nil {
-			e.count++
-			return true
+		first := at.Time
+		if o, ok := v.Attributes.Occurrence(); ok && o.Count > 1 {
+			first = o.First
 		}
-		e := &edit{tallyKey: keyOf(&d), name: name, owner: d.Owner, at: at.Time.Unix(), count: 1, record: v.Clone()}
-		byObject[key] = e
-		edits = append(edits, e)
+		name := string(v.Attributes.Field(event.RegardingName))
+		object := subject{keyOf(&d), strings.Join([]string{d.Cluster, d.Namespace, d.Kind, name}, "/")}
+		edits = append(edits, &edit{subject: object, name: name, owner: d.Owner, at: first.Unix(), record: v.Clone()})
 		return true
 	})
 	return edits, err
@@ -200,10 +196,10 @@ func (c *comparison) ties(e *edit, r *candidate, named map[subject]bool) (tie fl
 }
 
 // row returns the row of a change that explains another row.
-func (e *edit) row(of *candidate, score float64) *candidate {
+func (e *edit) row(of *candidate, score float64, count int64) *candidate {
 	return &candidate{
-		tallyKey: e.tallyKey, tallies: []*tally{{tallyKey: e.tallyKey, now: e.count, first: e.at, last: e.at, reporter: event.GapReporter}},
-		way: Changed, now: e.count, object: e.name, exact: e.name, first: e.at, onset: e.at, objects: 1, dispersion: 1,
+		tallyKey: e.tallyKey, tallies: []*tally{{tallyKey: e.tallyKey, now: count, first: e.at, last: e.at, reporter: event.GapReporter}},
+		way: Changed, now: count, object: e.name, exact: e.name, first: e.at, onset: e.at, objects: 1, dispersion: 1,
 		score: round(score), explained: of, record: &e.record,
 	}
 }

@@ -176,4 +176,11 @@ var edits = []feltIncident{
 			s.warn(at, "search-dev", "Ingress", "web", "Rejected", "nginx-ingress-controller", "service search-dev/index does not exist")
 		}
 	}}},
+	{"accounts-dev", incident{"image that was rolled back since", "accounts-dev", "Deployment", "ObjectChanged", "login", func(s *scene) {
+		s.edited(-3, "accounts-dev", "Deployment", "login", "ObjectChanged", "spec.template.spec.containers[login].image: 3.0 → 3.1; by flux")
+		for _, pod := range s.deploy(0, "accounts-dev", "login", 3) {
+			s.crash(4, "accounts-dev", pod)
+		}
+		s.edited(400, "accounts-dev", "Deployment", "login", "ObjectChanged", "spec.template.spec.containers[login].image: 3.1 → 3.0; by kubectl-rollout")
+	}}},
 }
