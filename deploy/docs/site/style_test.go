@@ -49,6 +49,7 @@ func TestStyle(t *testing.T) {
 			t.Parallel()
 			for _, paragraph := range p.Prose() {
 				checkWords(t, p.Source, paragraph)
+				checkJoints(t, paragraph)
 				if strings.HasPrefix(paragraph, "|") {
 					t.Errorf("rows of a table have no head: %s", paragraph)
 				}
@@ -107,6 +108,23 @@ func checkWords(t *testing.T, where, text string) {
 	for _, w := range wording {
 		if found := w.banned.FindString(text); found != "" {
 			t.Errorf("%s: %q: say %s instead\n\t%s", where, found, w.say, text)
+		}
+	}
+}
+
+// joint is where a sentence ends and the next one begins small, as what a cut has left over does. Names of files and values, which
+// end with a dot or a colon, are no such words.
+var joint = regexp.MustCompile(`\. ([a-z][a-z0-9-]*(?:/v1)?)[ ,;)]`)
+
+// small are names that begin a sentence as they are.
+var small = []string{"eventsvc", "tokensvc", "kubectl", "kubelogin", "kube-apiserver", "client-go", "cert-manager", "core/v1", "systemd", "nginx", "bolt", "etcd"}
+
+// checkJoints reports sentences that begin small.
+func checkJoints(t *testing.T, text string) {
+	t.Helper()
+	for _, found := range joint.FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(small, found[1]) {
+			t.Errorf("%q: a sentence begins small\n\t%s", found[0], text)
 		}
 	}
 }
