@@ -74,6 +74,23 @@ func TestGrafanaPage(t *testing.T) {
 	}
 }
 
+// TestAuthorityPage: the values of the page about certificates render, and eventsvc takes the issuer with its authority.
+func TestAuthorityPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(root + "/deploy/docs/how-to/certificates.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := objects(t, valuesOn(t, page, 0))
+	if files := find[*corev1.ConfigMap](t, all, "eventsvc-access").Data; !strings.Contains(files["issuers.yaml"], "caFile: /etc/corp-ca/ca.crt") {
+		t.Errorf("no authority in\n%s", files["issuers.yaml"])
+	}
+	mounts := find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec.Containers[0].VolumeMounts
+	if !slices.ContainsFunc(mounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/corp-ca" }) {
+		t.Errorf("no mount of it in %v", mounts)
+	}
+}
+
 // valuesOn are the values of a block of a page, counted from 0.
 func valuesOn(t *testing.T, page []byte, block int) (values map[string]any) {
 	t.Helper()
