@@ -17,6 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/audit"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/ctl"
+	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/service"
@@ -33,6 +34,8 @@ type aggregateC struct {
 	ListenHTTPS   string        `default:":10250" placeholder:"HOST:PORT" help:"Serve kube-apiserver here."`
 	TLSCertFile   string        `name:"tls-cert-file" placeholder:"FILE" help:"Certificate chain for HTTPS, PEM; its name is SERVICE.NAMESPACE.svc."`
 	TLSKeyFile    string        `name:"tls-key-file" placeholder:"FILE" help:"Private key for HTTPS, PEM."`
+	TLSOwnDir     string        `name:"tls-own-dir" placeholder:"DIR" help:"Instead, make a certificate with an authority of this replica's own here, renew it, and add the authority to the caBundle of the APIService, which this process then needs get and update of."`
+	TLSHosts      []string      `name:"tls-hosts" placeholder:"NAME,..." help:"Names in the certificate of --tls-own-dir: SERVICE.NAMESPACE.svc."`
 	ListenAdmin   string        `default:"127.0.0.1:8083" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
 	Hosts         service.Hosts `embed:""`
 	AuditFile     string        `placeholder:"FILE" help:"Write one JSON line per request here: who asked for what, and whether that was allowed. Default: not at all."`
@@ -72,8 +75,12 @@ func (a *aggregateC) check() error {
 		return cli.Usagef("--cluster %q cannot be the value of a label: give the name that the mirror has", a.Cluster)
 	case a.ListenHTTPS == "":
 		return cli.Usagef("--listen-https is empty: kube-apiserver has to reach this process")
-	case a.TLSCertFile == "" || a.TLSKeyFile == "":
-		return cli.Usagef("--tls-cert-file and --tls-key-file are not both set: kube-apiserver verifies the certificate")
+	case a.TLSOwnDir != "" && (a.TLSCertFile != "" || a.TLSKeyFile != ""):
+		return cli.Usagef("--tls-own-dir and --tls-cert-file exclude each other: give one")
+	case (a.TLSOwnDir == "") != (len(a.TLSHosts) == 0):
+		return cli.Usagef("--tls-own-dir and --tls-hosts belong together: give SERVICE.NAMESPACE.svc as the host")
+	case a.TLSOwnDir == "" && (a.TLSCertFile == "" || a.TLSKeyFile == ""):
+		return cli.Usagef("--tls-cert-file and --tls-key-file are not both set, and --tls-own-dir neither: kube-apiserver verifies the certificate")
 	}
 	return cmp.Or(a.Hosts.Check(), checkAuditRoom(a.AuditMaxBytes))
 }
@@ -92,15 +99,23 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	registry := service.NewRegistry("eventsvc")
-	certificate, err := httpserver.CertFiles(a.TLSCertFile, a.TLSKeyFile, log, registry)
-	if err != nil {
-		return err
-	}
-	certificate.ClientAuth = tls.RequestClientCert // verified for each request, so that another authority counts at once
 	cluster, err := a.Kubernetes.Open()
 	if err != nil {
 		return err
 	}
+	var certificate *tls.Config
+	var renewing []func(context.Context) error
+	if a.TLSOwnDir == "" {
+		certificate, err = httpserver.CertFiles(a.TLSCertFile, a.TLSKeyFile, log, registry)
+	} else {
+		registered := &localca.APIService{Name: "v1.events." + a.GroupDomain, Dir: a.TLSOwnDir, Hosts: a.TLSHosts, API: cluster, Log: log}
+		certificate, err = registered.TLSConfig()
+		renewing = append(renewing, registered.Run)
+	}
+	if err != nil {
+		return err
+	}
+	certificate.ClientAuth = tls.RequestClientCert // verified for each request, so that another authority counts at once
 	events, err := a.Connection.Open()
 	if err != nil {
 		return err
@@ -125,7 +140,7 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 			public(std.endpoint("--listen-https", a.ListenHTTPS, httpserver.Access(log, registry, audit.Handler(entries, server)), certificate)),
 			std.endpoint("--listen-admin", a.ListenAdmin, a.Hosts.Guard(a.ListenAdmin, log, service.Admin(health, registry)), nil),
 		}},
-		Health: health, Tasks: []func(context.Context) error{proxy.Run, entries.Run},
+		Health: health, Tasks: append(renewing, proxy.Run, entries.Run),
 		Drain: server.Drain, StopDelay: a.StopDelay,
 	})
 }

@@ -269,7 +269,6 @@ func TestSchemaRefuses(t *testing.T) {
 		"monitoring: {enabled: 'yes'}":                                 "/monitoring/enabled",
 		"tokensvc: {enabled: true, publicURL: 'https://a.example'}":    "tokensvc has no clients",
 		"aggregated: {enabled: true, tls: {caBundle: x}}":              "/eventsvc/groupDomain",
-		"{aggregated: {enabled: true}, eventsvc: {groupDomain: a}}":    "/aggregated/tls",
 		"aggregated: {advertise: [get, delete]}":                       "/aggregated/advertise",
 		"aggregated: {replicas: 0}":                                    "/aggregated/replicas",
 		"mirror: {changes: [Deployments]}":                             "/mirror/changes/0",
@@ -656,6 +655,13 @@ func TestAggregated(t *testing.T) {
 	}
 	if text := files["tidings/templates/aggregate.yaml"]; strings.Contains(text, "insecureSkipTLSVerify") || strings.Contains(text, "inject-ca-from") {
 		t.Error(text)
+	}
+	all = objects(t, valueSets(t)["aggregated-own-authority"])
+	rule := find[*rbacv1.ClusterRole](t, all, "eventsvc-aggregate-authority").Rules[0]
+	own := find[*appsv1.Deployment](t, all, "eventsvc-aggregate").Spec.Template.Spec
+	if !slices.Equal(rule.ResourceNames, []string{"v1.events.example.com"}) || !slices.Equal(rule.Verbs, []string{"get", "update"}) ||
+		slices.ContainsFunc(own.Volumes, func(v corev1.Volume) bool { return v.Secret != nil }) {
+		t.Errorf("%+v %+v", rule, own.Volumes)
 	}
 	files, err = render(t, valueSets(t)["aggregated-cert-manager"])
 	if text := files["tidings/templates/aggregate.yaml"]; err != nil || !strings.Contains(text, "cert-manager.io/inject-ca-from: tidings/eventsvc-aggregate") || strings.Contains(text, "caBundle") {
