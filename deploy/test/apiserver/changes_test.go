@@ -53,6 +53,37 @@ func (h *history) object(kind, name string) (told []string) {
 	return told
 }
 
+// commands returns the commands of a page.
+func commands(t *testing.T, page string) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../docs/how-to", page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, block := range strings.Split(string(text), "\n```\n") {
+		if i%2 == 1 {
+			all = append(all, strings.Split(strings.ReplaceAll(block, "\\\n", ""), "\n")...)
+		}
+	}
+	return all
+}
+
+// shell runs a command of eventsvc against the server, and returns what it prints.
+func (h *history) shell(command string) string {
+	h.t.Helper()
+	token := filepath.Join(h.t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(h.token), 0o600); err != nil {
+		h.t.Fatal(err)
+	}
+	cmd := exec.CommandContext(h.t.Context(), "sh", "-c", command)
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "EVENTSVC_SERVER="+h.url, "EVENTSVC_TOKEN_FILE="+token)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		h.t.Errorf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
+}
+
 const changeable = `
 apiVersion: apps/v1
 kind: Deployment
@@ -196,7 +227,7 @@ func (c *cluster) controllers() {
 	go deployments.Run(ctx, 1)
 }
 
-// TestWhatWasChanged: with the rights that the page names, a mirror makes an event of each effective change: by kubectl, by
+// TestWhatWasChanged runs the page of this name: with the rights that it names, a mirror makes an event of each effective change: by kubectl, by
 // server-side apply, by running controllers, and of a custom resource; also of what happened while the mirror, the server or the API
 // server were killed. No byte that is stored has a planted secret.
 func TestWhatWasChanged(t *testing.T) {
@@ -213,8 +244,10 @@ func TestWhatWasChanged(t *testing.T) {
 	c.namespace("shop", nil)
 	c.kubectl(rollouts, "apply", "-f", "-")
 	c.kubectl("", "wait", "--for=condition=Established", "crd/rollouts.example.com")
-	state := t.TempDir()
-	m := startMirror(t, c, c.url, h, "--changes=workloads,rollouts.example.com", "--changes-state="+filepath.Join(state, "changes.db"))
+	state, page := t.TempDir(), commands(t, "what-was-changed.md")
+	_, settings, _ := strings.Cut(page[0], "--server https://events.example ")
+	settings = strings.NewReplacer("/var/lib/eventsvc-mirror", state, "workloads", "workloads,rollouts.example.com").Replace(settings)
+	m := startMirror(t, c, c.url, h, strings.Fields(settings)...)
 	followed := func() {
 		t.Helper()
 		for _, name := range []string{"deployments.apps", "secrets", "rollouts.example.com", "nodes"} {
@@ -246,6 +279,12 @@ func TestWhatWasChanged(t *testing.T) {
 	}
 	c.kubectl("", "-n", "shop", "set", "image", "deployment/web", "web=registry.example/shop/web:1.5.0")
 	tells("Deployment", "ObjectChanged: spec.template.spec.containers[web].image: 1.4.2 → 1.5.0; by kubectl-set")
+	for i, command := range page[1:] {
+		told := h.shell(strings.ReplaceAll(command, "2026-11-28 14:05", "now"))
+		if i == 0 && !strings.Contains(told, "1.4.2 → 1.5.0; by kubectl-set") {
+			t.Errorf("%s: %s", command, told)
+		}
+	}
 	c.kubectl("", "-n", "shop", "scale", "deployment/web", "--replicas=5")
 	tells("Deployment", "ObjectChanged: replicas: 3 → 5; by kubectl")
 	c.kubectl(strings.Replace(changeable, `image: "db:1"`, `image: "db:2"`, 1), "apply", "--server-side", "--force-conflicts", "--field-manager=flux", "-f", "-")

@@ -272,6 +272,28 @@ func TestGaps(t *testing.T) {
 	}
 }
 
+// TestEdits: a change of an object has a mark on each plot and in the life of the object, and the mark leads to its event.
+func TestEdits(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.some(t, 30)
+	edit := event("shop", "edit")
+	edit.EventTime = metav1.NewMicroTime(time.Now().Add(-5 * time.Minute))
+	edit.Regarding.Kind, edit.Regarding.Name, edit.Reason, edit.Note = "Deployment", "web", "ObjectChanged", "spec.replicas: 3 → 5; by kubectl"
+	edit.ReportingController = "tidings.example/mirror"
+	s.create(t, edit)
+	b := openTab(t, s)
+	b.open("/console/#/overview?from=-1h")
+	b.signIn(admin)
+	b.wait(`document.querySelectorAll(".plot .edit").length === 1`)
+	show(b, "events?from=-1h")
+	b.wait(`document.querySelectorAll(".plot .edit").length === 1`)
+	b.click(".plot .edit")
+	b.waitText(".drawer", "3 → 5; by kubectl")
+	show(b, "object?kind=Deployment&name=web&ns=shop")
+	b.wait(`document.querySelectorAll(".mark.edit").length === 1`)
+}
+
 // back goes back, as a person does.
 func (b *tab) back() {
 	b.t.Helper()

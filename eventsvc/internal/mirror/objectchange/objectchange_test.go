@@ -144,6 +144,21 @@ func TestHidden(t *testing.T) {
 	}
 }
 
+// TestBounds: of an object with more levels or fields than are looked at, the rest is hidden, and a change of it is seen.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	many := strings.Repeat(`{"a":1},`, 2000)
+	for name, form := range map[string]string{
+		"fields": `{"spec":{"a":[` + many + `{"b":1}],"z":[{"name":"DB_PASSWD","value":"%s"}]}}`,
+		"levels": `{"spec":` + strings.Repeat(`{"a":`, 40) + `[{"name":"DB_PASSWD","value":"%s"}]` + strings.Repeat("}", 41),
+	} {
+		before, after := read(t, "Custom", strings.ReplaceAll(form, "%s", "pl4nted")), read(t, "Custom", strings.ReplaceAll(form, "%s", "0th3r"))
+		if text, err := json.Marshal(before); err != nil || strings.Contains(string(text), "pl4nted") || len(objectchange.Compare(before, after)) != 1 {
+			t.Errorf("%s: %v, %d changes: %.300s", name, err, len(objectchange.Compare(before, after)), text)
+		}
+	}
+}
+
 // TestAuthor: who changed a field is the manager that owns it and wrote since. Of one who scaled, the API server keeps no time.
 func TestAuthor(t *testing.T) {
 	t.Parallel()

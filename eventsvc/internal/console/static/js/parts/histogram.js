@@ -136,7 +136,10 @@ export class Histogram {
       const at = observed(e);
       if (!(at >= from && at < to)) return null;
       const id = `${e.metadata.namespace}/${e.metadata.name}`;
-      return h("path", { key: "edit " + id, class: "edit", d: `M${x(at) - 4} 0h8l-4 7z`, onclick: () => app.go({ event: id }) },
+      return h("path", {
+        key: "edit " + id, class: "edit", d: `M${x(at) - 4} 0h8l-4 7z`, onclick: () => app.go({ event: id }),
+        onpointerdown: (/** @type {PointerEvent} */ e) => e.stopPropagation(), // which would begin a selection
+      },
         h("title", null, clear(`${e.regarding?.kind ?? ""} ${e.regarding?.name ?? ""}, ${absolute(at)}: ${e.note ?? ""}`)));
     });
   }
