@@ -172,29 +172,45 @@ func (s *Scan) Find(chunk int, found []Found) ([]Found, error) {
 	if err != nil || n == 0 {
 		return found, err
 	}
-	var in [6][]uint64
-	for i, column := range []int{colSecond, colMicro, colRevision, colSpan, colCount, colNew} {
+	var in [3][]uint64
+	for i, column := range []int{colSecond, colMicro, colRevision} {
 		if in[i], err = s.column(column); err != nil {
 			return found, err
 		}
 	}
 	for i, is := range mask {
-		if !is {
+		second := unbiased(in[0][i])
+		if !is || second < s.From {
 			continue
 		}
-		second, revision := unbiased(in[0][i]), s.table.base+in[2][i]
-		micro := second*1e6 + int64(in[1][i])
-		switch {
-		case second < s.From:
-		case second < s.To:
-			found = append(found, Found{micro, revision})
-		case s.Spans && in[3][i] > 0:
-			if at, ok := occurrence(micro, in[3][i], in[4][i], in[5][i]).LastIn(s.From, s.To); ok {
-				found = append(found, Found{at.UnixMicro(), revision})
+		f := Found{second*1e6 + int64(in[1][i]), s.table.base + in[2][i]}
+		if second >= s.To {
+			in, err := s.before(i, &f)
+			if err != nil {
+				return found, err
+			}
+			if !in {
+				continue
 			}
 		}
+		found = append(found, f)
 	}
 	return found, nil
+}
+
+// before finds the last observation in the range of a row whose last one is behind it. It reports false if there is none.
+func (s *Scan) before(row int, f *Found) (in bool, err error) {
+	var numbers [3]uint64
+	for i, column := range []int{colSpan, colCount, colNew} {
+		all, err := s.column(column)
+		if err != nil || !s.Spans {
+			return false, err
+		}
+		numbers[i] = all[row]
+	}
+	at, in := occurrence(f.Micro, numbers[0], numbers[1], numbers[2]).LastIn(s.From, s.To)
+	f.Micro = at.UnixMicro()
+	return in, nil
 }
 
 // occurrence returns the occurrence of a row.

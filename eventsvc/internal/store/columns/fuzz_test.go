@@ -58,7 +58,7 @@ func FuzzNote(f *testing.F) {
 func FuzzPieces(f *testing.F) {
 	f.Add(appendDictionary(nil, []string{"a", "", "bc"}))
 	f.Add(appendChunk(nil, 0, []uint64{1, 2, 1 << 40}))
-	f.Add(appendPlaces(nil, []place{{1, 2, chunkSet{5}}, {300, 0, nil}}))
+	f.Add(appendPlaces(nil, []place{{namespace: 1, cluster: 2, chunks: chunkSet{5}}, {namespace: 300}}))
 	f.Add(appendUID(nil, []byte("b6d2f7a4-7ca3-4b8e-9d11-2c9fbf2a1d55")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if d, err := parseDictionary(b); err == nil {

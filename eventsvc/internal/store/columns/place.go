@@ -13,6 +13,7 @@ import (
 type place struct {
 	namespace, cluster uint64
 	chunks             chunkSet
+	texts              event.Dimensions // of the codes, once they are read
 }
 
 // A chunkSet has a bit for each chunk. Those behind its end are not in it.
@@ -94,20 +95,37 @@ func parsePlaces(b []byte) ([]place, bool) {
 // placesOf returns the places of a table: if the first copy is damaged, those of the second one.
 func (t *Table) placesOf() ([]place, error) {
 	t.mu.Lock()
+	all := t.places
+	t.mu.Unlock()
+	if all != nil {
+		return all, nil
+	}
+	damage := fmt.Errorf("the places of the rows up to revision %d: %w", t.id, boltfile.ErrChecksum)
+	for n := 0; n < 2 && all == nil; n++ {
+		if b, err := unseal(salt(t.id, columnOfPlaces, n), t.get(pieceKey(t.id, columnOfPlaces, n))); err == nil {
+			all, _ = parsePlaces(b)
+		}
+	}
+	if all == nil {
+		return nil, damage
+	}
+	for i := range all {
+		p := &all[i]
+		key := [numDims]uint64{colNamespace: p.namespace, colCluster: p.cluster}
+		for _, column := range placeColumns {
+			if limit, err := t.limit(column); err != nil || key[column] >= uint64(limit) {
+				return nil, damage
+			}
+		}
+		var err error
+		if p.texts, err = t.dimensions(placeColumns, &key); err != nil {
+			return nil, err
+		}
+	}
+	t.mu.Lock()
 	defer t.mu.Unlock()
-	for n := 0; n < 2 && t.places == nil; n++ {
-		b, err := unseal(salt(t.id, columnOfPlaces, n), t.get(pieceKey(t.id, columnOfPlaces, n)))
-		if err != nil {
-			continue
-		}
-		if all, ok := parsePlaces(b); ok {
-			t.places, t.bytes = all, t.bytes+40*len(all)
-		}
-	}
-	if t.places == nil {
-		return nil, fmt.Errorf("the places of the rows up to revision %d: %w", t.id, boltfile.ErrChecksum)
-	}
-	return t.places, nil
+	t.places, t.bytes = all, t.bytes+200*len(all)
+	return all, nil
 }
 
 // place compiles a filter of places.
@@ -119,17 +137,7 @@ func (s *Scan) place(f *event.Filter) (*node, error) {
 	n := &node{kind: f.Kind, filter: f, wanted: map[[numDims]uint64]bool{}}
 	allowed := 0
 	for i := range all {
-		key := [numDims]uint64{colNamespace: all[i].namespace, colCluster: all[i].cluster}
-		for _, column := range placeColumns {
-			if limit, err := s.table.limit(column); err != nil || key[column] >= uint64(limit) {
-				return nil, s.table.damaged(columnOfPlaces, 0)
-			}
-		}
-		d, err := s.table.dimensions(placeColumns, &key)
-		if err != nil {
-			return nil, err
-		}
-		if n.wanted[key] = f.Allows(d.Namespace, d.Cluster); n.wanted[key] {
+		if f.Allows(all[i].texts.Namespace, all[i].texts.Cluster) {
 			allowed++
 			n.chunks.join(all[i].chunks)
 		}

@@ -2,7 +2,6 @@ package columns
 
 import (
 	"bytes"
-	"cmp"
 	"slices"
 	"strings"
 
@@ -211,17 +210,25 @@ func (s *Scan) object(f *event.Filter) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
+	namespaces, err := s.table.dict(colNamespace)
+	if err != nil {
+		return nil, err
+	}
+	var wanted *codeSet // namespaces
+	if f.Field == event.RegardingNamespace {
+		wanted = namespaces.fitting(f.Fits)
+	}
 	set := &codeSet{has: make([]bool, d.len())}
 	fits := func(code int) {
-		_, text, uid, broken := s.table.objectOf(code)
-		if f.Field == event.RegardingUID {
-			text = uid
-		}
-		if err = cmp.Or(err, broken); broken == nil && f.Fits(string(text)) {
+		_, namespace, uid, ok := splitObject(d, code)
+		switch {
+		case !ok || namespace >= namespaces.len():
+			err = s.table.damaged(columnOfDicts+dictObjectOf, 0)
+		case wanted != nil && wanted.has[namespace], wanted == nil && f.Fits(string(uidOf(uid))):
 			set.add(code)
 		}
 	}
-	if f.Field == event.RegardingUID && f.Exact != "" { // others are not decoded
+	if wanted == nil && f.Exact != "" { // others are not decoded
 		d.having(appendUID(nil, []byte(f.Exact)), fits)
 	} else {
 		for code := range set.has {

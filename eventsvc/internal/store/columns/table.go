@@ -194,19 +194,28 @@ func (t *Table) objectOf(code int) (kind int, namespace, uid []byte, err error) 
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	if code >= of.len() {
+	kind, ns, encoded, ok := splitObject(of, code)
+	if !ok || ns >= namespaces.len() {
 		return 0, nil, nil, errDictionary
+	}
+	return kind, namespaces.at(ns), uidOf(encoded), nil
+}
+
+// splitObject splits what tells an object from others: the codes of its kind and its namespace, and its encoded UID.
+func splitObject(of *dictionary, code int) (kind, namespace int, uid []byte, ok bool) {
+	if code >= of.len() {
+		return 0, 0, nil, false
 	}
 	b := of.at(code)
 	k, n := binary.Uvarint(b)
 	if n <= 0 {
-		return 0, nil, nil, errDictionary
+		return 0, 0, nil, false
 	}
 	ns, m := binary.Uvarint(b[n:])
-	if m <= 0 || ns >= uint64(namespaces.len()) {
-		return 0, nil, nil, errDictionary
+	if m <= 0 || k > math.MaxInt32 || ns > math.MaxInt32 {
+		return 0, 0, nil, false
 	}
-	return int(k), namespaces.at(int(ns)), uidOf(b[n+m:]), nil
+	return int(k), int(ns), b[n+m:], true
 }
 
 // holesOf returns how many words each template has.
