@@ -178,35 +178,39 @@ func below(paths []string, item string) int {
 
 // words says in words what became of a field, or of an item that has it and was added or removed.
 func words(now *Seen, root string, c Change) part {
-	weight, name := weigh(root), short(root)
+	weight, whole := weigh(root), root != c.Path
+	if image := now.Fields[root+".image"]; whole && c.Before == "" && image != "" && image != hidden {
+		return part{weightImage, short(root) + ": added (image " + shown(image) + ")"}
+	}
+	return part{weight, short(root) + ": " + became(c, whole, weight)}
+}
+
+// became says what became of a field, or of an item as a whole.
+func became(c Change, whole bool, weight int) string {
 	before, after := c.Before, c.After
+	differ := differing
+	if weight == weightImage {
+		differ = tags
+	}
 	switch {
-	case root != c.Path && after == "":
-		return part{weight, name + ": removed"}
-	case root != c.Path:
-		if image := now.Fields[root+".image"]; image != "" && image != hidden {
-			return part{weightImage, name + ": added (image " + shown(image) + ")"}
-		}
-		return part{weight, name + ": added"}
 	case c.Perhaps:
-		return part{weight, name + ": perhaps changed"}
-	case before == "" && after == hidden:
-		return part{weight, name + ": added"}
+		return "perhaps changed"
+	case before == "" && (whole || after == hidden):
+		return "added"
 	case before == "":
-		return part{weight, name + ": set to " + shown(after)}
-	case after == "" && before == hidden:
-		return part{weight, name + ": removed"}
+		return "set to " + shown(after)
+	case after == "" && (whole || before == hidden):
+		return "removed"
 	case after == "":
-		return part{weight, name + ": removed, was " + shown(before)}
-	case weight == weightImage:
-		before, after = tags(before, after)
-	default:
-		before, after = differing(before, after)
+		return "removed, was " + shown(before)
+	case before == hidden, after == hidden:
+		return "changed"
 	}
-	if before, after = shown(before), shown(after); before == after || c.Before == hidden || c.After == hidden {
-		return part{weight, name + ": changed"} // beyond what is kept
+	before, after = differ(before, after)
+	if before, after = shown(before), shown(after); before == after {
+		return "changed" // beyond what is kept
 	}
-	return part{weight, name + ": " + before + " → " + after}
+	return before + " → " + after
 }
 
 // short returns a path as it is shown: without spec. before a single name.

@@ -75,17 +75,15 @@ func Read(text []byte, apiVersion, kind string) (*Seen, error) {
 		s.Wrote = s.managers[0].wrote
 	}
 	maps.DeleteFunc(metadata, func(name string, _ any) bool {
-		return name != "labels" && name != "annotations" && name != "deletionTimestamp"
+		return !slices.Contains([]string{"labels", "annotations", "deletionTimestamp"}, name)
 	})
-	delete(object, "apiVersion")
-	delete(object, "kind")
-	delete(object, "status")
+	maps.DeleteFunc(object, func(name string, _ any) bool {
+		return name == "apiVersion" || name == "kind" || name == "status" || name == "metadata" && len(metadata) == 0
+	})
 	data := apiVersion == "v1" && (kind == "Secret" || kind == "ConfigMap")
 	for _, name := range slices.Sorted(maps.Keys(object)) {
-		secret := data && (name == "data" || name == "binaryData" || name == "stringData")
-		if all, ok := object[name].(map[string]any); !ok || len(all) > 0 || name != "metadata" {
-			s.value(printable(name), name, "", object[name], sight{secret: secret}, 1)
-		}
+		secret := data && slices.Contains([]string{"data", "binaryData", "stringData"}, name)
+		s.value(printable(name), name, "", object[name], sight{secret: secret}, 1)
 	}
 	return s, nil
 }
@@ -110,30 +108,33 @@ func (s *Seen) value(path, name, known string, value any, see sight, depth int) 
 	if see == (sight{}) {
 		see = sightOf(name)
 	}
-	more := depth < maxDepth && len(s.Fields) < maxFields
+	some, more := false, depth < maxDepth && len(s.Fields) < maxFields
 	switch v := value.(type) {
 	case map[string]any:
-		if len(v) > 0 && more {
+		if some = len(v) > 0; some && more {
 			s.object(path, name, known, v, see, depth)
 			return
 		}
-		see.secret = see.secret || len(v) > 0
 	case []any:
-		if len(v) > 0 && more {
+		if some = len(v) > 0; some && more {
 			s.list(path, name, v, see, depth)
 			return
 		}
-		see.secret = see.secret || len(v) > 0
 	case bool:
 		see.secret = false
 	}
+	s.leaf(path, value, see.secret || some)
+}
+
+// leaf reads a value below which nothing more is looked at.
+func (s *Seen) leaf(path string, value any, secret bool) {
 	text, ok := value.(string)
 	if !ok {
 		encoded, _ := json.Marshal(value) // was JSON: no error
 		text = string(encoded)
 	}
 	switch shown := printable(text); {
-	case see.secret || secretText(text):
+	case secret || secretText(text):
 		s.Fields[path], s.Hashes[path] = hidden, maphash.String(key, text)|1
 	case text == "":
 		s.Fields[path] = empty
@@ -164,7 +165,7 @@ func (s *Seen) object(path, name, known string, v map[string]any, see sight, dep
 
 func (s *Seen) list(path, name string, list []any, see sight, depth int) {
 	if words, ok := s.words(path, list, see); ok {
-		s.value(path, name, "", words, sight{reference: true}, depth)
+		s.leaf(path, words, false)
 		return
 	}
 	merge := mergeKey(list)
@@ -193,7 +194,7 @@ func (s *Seen) words(path string, list []any, see sight) (text string, ok bool) 
 	}
 	for i, word := range words {
 		if see.secret || secretText(word) || i > 0 && secretFlag(list[i-1]) {
-			s.value(fmt.Sprintf("%s[%d]", path, i), "", "", word, sight{secret: true}, maxDepth)
+			s.leaf(fmt.Sprintf("%s[%d]", path, i), word, true)
 			words[i] = "(hidden)"
 		}
 	}
