@@ -261,7 +261,7 @@ func (s *Server) attended(ctx context.Context, ask func(context.Context) error) 
 	asking, end := context.WithCancelCause(ctx)
 	var answered atomic.Bool
 	timer := time.AfterFunc(s.patience, func() {
-		looking, cancel := context.WithTimeout(asking, s.patience/2)
+		looking, cancel := context.WithTimeout(asking, s.look)
 		defer cancel()
 		code, _, err := s.Events.Exchange(looking, client.Request{Path: "/readyz"})
 		if (err != nil || code != http.StatusOK) && !answered.Load() {
