@@ -68,7 +68,7 @@ export function parseDuration(text) {
 /**
  * Writes what stands for a date as one with a time: a day by its name, a time of today, a date without its year, which is the last one
  * of that date, a Unix time in seconds or milliseconds, an age as 3d or 3m 20s ago.
- * @param {string} text
+ * @param {string} text @returns {string}
  */
 function dated(text) {
   if (/^\d{10}$|^\d{13}$/.test(text)) return new Date(Number(text.padEnd(13, "0"))).toISOString();
@@ -102,7 +102,7 @@ export function parseRange(text) {
 /**
  * Reads an instant in every form in which the page writes one, and some more: relative, RFC 3339, a date with or without a year or a
  * time in the zone the person reads times in, 14:00 of today, yesterday 14:00, an age, a Unix time. NaN if it is none.
- * @param {string} text
+ * @param {string} text @returns {number}
  */
 export function parseInstant(text) {
   const t = dated(text.trim()).replace(/ (\d:)/, " 0$1");
