@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/client"
@@ -22,14 +23,11 @@ type Resource struct {
 
 // String returns the resource as kubectl names it, such as deployments.apps.
 func (r Resource) String() string {
-	if r.Group == "" {
-		return r.Name
-	}
-	return r.Name + "." + r.Group
+	return schema.GroupResource{Group: r.Group, Resource: r.Name}.String()
 }
 
 func (r Resource) apiVersion() string {
-	return strings.TrimPrefix(r.Group+"/"+r.Version, "/")
+	return schema.GroupVersion{Group: r.Group, Version: r.Version}.String()
 }
 
 func (r Resource) path(namespace string) string {
@@ -63,12 +61,8 @@ func Resources(ctx context.Context, source *client.Client, names []string, log *
 		found := workloads
 		if name != Workloads {
 			r, err := resourceOf(ctx, source, name)
-			for client.Retryable(err) {
-				log.WarnContext(ctx, "a resource cannot be looked up, trying again", "resource", name, "error", err)
-				if err := wait.Wait(ctx, err); err != nil {
-					return nil, err
-				}
-				r, err = resourceOf(ctx, source, name)
+			for ; client.Retryable(err) && wait.Wait(ctx, err) == nil; r, err = resourceOf(ctx, source, name) {
+				log.WarnContext(ctx, "a resource could not be looked up, trying again", "resource", name, "error", err)
 			}
 			if err != nil {
 				return nil, err
@@ -76,7 +70,7 @@ func Resources(ctx context.Context, source *client.Client, names []string, log *
 			found = []Resource{r}
 		}
 		for _, r := range found {
-			if !slices.ContainsFunc(all, func(have Resource) bool { return have.Name == r.Name && have.Group == r.Group }) {
+			if !slices.ContainsFunc(all, func(have Resource) bool { return have.String() == r.String() }) {
 				all = append(all, r)
 			}
 		}
