@@ -60,7 +60,7 @@ func (m manyObjects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestManyObjects: the mirror of 20,000 objects of the ready list takes at most 150 MiB, with everything else that it has.
 func TestManyObjects(t *testing.T) {
 	t.Parallel()
-	const kinds, objects, most = 13, 5_000, 150 << 20
+	const kinds, objects, most = 13, 20_000, 150 << 20
 	cluster := httptest.NewServer(manyObjects((objects + kinds - 1) / kinds))
 	t.Cleanup(func() { cluster.CloseClientConnections(); cluster.Close() })
 	i := newIssuer(t)
