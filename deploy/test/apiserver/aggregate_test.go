@@ -26,6 +26,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -420,6 +421,8 @@ func TestAggregate(t *testing.T) {
 	t.Run("RightTakenAway", func(t *testing.T) { a.testTakenAway(t, lost) })
 	t.Run("NamespacesGo", a.testNamespaces)
 	t.Run("AuthorityRotates", a.testRotation)
+	t.Run("OwnAuthority", a.testOwnAuthority)
+	t.Run("EventServerAway", a.testEventServerAway)
 	t.Run("Away", a.testAway)
 }
 
@@ -922,6 +925,51 @@ func (a *aggregated) testRotation(t *testing.T) {
 	if refused > 0 {
 		t.Errorf("%d requests were refused while the authority changed", refused)
 	}
+}
+
+// testOwnAuthority starts the aggregated server with a certificate of its own making: kube-apiserver trusts it by itself.
+func (a *aggregated) testOwnAuthority(t *testing.T) {
+	ctx, rbac := t.Context(), a.cluster.admin.RbacV1()
+	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "authority"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{"apiregistration.k8s.io"}, Resources: []string{"apiservices"}, ResourceNames: []string{"v1." + historyGroup}, Verbs: []string{"get", "update"}},
+	}}, metav1.CreateOptions{})
+	if err == nil {
+		_, err = rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "authority"}, Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: "aggregate", Namespace: accountNamespace}},
+			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "authority"},
+		}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.process.kill()
+	args := slices.DeleteFunc(slices.Clone(a.args), func(arg string) bool { return strings.HasPrefix(arg, "--tls-") })
+	a.process = start(a.t, exec.Command(filepath.Join(bin, "eventsvc"), append(args, "--tls-own-dir="+filepath.Join(a.dir, "own"), "--tls-hosts=aggregate."+accountNamespace+".svc")...))
+	eventually(t, "people read again", func() bool {
+		code, _ := a.ask("carl-token", "GET", historyPath+"/namespaces/shop/events", "")
+		return code == http.StatusOK
+	})
+}
+
+// testEventServerAway: kubectl says soon that an event server hangs, or is not there. It would wait for a minute if it were asked to try
+// again.
+func (a *aggregated) testEventServerAway(t *testing.T) {
+	for _, how := range []func() error{
+		func() error { return a.h.server.cmd.Process.Signal(syscall.SIGSTOP) },
+		func() error { a.h.server.kill(); return nil },
+	} {
+		if err := how(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), "--kubeconfig="+a.file("kubeconfig-away", a.kubeconfig("carl-token")), "--cache-dir="+t.TempDir(), "get", "history", "-n", "shop")
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "the event server does not answer") {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	a.h.server = a.h.server.again(a.t)
+	a.h.ready()
 }
 
 // testAway has no aggregated server at all: the harm that the manual tells, and the one command that ends it.
