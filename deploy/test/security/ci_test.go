@@ -184,7 +184,7 @@ func TestRun(t *testing.T) {
 		"bin/go":   "#!/bin/sh\necho \"tests in $(basename $PWD)\"\ntest $(basename $PWD) != bad || { echo 'FAIL\tp\t1s'; exit 1; }\necho 'ok\tp\t1s'\n",
 		"bin/make": "#!/bin/sh\necho \"first of $1\"\necho \"ok\tmake $1\t1s\"\n",
 		"bin/curl": "#!/bin/sh\nexit 1\n", "bin/docker": "#!/bin/sh\n", "bin/apt-get": "#!/bin/sh\n", "bin/sudo": "#!/bin/sh\n",
-		"deploy/test/bad/x": "", "deploy/test/good/x": "", "deploy/test/e2e/x": "", "deploy/test/conformance/x": "",
+		"deploy/test/bad/x": "", "deploy/test/good/x": "", "deploy/test/e2e/x": "", "deploy/test/conformance/x": "", "deploy/test/alertmanager/x": "",
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -203,13 +203,13 @@ func TestRun(t *testing.T) {
 	said, passed := run()
 	for _, stage := range []string{
 		"PASS: setup", "PASS: lint", "PASS: images", "PASS: test", "PASS: race", "PASS: e2e", "PASS: cluster", "PASS: replicas", "PASS: verify", "SKIP: vuln",
-		"FAIL: deploy/test/bad", "PASS: deploy/test/good", "PASS: deploy/test/e2e", "PASS: deploy/test/conformance",
+		"FAIL: deploy/test/bad", "PASS: deploy/test/good", "PASS: deploy/test/e2e", "PASS: deploy/test/conformance", "PASS: deploy/test/alertmanager",
 	} {
 		if strings.Count(said, "--- "+stage+" (") != 2 { // when it ends, and in the verdict
 			t.Errorf("%s is not said", stage)
 		}
 	}
-	if passed || !strings.HasSuffix(said, "\n12 passed, 1 failed, 1 skipped\n") ||
+	if passed || !strings.HasSuffix(said, "\n13 passed, 1 failed, 1 skipped\n") ||
 		!strings.Contains(said, "=== RUN   lint\nfirst of lint\nok\tmake lint\t1s\n--- PASS: lint (") ||
 		strings.Index(said, "--- PASS: images (") > strings.Index(said, "--- PASS: e2e (") {
 		t.Errorf("passed %t:\n%s", passed, said)
