@@ -137,6 +137,7 @@ tidy: ## go mod tidy in every module
 site: ## the manual as static pages, in bin/site
 	@cd deploy/docs && $(GO) run . ../../bin/site
 
-verify: ## go.mod files are tidy, all is formatted
+verify: ## go.mod files are tidy, all is formatted, comments can be read in a diff
 	$(call each,$(MODULES),$(GO) mod tidy -diff && $(GO) mod verify)
 	@test -z "$$(gofmt -l $(CODE))" || { gofmt -l $(CODE); echo "make verify: run gofmt -w on these files"; exit 1; }
+	@! LC_ALL=C.UTF-8 grep -rnE --include='*.go' '^[[:blank:]]*// [^[:blank:]0-9-].{117,}' $(CODE) || { echo "make verify: no line of a comment has more than 120 columns"; exit 1; }

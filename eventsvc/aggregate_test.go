@@ -20,8 +20,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// clusterFor plays what eventsvc aggregate asks of a kube-apiserver, whose front proxy has the certificate of a directory. Its RBAC
-// lets people read in the namespace shop.
+// clusterFor plays what eventsvc aggregate asks of a kube-apiserver, whose front proxy has the certificate of a
+// directory. Its RBAC lets people read in the namespace shop.
 func clusterFor(t *testing.T, dir string) string {
 	t.Helper()
 	authority, err := os.ReadFile(filepath.Join(dir, "ca.crt"))

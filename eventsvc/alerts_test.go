@@ -91,8 +91,8 @@ func runAlerts(t *testing.T, args ...string) (admin string, stop func()) {
 
 const alertRules = "- {name: Broken, search: 'reason:Because', labels: {pod: '{{.Event}}'}, annotations: {link: '{{.Link}}'}}\n"
 
-// TestAlertsResume: each alert is sent once it happens, and what happens while nobody watches with its own time, to each Alertmanager,
-// also after one was away. The token for the server is sent to no Alertmanager.
+// TestAlertsResume: each alert is sent once it happens, and what happens while nobody watches with its own time, to
+// each Alertmanager, also after one was away. The token for the server is sent to no Alertmanager.
 func TestAlertsResume(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)

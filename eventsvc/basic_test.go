@@ -64,8 +64,8 @@ func (p *process) ask(path, user, password, forwarded string) int {
 
 const labels = "/loki/api/v1/labels"
 
-// TestBasic: a client that sends its id and secret costs the token endpoint one request. Neither a secret nor an id that was
-// refused is in the log, in the audit log or in the metrics.
+// TestBasic: a client that sends its id and secret costs the token endpoint one request. Neither a secret nor an id
+// that was refused is in the log, in the audit log or in the metrics.
 func TestBasic(t *testing.T) {
 	t.Parallel()
 	e := newTrading(t)
@@ -145,7 +145,8 @@ func TestBasicNotAccepted(t *testing.T) {
 	}
 }
 
-// TestBasicSource: X-Forwarded-For is believed from a trusted proxy only. The token endpoint gets the address that was found.
+// TestBasicSource: X-Forwarded-For is believed from a trusted proxy only. The token endpoint gets the address that was
+// found.
 func TestBasicSource(t *testing.T) {
 	t.Parallel()
 	for proxies, want := range map[string]string{"": "127.0.0.1", "10.0.0.0/8": "127.0.0.1", "127.0.0.1": "203.0.113.7", "127.0.0.0/8,10.0.0.0/8": "203.0.113.7"} {
@@ -161,7 +162,8 @@ func TestBasicSource(t *testing.T) {
 	}
 }
 
-// TestBasicLockout: whoever guesses from one address makes a client wait at no other, and not where the client is at work.
+// TestBasicLockout: whoever guesses from one address makes a client wait at no other, and not where the client is at
+// work.
 func TestBasicLockout(t *testing.T) {
 	t.Parallel()
 	e := newTrading(t)

@@ -58,7 +58,8 @@ func sendBulk(t *testing.T, base, token, lines string) (names []string, err erro
 	}
 }
 
-// TestBulkUnderKills kills the server while bulk requests are made. Every line that was acknowledged is there afterwards.
+// TestBulkUnderKills kills the server while bulk requests are made. Every line that was acknowledged is there
+// afterwards.
 func TestBulkUnderKills(t *testing.T) {
 	t.Parallel()
 	i, addr := newIssuer(t), freeAddress(t)
@@ -113,8 +114,8 @@ func TestBulkUnderKills(t *testing.T) {
 	t.Logf("%d lines were acknowledged, %d events are there", len(acknowledged), len(stored))
 }
 
-// TestMirrorChanges copies many changes of events in few requests: each version arrives, in its order. A version with other labels is
-// written alone, because the labels of a copy stay as they are in a bulk request.
+// TestMirrorChanges copies many changes of events in few requests: each version arrives, in its order. A version with
+// other labels is written alone, because the labels of a copy stay as they are in a bulk request.
 func TestMirrorChanges(t *testing.T) {
 	t.Parallel()
 	const n = 80 // of three changes each, which all fit in what the mirror reads on while a request waits

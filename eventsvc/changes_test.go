@@ -57,7 +57,8 @@ func (m manyObjects) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(append(bytes.TrimSuffix(page, []byte(",")), "]}"...)) // the mirror may be gone
 }
 
-// TestManyObjects: the mirror of 20,000 objects of the ready list takes at most 150 MiB, with everything else that it has.
+// TestManyObjects: the mirror of 20,000 objects of the ready list takes at most 150 MiB, with everything else that it
+// has.
 func TestManyObjects(t *testing.T) {
 	t.Parallel()
 	const kinds, objects, most = 13, 20_000, 150 << 20

@@ -77,8 +77,8 @@ func (i *issuer) tokenEndpoint(t *testing.T, life int) (string, *atomic.Int64) {
 	return server.URL, &issued
 }
 
-// freeAddress returns a loopback address on which nobody listens, and reserves it until the test ends: tests of any process
-// mark the ports that they use by listening on them with UDP. The port is below those of outgoing connections.
+// freeAddress returns a loopback address on which nobody listens, and reserves it until the test ends: tests of any
+// process mark the ports that they use by listening on them with UDP. The port is below those of outgoing connections.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	const from, to = 12000, 32000

@@ -22,8 +22,9 @@ func serviceAccountToken(issuer, audience, account string) string {
 		audience, now+3607, now, issuer, now, account, now+3607, account)
 }
 
-// TestClusterTokens: the service-account tokens of clusters are enough, with no token service and no --issuer. One cluster publishes its
-// keys to callers with a token, over TLS with its own authority; the keys of the other, on P-256, are in a file.
+// TestClusterTokens: the service-account tokens of clusters are enough, with no token service and no --issuer. One
+// cluster publishes its keys to callers with a token, over TLS with its own authority; the keys of the other, on P-256,
+// are in a file.
 func TestClusterTokens(t *testing.T) {
 	t.Parallel()
 	first, ca := newRotating(t), t.TempDir()

@@ -51,8 +51,8 @@ func exported(t *testing.T, dir string) (all []string) {
 	return all
 }
 
-// TestImportVersions: of several versions of an event the newest stays, in whatever files and order they come. Deletions
-// are applied on demand.
+// TestImportVersions: of several versions of an event the newest stays, in whatever files and order they come.
+// Deletions are applied on demand.
 func TestImportVersions(t *testing.T) {
 	t.Parallel()
 	first, second, third := dumped("e", "u", 1, 101), dumped("e", "u", 4, 104), dumped("e", "u", 9, 109)
@@ -133,8 +133,8 @@ func TestImportTellsClusters(t *testing.T) {
 	}
 }
 
-// TestImportCountsOnce: a watch that is imported twice, into a running service, counts each observation once, and does not
-// move the revisions of the service.
+// TestImportCountsOnce: a watch that is imported twice, into a running service, counts each observation once, and does
+// not move the revisions of the service.
 func TestImportCountsOnce(t *testing.T) {
 	t.Parallel()
 	i, dir := newIssuer(t), t.TempDir()
@@ -245,8 +245,8 @@ func TestImportRoundTrip(t *testing.T) {
 	}
 }
 
-// TestUndo: the service lists what was deleted since a time, in whatever way, and by whom, but nothing that is there. An import of
-// the list brings exactly these events back, with their uids, while a watch goes on and sees them.
+// TestUndo: the service lists what was deleted since a time, in whatever way, and by whom, but nothing that is there.
+// An import of the list brings exactly these events back, with their uids, while a watch goes on and sees them.
 func TestUndo(t *testing.T) {
 	t.Parallel()
 	i, dir := newIssuer(t), t.TempDir()
@@ -299,7 +299,8 @@ func TestUndo(t *testing.T) {
 	if said := command(t, 0, append([]string{"import", file, "--expect", "14"}, here...)...); !strings.HasPrefix(said, "14 created, 0 changed, 0 deleted, 0 unchanged, 0 left out\n") {
 		t.Error(said)
 	}
-	// What is there is left as it is, in whatever form it is told: without managed fields, as kubectl prints it, or otherwise spelled.
+	// What is there is left as it is, in whatever form it is told: without managed fields, as kubectl prints it, or
+	// otherwise spelled.
 	_, list := p.do("GET", eventsPath, "")
 	whole, _ := json.MarshalIndent(list, "", "    ")
 	for _, item := range list["items"].([]any) {

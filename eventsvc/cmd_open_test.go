@@ -84,8 +84,8 @@ func (s *showing) found(expression string) string {
 	return m[1]
 }
 
-// TestOpen: one command shows a dump to kubectl and to clients of all APIs, only to be read and only with its token. The end
-// leaves nothing.
+// TestOpen: one command shows a dump to kubectl and to clients of all APIs, only to be read and only with its token.
+// The end leaves nothing.
 func TestOpen(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -273,8 +273,8 @@ func TestOpenInContainer(t *testing.T) {
 	}
 }
 
-// TestOpenBrowser: the browser gets a page with the token in it, because others see its command line. One that cannot be
-// opened is said, and the dump is shown all the same; one that goes on does not keep the command from its end.
+// TestOpenBrowser: the browser gets a page with the token in it, because others see its command line. One that cannot
+// be opened is said, and the dump is shown all the same; one that goes on does not keep the command from its end.
 func TestOpenBrowser(t *testing.T) {
 	bin, temp := t.TempDir(), t.TempDir()
 	t.Setenv("TMPDIR", temp)

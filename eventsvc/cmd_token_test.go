@@ -14,8 +14,8 @@ roles:
     rules: [{verbs: [get, list], namespaces: [shop]}, {verbs: [create], namespaces: [mail], clusters: [east]}]
 bindings: [{role: reader, subjects: [{clientID: demo}]}]`
 
-// TestTokenCheck: the command names the rule that refuses a token, and what would be right. It never prints the token, and
-// the service, which is asked next, says the same and acts accordingly.
+// TestTokenCheck: the command names the rule that refuses a token, and what would be right. It never prints the token,
+// and the service, which is asked next, says the same and acts accordingly.
 func TestTokenCheck(t *testing.T) {
 	t.Parallel()
 	i := newRotating(t)
@@ -29,7 +29,8 @@ func TestTokenCheck(t *testing.T) {
 	admin := strings.TrimPrefix(p.url("--listen-admin"), "http://")
 	with := func(changes ...string) string { return i.signed("k1", goodHeader, i.payload(changes...)) }
 	good := with()
-	// The times of these are near their limits, and a subtest may have to wait for its turn: they are signed when it has it.
+	// The times of these are near their limits, and a subtest may have to wait for its turn: they are signed when it
+	// has it.
 	late := map[string]func() string{
 		"expired": func() string { return with("iat", at(-100), "nbf", "", "exp", at(-80)) },
 		"not yet": func() string { return with("nbf", at(200)) },

@@ -13,7 +13,8 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// Check sets the defaults that depend on other settings. It returns an error for a missing setting, or for two that contradict each other, and names them.
+// Check sets the defaults that depend on other settings. It returns an error for a missing setting, or for two that
+// contradict each other, and names them.
 func (s *serve) Check() error {
 	for _, check := range []func() error{s.checkListeners, s.checkCertificate, s.completePublicURL, s.checkTrust, s.checkBasic, s.checkConsole, s.checkLimits, s.checkStore, s.checkAudit, s.checkStop} {
 		if err := check(); err != nil {
@@ -35,8 +36,8 @@ func (s *serve) checkListeners() error {
 	return s.Hosts.Check()
 }
 
-// completePublicURL makes a public URL of a listener only if nobody but this machine reaches that, because the name that
-// others know is not to be seen here.
+// completePublicURL makes a public URL of a listener only if nobody but this machine reaches that, because the name
+// that others know is not to be seen here.
 func (s *serve) completePublicURL() error {
 	if s.PublicURL == "" {
 		host, port, err := net.SplitHostPort(s.ListenHTTP)
@@ -151,7 +152,8 @@ func (s *serve) checkConsole() error {
 	return nil
 }
 
-// noTokenURL is the --console-token-url of a console that asks for no tokens, and the --basic-token-url of a service that does not.
+// noTokenURL is the --console-token-url of a console that asks for no tokens, and the --basic-token-url of a service
+// that does not.
 const noTokenURL = "none"
 
 const maxClockSkew = 5 * time.Minute

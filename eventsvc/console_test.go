@@ -83,8 +83,8 @@ func get(t *testing.T, url string) (int, []byte) {
 	return resp.StatusCode, b
 }
 
-// TestConsoleFollowsIssuers: the page and its policy follow the issuers file while the service runs, and a mistake in a block
-// changes nothing.
+// TestConsoleFollowsIssuers: the page and its policy follow the issuers file while the service runs, and a mistake in a
+// block changes nothing.
 func TestConsoleFollowsIssuers(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)

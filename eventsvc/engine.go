@@ -16,7 +16,8 @@ import (
 	"tidings.example/shared/service"
 )
 
-// storeConnections are three more than the engine needs at the same time, so that statements which hang keep no others waiting.
+// storeConnections are three more than the engine needs at the same time, so that statements which hang keep no others
+// waiting.
 const storeConnections = 8
 
 // engine is a store with what the service needs of it besides.

@@ -13,8 +13,8 @@ const exitCodes = `
 
 Exit codes: 0 done, 1 failed, 2 wrong settings, 3 done but something is damaged or was left out.`
 
-// exitCodesOfWriters is exitCodes for commands that may write to the files of a store. If a service has the files open, it does the
-// work: if it cannot write, it ends with 4, and the command with 1.
+// exitCodesOfWriters is exitCodes for commands that may write to the files of a store. If a service has the files open,
+// it does the work: if it cannot write, it ends with 4, and the command with 1.
 const exitCodesOfWriters = exitCodes + `
 The code is 4 if a file of the store could not be written.`
 

@@ -141,7 +141,8 @@ func (s *simulated) publish(random *rand.Rand, n int) {
 	}
 }
 
-// after returns some frames of changes after a version, how many changes these are, and what is closed when there are more.
+// after returns some frames of changes after a version, how many changes these are, and what is closed when there are
+// more.
 func (s *simulated) after(version int, only string) (frames []byte, n int, more <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +167,8 @@ func (s *simulated) after(version int, only string) (frames []byte, n int, more 
 // closed is a channel that is closed.
 var closed = func() <-chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// page returns events of a namespace, or of all if it is empty: as many as limit says, from where the page before ended.
+// page returns events of a namespace, or of all if it is empty: as many as limit says, from where the page before
+// ended.
 func (s *simulated) page(namespace string, q url.Values) *corev1.EventList {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -281,10 +283,10 @@ func (a *arrivals) missing(s *simulated) string {
 	return ""
 }
 
-// TestFleet copies a hundred clusters into one hub, which is killed and away for a while. Nothing is lost or doubled, and the
-// order of each cluster is kept. With TIDINGS_FLEET=RATE,AWAY (such as 5500,10m) the clusters publish so many changes a second,
-// the hub is away for so long, a third of the clusters no longer have the changes since then, and the log says how fast it catches
-// up and how much memory it takes.
+// TestFleet copies a hundred clusters into one hub, which is killed and away for a while. Nothing is lost or doubled,
+// and the order of each cluster is kept. With TIDINGS_FLEET=RATE,AWAY (such as 5500,10m) the clusters publish so many
+// changes a second, the hub is away for so long, a third of the clusters no longer have the changes since then, and the
+// log says how fast it catches up and how much memory it takes.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	const clusters = 100

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestStartOnAFullDisk: whatever a start would write, the events are served where nothing can be written: the secret of the admin
-// listener, a certificate for other hosts, the end of a line of the audit log.
+// TestStartOnAFullDisk: whatever a start would write, the events are served where nothing can be written: the secret of
+// the admin listener, a certificate for other hosts, the end of a line of the audit log.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

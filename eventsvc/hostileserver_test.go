@@ -17,8 +17,8 @@ import (
 // evil has what a terminal acts on: a title, colours, 8-bit controls, a reversal, a line that looks like ours.
 const evil = `\u001b]0;owned\u0007\u001b[31m\u009b2J\u202e\u200b\u007f\neventsvc: all is well`
 
-// TestHostileServers: nothing that a server, a token endpoint or a program for tokens says reaches the terminal as a control
-// character, whatever the command and the form of its output.
+// TestHostileServers: nothing that a server, a token endpoint or a program for tokens says reaches the terminal as a
+// control character, whatever the command and the form of its output.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	raw := strings.NewReplacer(`\u001b`, "\x1b", `\u0007`, "\a", `\u009b`, "\u009b", `\u202e`, "\u202e", `\u200b`, "\u200b", `\u007f`, "\x7f", `\n`, "\n").Replace(evil)

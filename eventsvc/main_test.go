@@ -33,8 +33,9 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// The tests wait more than they compute, so more of them run at a time than there are processors. The many command lines that
-// they parse leave more garbage than anything else, and to collect it often would take as long as all the rest.
+// The tests wait more than they compute, so more of them run at a time than there are processors. The many command
+// lines that they parse leave more garbage than anything else, and to collect it often would take as long as all the
+// rest.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil { // -parallel goes before
 		panic(err)

@@ -172,7 +172,8 @@ func TestBridgeWithoutAnswer(t *testing.T) {
 	}
 }
 
-// TestBridgeCancels: a request that is cancelled ends at the server and gets no answer; one that the input's end leaves does.
+// TestBridgeCancels: a request that is cancelled ends at the server and gets no answer; one that the input's end leaves
+// does.
 func TestBridgeCancels(t *testing.T) {
 	t.Parallel()
 	begun, left, release := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})

@@ -126,8 +126,8 @@ func (c *child) kill() {
 	_ = c.cmd.Wait()
 }
 
-// TestMirrorUnderKills kills source, mirror and target repeatedly while a writer creates, updates and deletes. In the end the
-// target has the last state of every event that ever existed, once, and nothing else.
+// TestMirrorUnderKills kills source, mirror and target repeatedly while a writer creates, updates and deletes. In the
+// end the target has the last state of every event that ever existed, once, and nothing else.
 func TestMirrorUnderKills(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)

@@ -18,8 +18,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// TestMirrorDrops: a mirror that is killed again and again, and whose rules change, copies what the rules leave and nothing else,
-// and the events with the reason EventsDropped count exactly the changes that are missing.
+// TestMirrorDrops: a mirror that is killed again and again, and whose rules change, copies what the rules leave and
+// nothing else, and the events with the reason EventsDropped count exactly the changes that are missing.
 func TestMirrorDrops(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -166,8 +166,8 @@ func TestMirrorDrops(t *testing.T) {
 	}
 }
 
-// TestDropCounts: what is dropped is counted once for each namespace that is copied apart, also if a source is listed again
-// because it no longer keeps the changes, or because its versions have started over.
+// TestDropCounts: what is dropped is counted once for each namespace that is copied apart, also if a source is listed
+// again because it no longer keeps the changes, or because its versions have started over.
 func TestDropCounts(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)

@@ -132,8 +132,8 @@ func listVersion(list map[string]any) string {
 	return v
 }
 
-// TestDatabaseAway: while the database does not answer, writes are refused as not written, local reads go on and say how old
-// they are, and everything works again when it is back. No log has the password.
+// TestDatabaseAway: while the database does not answer, writes are refused as not written, local reads go on and say
+// how old they are, and everything works again when it is back. No log has the password.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	i, dsn := newIssuer(t), migrated(t)
@@ -222,8 +222,8 @@ func TestOneRole(t *testing.T) {
 	}
 }
 
-// TestMoveBetweenEngines: exports and imports move all events to the other engine and back, while the old service runs, and
-// then what has changed meanwhile.
+// TestMoveBetweenEngines: exports and imports move all events to the other engine and back, while the old service runs,
+// and then what has changed meanwhile.
 func TestMoveBetweenEngines(t *testing.T) {
 	t.Parallel()
 	i, dirs := newIssuer(t), []string{t.TempDir(), t.TempDir(), t.TempDir()}

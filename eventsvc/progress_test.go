@@ -55,7 +55,8 @@ func TestProgressOnATerminal(t *testing.T) {
 	}
 }
 
-// TestProgressOfFiles: where there is no terminal, a long import writes a line for each 10 seconds, and a short one none.
+// TestProgressOfFiles: where there is no terminal, a long import writes a line for each 10 seconds, and a short one
+// none.
 func TestProgressOfFiles(t *testing.T) {
 	t.Parallel()
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))

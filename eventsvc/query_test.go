@@ -139,7 +139,8 @@ func fetchCSV(t *testing.T, p *process, path string, q url.Values) [][]string {
 	return rows
 }
 
-// withoutQueries forwards to a service but for what a Kubernetes API server does not have, which it refuses like that one.
+// withoutQueries forwards to a service but for what a Kubernetes API server does not have, which it refuses like that
+// one.
 func withoutQueries(t *testing.T, p *process, refuse http.HandlerFunc) string {
 	t.Helper()
 	to, err := url.Parse(p.url("--listen-http"))
@@ -158,7 +159,8 @@ func withoutQueries(t *testing.T, p *process, refuse http.HandlerFunc) string {
 	return server.URL
 }
 
-// TestGetSearches: --since and text have the same result, whether the server answers queries or everything is compared here.
+// TestGetSearches: --since and text have the same result, whether the server answers queries or everything is compared
+// here.
 func TestGetSearches(t *testing.T) {
 	t.Parallel()
 	p, now := start(t, t.TempDir(), newIssuer(t)), time.Now().Truncate(time.Second)

@@ -34,8 +34,8 @@ func (p *process) documented(path string) (servers []string) {
 	return document.Servers
 }
 
-// TestDiscovery: clients without a token are led to the issuers that may be named, as the issuers file has them now. Tokens
-// for the advertised resources are accepted beside those for --audience.
+// TestDiscovery: clients without a token are led to the issuers that may be named, as the issuers file has them now.
+// Tokens for the advertised resources are accepted beside those for --audience.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	first, second := newIssuer(t), newIssuer(t)
@@ -107,7 +107,8 @@ func TestScopesAdvertised(t *testing.T) {
 	}
 }
 
-// TestPublicURL: without --public-url, a listener on a loopback address that clients can name is the public URL; another is none.
+// TestPublicURL: without --public-url, a listener on a loopback address that clients can name is the public URL;
+// another is none.
 func TestPublicURL(t *testing.T) {
 	t.Parallel()
 	for listen, want := range map[string]string{

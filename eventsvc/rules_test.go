@@ -12,8 +12,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// TestRulesFile: a bad file of rules is refused at the start, and later the rules before stay. Each change is recorded as an
-// event, once, also if it was made while the service was stopped.
+// TestRulesFile: a bad file of rules is refused at the start, and later the rules before stay. Each change is recorded
+// as an event, once, also if it was made while the service was stopped.
 func TestRulesFile(t *testing.T) {
 	t.Parallel()
 	i, dir, file := newIssuer(t), t.TempDir(), filepath.Join(t.TempDir(), "rules.yaml")

@@ -144,7 +144,8 @@ func TestBackupOfRunningService(t *testing.T) {
 	}
 }
 
-// TestAdminStoreAsksForTheSecret: a token for the API is not the secret, and the commands tell which service they asked.
+// TestAdminStoreAsksForTheSecret: a token for the API is not the secret, and the commands tell which service they
+// asked.
 func TestAdminStoreAsksForTheSecret(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

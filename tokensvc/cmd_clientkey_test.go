@@ -33,8 +33,8 @@ func newClientKey(t testing.TB, name string, args ...string) (file, jwks string)
 	return file, jwks
 }
 
-// TestClientKey: a client authenticates with the key that the command made, by every algorithm and by both commands that
-// fetch tokens, and what they send is good once.
+// TestClientKey: a client authenticates with the key that the command made, by every algorithm and by both commands
+// that fetch tokens, and what they send is good once.
 func TestClientKey(t *testing.T) {
 	t.Parallel()
 	for _, alg := range []string{"ES256", "Ed25519", "EdDSA", "RS256"} {
@@ -63,7 +63,8 @@ func TestClientKey(t *testing.T) {
 	}
 }
 
-// TestClientKeyAfterRestart: an assertion that was used is refused after a restart, which waits until a new one is good.
+// TestClientKeyAfterRestart: an assertion that was used is refused after a restart, which waits until a new one is
+// good.
 func TestClientKeyAfterRestart(t *testing.T) {
 	t.Parallel()
 	file, jwks := newClientKey(t, "demo.pem")

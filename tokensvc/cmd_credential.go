@@ -140,8 +140,9 @@ func (c *credential) lock(ctx context.Context, file *os.File) error {
 	}
 }
 
-// usable reports whether a cached token has time left and its key is still published: after a restart, tokensvc may have a
-// new key, and tokens of the old one are refused. If the key set cannot be fetched in time, the token counts as usable.
+// usable reports whether a cached token has time left and its key is still published: after a restart, tokensvc may
+// have a new key, and tokens of the old one are refused. If the key set cannot be fetched in time, the token counts as
+// usable.
 func (c *credential) usable(ctx context.Context, f tokenclient.Token) bool {
 	if time.Until(f.Expires) <= 2*credentialMargin {
 		return false

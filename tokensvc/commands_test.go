@@ -148,8 +148,8 @@ func TestCredentialErrors(t *testing.T) {
 	}
 }
 
-// TestCredentialTimeout: a call takes at most --timeout, even if the endpoint does not answer or another call holds the lock.
-// A cached token is used if the keys cannot be fetched in time.
+// TestCredentialTimeout: a call takes at most --timeout, even if the endpoint does not answer or another call holds the
+// lock. A cached token is used if the keys cannot be fetched in time.
 func TestCredentialTimeout(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, and nobody answers
@@ -233,7 +233,8 @@ func TestTokenCommands(t *testing.T) {
 	}
 }
 
-// begins returns when the newest key in a directory begins to sign: after some seconds, the lead and what a file takes to arrive.
+// begins returns when the newest key in a directory begins to sign: after some seconds, the lead and what a file takes
+// to arrive.
 func begins(t *testing.T, dir string) time.Time {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.pem"))

@@ -16,8 +16,8 @@ import (
 	"tidings.example/shared/service"
 )
 
-// serve has the settings of the service. Flags, environment variables, keys of the config file, defaults and help are all
-// made from it: the flag --some-name is the variable TOKENSVC_SOME_NAME and the key some-name.
+// serve has the settings of the service. Flags, environment variables, keys of the config file, defaults and help are
+// all made from it: the flag --some-name is the variable TOKENSVC_SOME_NAME and the key some-name.
 type serve struct {
 	ListenHTTP  string `group:"listeners" name:"listen-http" default:"127.0.0.1:9000" help:"Address for plain HTTP; empty: none." placeholder:"HOST:PORT"`
 	ListenHTTPS string `group:"listeners" name:"listen-https" help:"Address for HTTPS; needs --tls-cert-file and --tls-key-file." placeholder:"HOST:PORT"`
@@ -194,8 +194,8 @@ func (s *serve) checkTimes() error {
 	return nil
 }
 
-// checkOrigins refuses values that no browser sends as an origin (RFC 6454 section 6.2), and "*": every origin that may ask
-// for tokens is to be named.
+// checkOrigins refuses values that no browser sends as an origin (RFC 6454 section 6.2), and "*": every origin that may
+// ask for tokens is to be named.
 func (s *serve) checkOrigins() error {
 	for _, origin := range s.CorsOrigin {
 		u, err := url.Parse(origin)

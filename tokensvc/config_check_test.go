@@ -8,8 +8,8 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// TestContradictions has every pair of settings that contradict each other, and files that cannot be used. Each is refused at start,
-// with both names and the fix.
+// TestContradictions has every pair of settings that contradict each other, and files that cannot be used. Each is
+// refused at start, with both names and the fix.
 func TestContradictions(t *testing.T) {
 	t.Parallel()
 	file := clientsFile(t)

@@ -81,8 +81,8 @@ func BenchmarkTokenDatabase(b *testing.B) {
 	benchmarkToken(b, start(b, "--database-dsn", dsn), 64)
 }
 
-// TestClientsDatabasePage: the page about the move to PostgreSQL has the same clients in its file and in its SQL, and both
-// give the same tokens.
+// TestClientsDatabasePage: the page about the move to PostgreSQL has the same clients in its file and in its SQL, and
+// both give the same tokens.
 func TestClientsDatabasePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../deploy/docs/how-to/clients-database.md")

@@ -14,9 +14,9 @@ import (
 	"tidings.example/tokensvc/internal/client/clienttest"
 )
 
-// TestDatabaseTLS: with sslmode=verify-full the connection is encrypted, and it is made only to a server whose certificate has
-// its name and is signed by the configured authority. It does not run beside other tests, because some send SIGHUP to the
-// process, which closes idle connections, and this one looks at them.
+// TestDatabaseTLS: with sslmode=verify-full the connection is encrypted, and it is made only to a server whose
+// certificate has its name and is signed by the configured authority. It does not run beside other tests, because some
+// send SIGHUP to the process, which closes idle connections, and this one looks at them.
 func TestDatabaseTLS(t *testing.T) {
 	if os.Getenv("TEST_POSTGRES_DSN") != "" {
 		t.Skip("changes the server's settings, so it needs one that it starts itself: unset TEST_POSTGRES_DSN")

@@ -77,8 +77,8 @@ func startTrusting(t *testing.T, c *cluster, args ...string) (r *running, jwks s
 	return start(t, args...), jwks
 }
 
-// TestFederation: the token that a workload has anyway gets it an access token, with both commands that fetch tokens. The
-// file is read each time, because the kubelet replaces it.
+// TestFederation: the token that a workload has anyway gets it an access token, with both commands that fetch tokens.
+// The file is read each time, because the kubelet replaces it.
 func TestFederation(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "https://cluster.example", "k1")
@@ -184,8 +184,8 @@ func TestResource(t *testing.T) {
 	}
 }
 
-// TestIssuerRotation: an issuer changes its key. No good assertion is refused by any of two replicas, and the old key is not
-// good any more when it has gone from the file.
+// TestIssuerRotation: an issuer changes its key. No good assertion is refused by any of two replicas, and the old key
+// is not good any more when it has gone from the file.
 func TestIssuerRotation(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "https://cluster.example", "k1", "k2")
@@ -235,8 +235,8 @@ func TestIssuerRotation(t *testing.T) {
 	check("afterwards", "k2")
 }
 
-// TestTrustedIssuersReload: the running service follows its file of trusted issuers. An issuer is added, changed and removed,
-// between them the file has a mistake. A client of another issuer is never refused.
+// TestTrustedIssuersReload: the running service follows its file of trusted issuers. An issuer is added, changed and
+// removed, between them the file has a mistake. A client of another issuer is never refused.
 func TestTrustedIssuersReload(t *testing.T) {
 	t.Parallel()
 	stays, other := newCluster(t, "https://cluster.example", "k1"), newCluster(t, "https://other.example", "k1")

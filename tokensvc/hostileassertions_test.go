@@ -251,8 +251,8 @@ func (p *party) headerRows(stranger *party, attacker string) []hostileRow {
 	}
 }
 
-// claimRows are the cases N25 to N61 that are about the claims. Their times are minutes away from every limit, because the
-// assertions are sent later than they are made.
+// claimRows are the cases N25 to N61 that are about the claims. Their times are minutes away from every limit, because
+// the assertions are sent later than they are made.
 func (p *party) claimRows() []hostileRow {
 	now := time.Now().Unix()
 	at := func(seconds int64) string { return fmt.Sprint(now + seconds) }
@@ -544,8 +544,8 @@ func (w *hostileWorld) check(t *testing.T, rows []hostileRow, more ...string) {
 	}
 }
 
-// TestHostileAssertions sends the hostile tokens of the design (N5 to N75) as assertions to the running service, signed by a
-// client or by an issuer. Names are the numbers of the table.
+// TestHostileAssertions sends the hostile tokens of the design (N5 to N75) as assertions to the running service, signed
+// by a client or by an issuer. Names are the numbers of the table.
 func TestHostileAssertions(t *testing.T) {
 	t.Parallel()
 	w := newHostileWorld(t)

@@ -187,8 +187,8 @@ func fetch(t *testing.T, method, target, body string) (int, []byte) {
 
 const demoForm = "grant_type=client_credentials&client_id=demo&client_secret=s3cret"
 
-// verified returns header and claims of a token after it has verified the signature by the published keys, with the standard
-// library alone.
+// verified returns header and claims of a token after it has verified the signature by the published keys, with the
+// standard library alone.
 func verified(t *testing.T, r *running, token string) (header, claims map[string]any) {
 	t.Helper()
 	parts := strings.Split(token, ".")
@@ -341,7 +341,8 @@ func oddClient(t *testing.T) *running {
 		tempFile(t, "clients.yaml", fmt.Sprintf("clients:\n- {client_id: demo, client_name: Demo, scope: read, client_secret: %q}\n", hash)))
 }
 
-// TestRawBasic: curl sends Basic credentials raw, golang.org/x/oauth2 as a form. Each refused attempt is one, with its reason.
+// TestRawBasic: curl sends Basic credentials raw, golang.org/x/oauth2 as a form. Each refused attempt is one, with its
+// reason.
 func TestRawBasic(t *testing.T) {
 	t.Parallel()
 	r := oddClient(t)
@@ -414,8 +415,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// TestBadValues: unusable values are refused at start, with the name of the setting. TestContradictions has settings that
-// contradict each other.
+// TestBadValues: unusable values are refused at start, with the name of the setting. TestContradictions has settings
+// that contradict each other.
 func TestBadValues(t *testing.T) {
 	t.Parallel()
 	file := clientsFile(t)
@@ -557,8 +558,8 @@ func TestVersionAndHelp(t *testing.T) {
 	}
 }
 
-// TestSignals: SIGHUP reads the clients again, SIGUSR1 makes a new key. Services of other tests get these signals too, which
-// does not disturb them.
+// TestSignals: SIGHUP reads the clients again, SIGUSR1 makes a new key. Services of other tests get these signals too,
+// which does not disturb them.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	r := start(t, "--signing-key=", "--clients-file", clientsFile(t))

@@ -12,8 +12,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// TestAssertionsAnsweredOtherwise: requests that are refused for their form are answered by that form alone. Whose assertion
-// it is, and whether it is good, changes no byte.
+// TestAssertionsAnsweredOtherwise: requests that are refused for their form are answered by that form alone. Whose
+// assertion it is, and whether it is good, changes no byte.
 func TestAssertionsAnsweredOtherwise(t *testing.T) {
 	t.Parallel()
 	w := newHostileWorld(t)
@@ -66,8 +66,8 @@ func TestAssertionsAnsweredOtherwise(t *testing.T) {
 	}
 }
 
-// TestBusyAssertions: while an id may not try again, further attempts are answered 429, the same for a client that exists and
-// one that does not. The client's good assertions pass.
+// TestBusyAssertions: while an id may not try again, further attempts are answered 429, the same for a client that
+// exists and one that does not. The client's good assertions pass.
 func TestBusyAssertions(t *testing.T) {
 	t.Parallel()
 	w := newHostileWorld(t, "--failure-burst", "1", "--failure-refill", "1h", "--failure-queue", "1")
@@ -105,8 +105,8 @@ func TestBusyAssertions(t *testing.T) {
 	}
 }
 
-// TestOutagesOfAssertions: without the keys of the issuer, or without registrations, nobody can say whether an assertion is
-// good. It is answered 503, whatever else is wrong with it.
+// TestOutagesOfAssertions: without the keys of the issuer, or without registrations, nobody can say whether an
+// assertion is good. It is answered 503, whatever else is wrong with it.
 func TestOutagesOfAssertions(t *testing.T) {
 	t.Parallel()
 	away := tempFile(t, "away.yaml", "- {issuer: 'https://cluster.example', jwksURL: 'http://127.0.0.1:1/jwks'}\n") // where nobody listens

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// TestReadmeOutcomes: the table of errors has each outcome of the token endpoint with its status and its error, and no other.
+// TestReadmeOutcomes: the table of errors has each outcome of the token endpoint with its status and its error, and no
+// other.
 func TestReadmeOutcomes(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("README.md")

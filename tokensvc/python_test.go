@@ -40,8 +40,8 @@ func TestPythonMetadata(t *testing.T) {
 	}
 }
 
-// TestPythonAssertions: Authlib signs assertions with a client's key by each algorithm, for an hour as it always does, and
-// requests-oauthlib sends a workload's assertion.
+// TestPythonAssertions: Authlib signs assertions with a client's key by each algorithm, for an hour as it always does,
+// and requests-oauthlib sends a workload's assertion.
 func TestPythonAssertions(t *testing.T) {
 	t.Parallel()
 	python := pythonClients(t)

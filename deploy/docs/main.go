@@ -37,8 +37,8 @@ func main() {
 	}
 }
 
-// writeHelp renders the pages of the console, and removes pages without a source. It does not touch files that are up to date,
-// because another process may build the console meanwhile.
+// writeHelp renders the pages of the console, and removes pages without a source. It does not touch files that are up
+// to date, because another process may build the console meanwhile.
 func writeHelp(files map[string][]byte, dir string) error {
 	if err := write(files, dir); err != nil {
 		return err

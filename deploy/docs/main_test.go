@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestWriteHelp: pages that are as they should be are left alone, others are written, and those that are no more are removed.
+// TestWriteHelp: pages that are as they should be are left alone, others are written, and those that are no more are
+// removed.
 func TestWriteHelp(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -99,7 +99,8 @@ func TestAlgorithms(t *testing.T) {
 	})
 }
 
-// TestKeysOfOneID: keys of one kid and different kty or alg (RFC 7517 section 4.5) are told apart by the alg of the token.
+// TestKeysOfOneID: keys of one kid and different kty or alg (RFC 7517 section 4.5) are told apart by the alg of the
+// token.
 func TestKeysOfOneID(t *testing.T) {
 	t.Parallel()
 	ec := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))
@@ -189,8 +190,8 @@ func TestKeysOfOneID(t *testing.T) {
 	}
 }
 
-// TestNewKeyOfAnOldID: a key that joins another under its kid is fetched with its first token, and its callers are withdrawn
-// when it alone leaves.
+// TestNewKeyOfAnOldID: a key that joins another under its kid is fetched with its first token, and its callers are
+// withdrawn when it alone leaves.
 func TestNewKeyOfAnOldID(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

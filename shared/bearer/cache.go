@@ -14,10 +14,10 @@ type remembered struct {
 // entryOverhead is about the memory of an entry without the texts of its caller. Those are never longer than the token.
 const entryOverhead = 512
 
-// cache remembers verified tokens in two generations; a nil cache remembers none. When the young generation has used half of
-// the memory, it becomes the old one, which is dropped. A token that is found in the old generation moves to the young one. So
-// tokens in use stay, and others are dropped without a timer or a list. Only valid tokens are added, so a caller without one
-// cannot evict others.
+// cache remembers verified tokens in two generations; a nil cache remembers none. When the young generation has used
+// half of the memory, it becomes the old one, which is dropped. A token that is found in the old generation moves to
+// the young one. So tokens in use stay, and others are dropped without a timer or a list. Only valid tokens are added,
+// so a caller without one cannot evict others.
 type cache struct {
 	mu         sync.Mutex
 	half       int // bytes of a generation

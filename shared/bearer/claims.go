@@ -52,8 +52,8 @@ func (v *Verifier) checkClaims(claims object) (*Caller, *Error) {
 	return caller, nil
 }
 
-// checkConfirmation refuses a token that is bound to a key of its sender (RFC 7800): it needs a proof of possession, which
-// is not supported here.
+// checkConfirmation refuses a token that is bound to a key of its sender (RFC 7800): it needs a proof of possession,
+// which is not supported here.
 func checkConfirmation(_ *Verifier, claims object, _ *Caller) *Error {
 	if claims.has("cnf") {
 		return invalidToken("sender-constrained")
@@ -167,7 +167,8 @@ func isName(s string, longest int) bool {
 	return s != "" && len(s) <= longest && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// checkScope reads the scopes: a string separated by spaces (RFC 8693 section 4.2) or, as some issuers write it, a list.
+// checkScope reads the scopes: a string separated by spaces (RFC 8693 section 4.2) or, as some issuers write it, a
+// list.
 func (v *Verifier) checkScope(claims object, caller *Caller) *Error {
 	if !claims.given(v.ScopeClaim) {
 		return nil

@@ -1,8 +1,9 @@
 // Package bearer verifies the bearer token of a request (RFC 6750): whether it is a valid access token of a configured
 // issuer, and which caller sent it. It is the only place that verifies tokens, and it fails closed.
 //
-// Tokens are signed JWTs in compact form, by RS256 if nothing else of [Algorithms] is configured. A [JWKS] fetches the keys of an
-// issuer again when their max-age has passed, and when a token names one that it does not have. What is checked, in this order:
+// Tokens are signed JWTs in compact form, by RS256 if nothing else of [Algorithms] is configured. A [JWKS] fetches the
+// keys of an issuer again when their max-age has passed, and when a token names one that it does not have. What is
+// checked, in this order:
 //
 //	length, three parts, strict base64url             nothing is decoded twice or differently
 //	header: no duplicate names, alg, typ, kid,        RFC 8725 sections 3.1, 3.11; RFC 7515 section 4

@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Endpoints are where an OpenID provider signs people in, from its metadata (OpenID Connect Discovery 1.0 section 3). All are
-// URLs of https, or of http on this machine.
+// Endpoints are where an OpenID provider signs people in, from its metadata (OpenID Connect Discovery 1.0 section 3).
+// All are URLs of https, or of http on this machine.
 type Endpoints struct {
 	Authorization string // that a browser is sent to
 	Token         string // where a code becomes tokens
@@ -15,9 +15,9 @@ type Endpoints struct {
 	NamesItself   bool   // every answer of Authorization has the parameter iss (RFC 9207 section 3)
 }
 
-// DiscoverEndpoints asks an issuer where it signs people in. It reads metadata as [DiscoverJWKS] does. Plain HTTP is for this
-// machine only, because it is a person's browser that sends the code and the tokens. CAFile of the source is what the
-// issuer's certificate is verified with; its token is for the keys and not sent.
+// DiscoverEndpoints asks an issuer where it signs people in. It reads metadata as [DiscoverJWKS] does. Plain HTTP is
+// for this machine only, because it is a person's browser that sends the code and the tokens. CAFile of the source is
+// what the issuer's certificate is verified with; its token is for the keys and not sent.
 func DiscoverEndpoints(ctx context.Context, issuer string, source KeySource) (Endpoints, error) {
 	client, err := (&KeySource{CAFile: source.CAFile}).client()
 	if err != nil {

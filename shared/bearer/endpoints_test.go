@@ -11,8 +11,8 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// TestDiscoverEndpoints: what a person's browser is sent to is on the web or on this machine. Where one document lacks what a
-// sign-in needs, the other is looked at; what it only would like to have may be missing, or be of no use.
+// TestDiscoverEndpoints: what a person's browser is sent to is on the web or on this machine. Where one document lacks
+// what a sign-in needs, the other is looked at; what it only would like to have may be missing, or be of no use.
 func TestDiscoverEndpoints(t *testing.T) {
 	t.Parallel()
 	const (

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Error is the refusal of a request. Reason is one of a few fixed texts and contains nothing of the token. It is for logs
-// and metrics. The caller learns it only with the code invalid_request, for which no token was examined: with any other
-// code it would help an attacker to probe.
+// Error is the refusal of a request. Reason is one of a few fixed texts and contains nothing of the token. It is for
+// logs and metrics. The caller learns it only with the code invalid_request, for which no token was examined: with any
+// other code it would help an attacker to probe.
 type Error struct {
 	Reason string
 	Status int    // the HTTP status to answer with
@@ -19,7 +19,8 @@ type Error struct {
 // Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
 
-// InsufficientScope returns the refusal of a caller whose valid token lacks a required scope. An empty one is not named.
+// InsufficientScope returns the refusal of a caller whose valid token lacks a required scope. An empty one is not
+// named.
 func InsufficientScope(scope string) *Error {
 	return &Error{Reason: "scope missing", Status: http.StatusForbidden, Code: "insufficient_scope", Scope: scope}
 }
@@ -31,8 +32,8 @@ func invalidToken(reason string) *Error {
 // codeInvalidRequest is the error code of a request that does not send its token as RFC 6750 section 2 requires.
 const codeInvalidRequest = "invalid_request"
 
-// invalidRequest refuses a malformed request. RFC 6750 section 3.1 says that the status should be 400. It is 401 here, as
-// in kube-apiserver, because Kubernetes clients fetch another token only after a 401.
+// invalidRequest refuses a malformed request. RFC 6750 section 3.1 says that the status should be 400. It is 401 here,
+// as in kube-apiserver, because Kubernetes clients fetch another token only after a 401.
 func invalidRequest(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusUnauthorized, Code: codeInvalidRequest}
 }
@@ -45,14 +46,15 @@ func noToken(reason string) *Error {
 // ReasonUnavailable is the reason of a refusal that says nothing about the token: its key cannot be had at present.
 const ReasonUnavailable = "keys unavailable"
 
-// unavailable reports that the keys cannot be fetched at present. This says nothing about the token; the client may retry.
+// unavailable reports that the keys cannot be fetched at present. This says nothing about the token; the client may
+// retry.
 func unavailable(reason string) *Error {
 	return &Error{Reason: reason, Status: http.StatusServiceUnavailable}
 }
 
-// Challenge returns the value of WWW-Authenticate for a refusal (RFC 6750 section 3). It is empty if the status asks for
-// none, and the same for every refused token. Metadata is the URL of the document that says where clients get tokens
-// (RFC 9728 section 5.1); empty: there is none.
+// Challenge returns the value of WWW-Authenticate for a refusal (RFC 6750 section 3). It is empty if the status asks
+// for none, and the same for every refused token. Metadata is the URL of the document that says where clients get
+// tokens (RFC 9728 section 5.1); empty: there is none.
 func Challenge(err error, metadata string) string {
 	refusal, ok := errors.AsType[*Error](err)
 	if !ok || refusal.Code == "" && refusal.Status != http.StatusUnauthorized {

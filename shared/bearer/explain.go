@@ -30,8 +30,8 @@ type Finding struct {
 	Reason string `json:"reason,omitempty"` // of the refusal, as [Error] has it; empty: the token passes
 }
 
-// Explanation is what every rule says about a token. Rules that cannot be applied because an earlier one refuses the token
-// are left out.
+// Explanation is what every rule says about a token. Rules that cannot be applied because an earlier one refuses the
+// token are left out.
 type Explanation struct {
 	Findings []Finding
 	Caller   *Caller // nil if the token is refused

@@ -11,7 +11,8 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// checkExplained checks that an explanation has the reason and the caller that verifying has, and no part of the signature.
+// checkExplained checks that an explanation has the reason and the caller that verifying has, and no part of the
+// signature.
 func checkExplained(t *testing.T, rows []row) {
 	t.Helper()
 	issuers := must(bearer.NewIssuers(newVerifier(t, nil)))

@@ -21,12 +21,13 @@ const (
 	fetchTimeout = 5 * time.Second
 	maxDocument  = 512 << 10 // bytes
 
-	// An API server of Kubernetes answers 406 to a request for its keys that does not name their type (RFC 7517 section 8.5.1).
+	// An API server of Kubernetes answers 406 to a request for its keys that does not name their type (RFC 7517 section
+	// 8.5.1).
 	accepted = "application/json, application/jwk-set+json, */*;q=0.1"
 )
 
-// sameHostClient returns a copy of a client that follows no redirect to another host or scheme. Nil stands for the default
-// client.
+// sameHostClient returns a copy of a client that follows no redirect to another host or scheme. Nil stands for the
+// default client.
 func sameHostClient(client *http.Client) *http.Client {
 	own := http.Client{}
 	if client != nil {
@@ -46,8 +47,8 @@ func sameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// get fetches a document of an issuer in bounded time and size, and returns it and how long it may be cached; 0 if the answer
-// does not say. The caller has checked the address by CheckAddress.
+// get fetches a document of an issuer in bounded time and size, and returns it and how long it may be cached; 0 if the
+// answer does not say. The caller has checked the address by CheckAddress.
 func get(ctx context.Context, client *http.Client, address string) ([]byte, time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -88,8 +89,8 @@ func maxAge(header http.Header) time.Duration {
 	return 0
 }
 
-// CheckAddress returns an error unless the URL is https, or http to this machine or to one of allowHTTPHosts. Plain HTTP is
-// restricted because anyone who can change the keys in transit can sign tokens.
+// CheckAddress returns an error unless the URL is https, or http to this machine or to one of allowHTTPHosts. Plain
+// HTTP is restricted because anyone who can change the keys in transit can sign tokens.
 func CheckAddress(address string, allowHTTPHosts []string) error {
 	u, err := url.Parse(address)
 	switch {
@@ -111,9 +112,9 @@ func CheckAddress(address string, allowHTTPHosts []string) error {
 }
 
 // DiscoverJWKS returns the URL of an issuer's keys from its metadata: RFC 8414 section 3 first, then OpenID Connect
-// Discovery. Metadata must name exactly the issuer that was asked for (RFC 8414 section 3.3). An answer without such metadata
-// counts as none, because an issuer may answer every path, or have another document at one of them. An error says what each
-// path answered. A nil client is the default one.
+// Discovery. Metadata must name exactly the issuer that was asked for (RFC 8414 section 3.3). An answer without such
+// metadata counts as none, because an issuer may answer every path, or have another document at one of them. An error
+// says what each path answered. A nil client is the default one.
 func DiscoverJWKS(ctx context.Context, issuer string, client *http.Client, allowHTTPHosts []string) (string, error) {
 	var uri string
 	err := discover(ctx, issuer, client, allowHTTPHosts, func(m object) (err error) {

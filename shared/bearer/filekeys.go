@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// fileEvery is how often a file of keys is read. Its content is compared, because the modification time of a file that is
-// mounted from a Kubernetes ConfigMap does not tell.
+// fileEvery is how often a file of keys is read. Its content is compared, because the modification time of a file that
+// is mounted from a Kubernetes ConfigMap does not tell.
 const fileEvery = 2 * time.Second
 
 // fileKeys are the keys of a JWK set in a file.
@@ -64,8 +64,8 @@ func (k *fileKeys) load() error {
 	return nil
 }
 
-// Run reads the file when it changes, until ctx ends. While the file cannot be used, the last keys stay in use. It returns
-// nil.
+// Run reads the file when it changes, until ctx ends. While the file cannot be used, the last keys stay in use. It
+// returns nil.
 func (k *fileKeys) Run(ctx context.Context) error {
 	tick := time.NewTicker(fileEvery)
 	defer tick.Stop()

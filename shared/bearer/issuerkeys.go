@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// IssuerKeys are the public keys of one issuer, from wherever its [KeySource] says. Where they are published may have to be
-// asked from the issuer (RFC 8414), which may not be up yet. Requests wait for its first answer. From then on, as long as it
-// does not answer, its tokens are refused with 503, and it does not count as ready. It is safe for concurrent use.
+// IssuerKeys are the public keys of one issuer, from wherever its [KeySource] says. Where they are published may have
+// to be asked from the issuer (RFC 8414), which may not be up yet. Requests wait for its first answer. From then on, as
+// long as it does not answer, its tokens are refused with 503, and it does not count as ready. It is safe for
+// concurrent use.
 type IssuerKeys struct {
 	config  JWKSConfig // without the URL, which may have to be found
 	issuer  string
@@ -34,9 +35,9 @@ type followedKeys interface {
 	Ready(ctx context.Context) error
 }
 
-// NewIssuerKeys returns the keys of an issuer, which is asked for its metadata if the source says neither URL nor file. The
-// source sets URL, Client and Algorithms of the configuration, whose Log is required. An error names the part of the source
-// that cannot be used.
+// NewIssuerKeys returns the keys of an issuer, which is asked for its metadata if the source says neither URL nor file.
+// The source sets URL, Client and Algorithms of the configuration, whose Log is required. An error names the part of
+// the source that cannot be used.
 func NewIssuerKeys(issuer string, source KeySource, c JWKSConfig) (*IssuerKeys, error) {
 	if err := source.check(issuer); err != nil {
 		return nil, err
@@ -97,8 +98,8 @@ func (k *IssuerKeys) Run(ctx context.Context) error {
 
 var errNoKeys = errors.New("the issuer's keys have not been found yet")
 
-// Key implements [KeySet]. It waits for the first answer of the issuer, because the event recorder of client-go does not send
-// an event again that was refused with 503, as it would be in the first moments after a start.
+// Key implements [KeySet]. It waits for the first answer of the issuer, because the event recorder of client-go does
+// not send an event again that was refused with 503, as it would be in the first moments after a start.
 func (k *IssuerKeys) Key(ctx context.Context, kid, alg string) (Key, error) {
 	if k.found.Load() == nil {
 		k.wait(ctx)

@@ -165,8 +165,8 @@ func TestKeysInFile(t *testing.T) {
 	})
 }
 
-// TestFirstRequestWaitsForTheIssuer: a request that comes before the issuer has said where its keys are waits for the answer.
-// When the issuer fails, the request is refused.
+// TestFirstRequestWaitsForTheIssuer: a request that comes before the issuer has said where its keys are waits for the
+// answer. When the issuer fails, the request is refused.
 func TestFirstRequestWaitsForTheIssuer(t *testing.T) {
 	t.Parallel()
 	for name, good := range map[string]bool{"it answers": true, "it fails": false} {

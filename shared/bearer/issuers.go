@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Issuers verifies the tokens of several issuers. Every issuer has a [Verifier] with keys of its own, so no issuer can sign
-// tokens in the name of another.
+// Issuers verifies the tokens of several issuers. Every issuer has a [Verifier] with keys of its own, so no issuer can
+// sign tokens in the name of another.
 type Issuers struct {
 	list     []*Verifier
 	byIssuer map[string]*Verifier

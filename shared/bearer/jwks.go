@@ -124,8 +124,8 @@ func (k *JWKS) state() string {
 	return "the last good set stays in use"
 }
 
-// Key implements [KeySet]. The set is fetched again where it lacks the key, which may be new, is too old, or was never there.
-// begin limits these fetches.
+// Key implements [KeySet]. The set is fetched again where it lacks the key, which may be new, is too old, or was never
+// there. begin limits these fetches.
 func (k *JWKS) Key(ctx context.Context, kid, alg string) (Key, error) {
 	name := keyName{kid, alg}
 	key, err := k.lookup(name)
@@ -164,8 +164,8 @@ func (k *JWKS) store(keys keysByID, document []byte, maxAge time.Duration) {
 	k.Log.Info("keys fetched", "url", k.URL, "keys", count, "new", count-kept, "withdrawn", before-kept)
 }
 
-// Run fetches the keys at once, and again whenever their max-age has passed, until ctx ends. A failed fetch is logged and
-// retried, and the current set stays in use. Run always returns nil.
+// Run fetches the keys at once, and again whenever their max-age has passed, until ctx ends. A failed fetch is logged
+// and retried, and the current set stays in use. Run always returns nil.
 func (k *JWKS) Run(ctx context.Context) error {
 	retry := firstRetry
 	for {
@@ -185,8 +185,8 @@ func (k *JWKS) Run(ctx context.Context) error {
 	}
 }
 
-// untilOld returns the time until the next fetch. It is random within a fifth of the max-age, so that services that were
-// started together do not fetch together.
+// untilOld returns the time until the next fetch. It is random within a fifth of the max-age, so that services that
+// were started together do not fetch together.
 func (k *JWKS) untilOld() time.Duration {
 	set := k.current.Load()
 	if set == nil {
@@ -200,8 +200,8 @@ func jitter(d time.Duration) time.Duration {
 	return d - rand.N(d/5+1)
 }
 
-// refresh fetches a set that lacks a key, is too old or was never there, or waits for the fetch that is under way. It reports
-// no error: the caller looks into the current set afterwards.
+// refresh fetches a set that lacks a key, is too old or was never there, or waits for the fetch that is under way. It
+// reports no error: the caller looks into the current set afterwards.
 func (k *JWKS) refresh(ctx context.Context, name keyName) {
 	select {
 	case k.waiters <- struct{}{}:
@@ -223,9 +223,9 @@ func (k *JWKS) refresh(ctx context.Context, name keyName) {
 	}
 }
 
-// begin returns the channel of the fetch under way. If there is none, it starts one, and the caller must call fetch (first
-// is true). It starts none and returns nil for a key that is known to be missing, and for every key within minRefresh of the last
-// fetch. The zero name stands for a background fetch, which is not limited.
+// begin returns the channel of the fetch under way. If there is none, it starts one, and the caller must call fetch
+// (first is true). It starts none and returns nil for a key that is known to be missing, and for every key within
+// minRefresh of the last fetch. The zero name stands for a background fetch, which is not limited.
 func (k *JWKS) begin(name keyName) (done chan struct{}, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -240,8 +240,8 @@ func (k *JWKS) begin(name keyName) (done chan struct{}, first bool) {
 	return k.fetching, true
 }
 
-// noteMissing remembers a key that was not in the set that was fetched for it, so that it causes no fetch for missingLife. All
-// such keys are forgotten when there are too many, and when the set changes.
+// noteMissing remembers a key that was not in the set that was fetched for it, so that it causes no fetch for
+// missingLife. All such keys are forgotten when there are too many, and when the set changes.
 func (k *JWKS) noteMissing(name keyName) {
 	if _, err := k.lookup(name); err == nil {
 		return

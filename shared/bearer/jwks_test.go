@@ -464,8 +464,8 @@ func TestJWKSAddresses(t *testing.T) {
 	}
 }
 
-// TestDiscoverJWKS: each well-known path is asked until one has metadata that can be used. If none has, the error says what
-// each of them answered.
+// TestDiscoverJWKS: each well-known path is asked until one has metadata that can be used. If none has, the error says
+// what each of them answered.
 func TestDiscoverJWKS(t *testing.T) {
 	t.Parallel()
 	const (

@@ -26,8 +26,8 @@ const (
 // (RFC 7517 section 4.5).
 type keysByID map[string][]*PublicKey
 
-// find returns the key of a token. Among the keys with its kid, one whose JWK names its alg comes first, then the first one
-// that can be used with its alg.
+// find returns the key of a token. Among the keys with its kid, one whose JWK names its alg comes first, then the first
+// one that can be used with its alg.
 func (keys keysByID) find(kid, alg string) (Key, error) {
 	var found *PublicKey
 	for _, k := range keys[kid] {
@@ -96,7 +96,8 @@ func parseKeys(document []byte, algorithms []string, log *slog.Logger) (keysByID
 	return keys, nil
 }
 
-// keepUnchanged replaces keys by equal old ones, so that [Verifier.recall] compares pointers only, and returns how many.
+// keepUnchanged replaces keys by equal old ones, so that [Verifier.recall] compares pointers only, and returns how
+// many.
 func keepUnchanged(keys, old keysByID) (kept int) {
 	for kid, list := range keys {
 		for n, key := range list {

@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object whose members are not decoded yet. Names are case-sensitive; structs of encoding/json would accept
-// EXP for exp.
+// object is a JSON object whose members are not decoded yet. Names are case-sensitive; structs of encoding/json would
+// accept EXP for exp.
 type object map[string]json.RawMessage
 
-// decodeObject decodes exactly one JSON object. It refuses input that decoders interpret differently: duplicate names, bytes
-// after the object, and text that is not UTF-8.
+// decodeObject decodes exactly one JSON object. It refuses input that decoders interpret differently: duplicate names,
+// bytes after the object, and text that is not UTF-8.
 func decodeObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -93,8 +93,8 @@ func valueEnd(data []byte) int {
 	}
 }
 
-// decodeText decodes a string of valid JSON. It returns false for an unpaired surrogate: Go replaces each of them by U+FFFD,
-// so different names would become equal.
+// decodeText decodes a string of valid JSON. It returns false for an unpaired surrogate: Go replaces each of them by
+// U+FFFD, so different names would become equal.
 func decodeText(raw []byte) (string, bool) {
 	var s string
 	if bytes.IndexByte(raw, '\\') < 0 {

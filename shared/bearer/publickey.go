@@ -15,8 +15,8 @@ import (
 	"github.com/lestrrat-go/jwx/v2/jws"
 )
 
-// The signature algorithms that can be accepted (RFC 7518 section 3.1, RFC 9864 section 2.2). EdDSA is the older name of
-// Ed25519 for a key of that curve (RFC 8037 section 3.1).
+// The signature algorithms that can be accepted (RFC 7518 section 3.1, RFC 9864 section 2.2). EdDSA is the older name
+// of Ed25519 for a key of that curve (RFC 8037 section 3.1).
 const (
 	RS256   = "RS256"
 	PS256   = "PS256"
@@ -121,8 +121,8 @@ func (k *PublicKey) serves(alg string) bool {
 // Public returns the key of the standard library.
 func (k *PublicKey) Public() crypto.PublicKey { return k.public }
 
-// Fits reports whether a signature by the algorithm has the form that this key makes. The form says nothing about whether
-// the signature is good, but verifying one of another form takes less time.
+// Fits reports whether a signature by the algorithm has the form that this key makes. The form says nothing about
+// whether the signature is good, but verifying one of another form takes less time.
 func (k *PublicKey) Fits(alg string, signature []byte) bool {
 	if len(signature) != k.size || !k.serves(alg) {
 		return false
@@ -131,7 +131,8 @@ func (k *PublicKey) Fits(alg string, signature []byte) bool {
 	return !ok || r.N.Cmp(new(big.Int).SetBytes(signature)) > 0
 }
 
-// mayVerify reports whether verifying the signature takes the time of a good one. Other keys than [PublicKey] see to that.
+// mayVerify reports whether verifying the signature takes the time of a good one. Other keys than [PublicKey] see to
+// that.
 func mayVerify(key Key, alg string, signature []byte) bool {
 	public, ok := key.(*PublicKey)
 	return !ok || public.Fits(alg, signature)
@@ -155,7 +156,8 @@ func (k *PublicKey) equal(other *PublicKey) bool {
 	return k == other || k.public.Equal(other.public) && k.Alike(other)
 }
 
-// Alike reports whether both keys, which were read for the same algorithms, have the same type and the same alg, or none.
+// Alike reports whether both keys, which were read for the same algorithms, have the same type and the same alg, or
+// none.
 func (k *PublicKey) Alike(other *PublicKey) bool {
 	same := func(a, b algorithm) bool { return a.name == b.name }
 	return k.alg == other.alg && slices.EqualFunc(k.by, other.by, same)

@@ -10,8 +10,8 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// Token returns the bearer token in the Authorization header of a request (RFC 6750 section 2.1). Tokens in the query or in
-// a form are never read, because they would end up in logs and browser histories. An error is an *[Error].
+// Token returns the bearer token in the Authorization header of a request (RFC 6750 section 2.1). Tokens in the query
+// or in a form are never read, because they would end up in logs and browser histories. An error is an *[Error].
 func Token(r *http.Request) (string, error) {
 	values := r.Header["Authorization"]
 	switch {
@@ -40,9 +40,9 @@ func FromContext(ctx context.Context) (*Caller, bool) {
 	return c, ok
 }
 
-// Middleware passes a request on if it is public or if verify accepts its token; in the latter case [FromContext] returns
-// the caller. For any other request it sets WWW-Authenticate and calls refuse, which writes the answer. If public is nil,
-// no request is public.
+// Middleware passes a request on if it is public or if verify accepts its token; in the latter case [FromContext]
+// returns the caller. For any other request it sets WWW-Authenticate and calls refuse, which writes the answer. If
+// public is nil, no request is public.
 func Middleware(
 	verify func(ctx context.Context, token string) (*Caller, error),
 	public func(*http.Request) bool,
@@ -72,8 +72,8 @@ func Authenticate(c echo.Context, verify func(ctx context.Context, token string)
 	return Admit(c, caller, err, metadata)
 }
 
-// Admit makes [FromContext] return the caller of a request. With an error there is none: Admit sets WWW-Authenticate to the
-// [Challenge] and returns the error.
+// Admit makes [FromContext] return the caller of a request. With an error there is none: Admit sets WWW-Authenticate to
+// the [Challenge] and returns the error.
 func Admit(c echo.Context, caller *Caller, err error, metadata string) error {
 	if err != nil {
 		if challenge := Challenge(err, metadata); challenge != "" {

@@ -139,7 +139,8 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
-// FuzzAuthorization: every header gives either a token that was sent or a refusal, and hostile tokens are never accepted.
+// FuzzAuthorization: every header gives either a token that was sent or a refusal, and hostile tokens are never
+// accepted.
 func FuzzAuthorization(f *testing.F) {
 	made := token(good, claims())
 	for _, seed := range []string{"Bearer " + made, "Bearer", "bearer  x", "Basic YTpi", "Bearer " + join(alg("none"), claims(), func([]byte) []byte { return nil }), "Bearer {}.{}.{}"} {

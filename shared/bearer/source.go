@@ -13,8 +13,8 @@ import (
 	"tidings.example/shared/trustfile"
 )
 
-// KeySource says where the public keys of an issuer are, and which signatures are accepted. Its zero value stands for the
-// URL in the issuer's metadata and for RS256. The names are those in files of issuers.
+// KeySource says where the public keys of an issuer are, and which signatures are accepted. Its zero value stands for
+// the URL in the issuer's metadata and for RS256. The names are those in files of issuers.
 type KeySource struct {
 	JWKSURL    string   `yaml:"jwksURL"`         // of the JWK set
 	JWKSFile   string   `yaml:"jwksFile"`        // with the JWK set; read again when it changes
@@ -73,8 +73,8 @@ func (s *KeySource) client() (*http.Client, error) {
 	return &http.Client{Transport: authorized{transport, s.TokenFile}}, nil
 }
 
-// authorized sends the token in a file with every request. The file is read each time, because a service-account token of
-// Kubernetes is replaced every hour.
+// authorized sends the token in a file with every request. The file is read each time, because a service-account token
+// of Kubernetes is replaced every hour.
 type authorized struct {
 	http.RoundTripper
 	file string

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// WithAlgorithms returns the keys of the same source for other algorithms. It takes over what was fetched last, so that tokens
-// are verified without another fetch. The source must not be a file.
+// WithAlgorithms returns the keys of the same source for other algorithms. It takes over what was fetched last, so that
+// tokens are verified without another fetch. The source must not be a file.
 func (k *IssuerKeys) WithAlgorithms(algorithms []string) (*IssuerKeys, error) {
 	next := newIssuerKeys(k.issuer, k.config)
 	next.config.Algorithms = algorithms
@@ -32,8 +32,8 @@ func (k *IssuerKeys) jwks() *JWKS {
 	return nil
 }
 
-// inherit takes over the document that another JWKS has fetched, and the time of its last fetch. If the document has no key
-// for the algorithms of k, it is fetched again.
+// inherit takes over the document that another JWKS has fetched, and the time of its last fetch. If the document has no
+// key for the algorithms of k, it is fetched again.
 func (k *JWKS) inherit(from *JWKS) {
 	from.mu.Lock()
 	k.tried = from.tried
@@ -48,8 +48,8 @@ func (k *JWKS) inherit(from *JWKS) {
 	}
 }
 
-// Retire closes the connections and removes the metrics of an issuer that is no longer trusted. The caller waits until Run
-// has returned. The metrics stay if the keys of one of the others are fetched from the same URL.
+// Retire closes the connections and removes the metrics of an issuer that is no longer trusted. The caller waits until
+// Run has returned. The metrics stay if the keys of one of the others are fetched from the same URL.
 func (k *IssuerKeys) Retire(others []*IssuerKeys) {
 	if k.config.Client != nil { // otherwise the connections are those of the whole process
 		k.config.Client.CloseIdleConnections()
@@ -62,7 +62,8 @@ func (k *IssuerKeys) Retire(others []*IssuerKeys) {
 	}
 }
 
-// retire stops counting, also the fetch for a request that is still under way. It removes the metrics unless they are shared.
+// retire stops counting, also the fetch for a request that is still under way. It removes the metrics unless they are
+// shared.
 func (k *JWKS) retire(shared bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

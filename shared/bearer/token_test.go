@@ -20,8 +20,8 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// The issuer of these tests: tokens are put together by hand, without the library that verifies them, so that both sides
-// cannot be wrong in the same way.
+// The issuer of these tests: tokens are put together by hand, without the library that verifies them, so that both
+// sides cannot be wrong in the same way.
 const (
 	issuer   = "https://issuer.example"
 	audience = "eventsvc"

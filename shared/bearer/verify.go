@@ -14,8 +14,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// MaxToken is the most bytes of a token. Entra names up to 200 groups in a token, which are 12 KiB; what reads requests leaves a
-// header twice as much room.
+// MaxToken is the most bytes of a token. Entra names up to 200 groups in a token, which are 12 KiB; what reads requests
+// leaves a header twice as much room.
 const MaxToken = 16 << 10
 
 // DefaultMaxLife is the longest life of a token where [Config] names none.
@@ -66,8 +66,9 @@ type Config struct {
 	Leeway  time.Duration // allowance for clocks that differ, at most 5 minutes; 0: none
 	MaxLife time.Duration // longest accepted exp−iat; 0: one hour
 
-	// The names of the issuer's claims. KeepClaims are claims, strings or lists of strings, that are copied to the Caller. A null
-	// is no claim: providers write it for people without groups. Other types are refused, because no rule says which text they are.
+	// The names of the issuer's claims. KeepClaims are claims, strings or lists of strings, that are copied to the
+	// Caller. A null is no claim: providers write it for people without groups. Other types are refused, because no
+	// rule says which text they are.
 	ClientIDClaim string // empty: client_id (RFC 9068 section 2.2); Keycloak and OpenID Connect: azp
 	ScopeClaim    string // a string separated by spaces, or a list; empty: scope
 	KeepClaims    []string
@@ -146,8 +147,8 @@ func (v *Verifier) verify(ctx context.Context, token string) outcome {
 	return v.verifyNew(ctx, &p, sum)
 }
 
-// recall returns the outcome of a token that was verified before. It looks the key up again: if the key was withdrawn, the
-// token is refused; if it was replaced, recall returns false and the token has to be verified again.
+// recall returns the outcome of a token that was verified before. It looks the key up again: if the key was withdrawn,
+// the token is refused; if it was replaced, recall returns false and the token has to be verified again.
 func (v *Verifier) recall(ctx context.Context, sum [sha256.Size]byte) (outcome, bool) {
 	hit, ok := v.seen.get(sum)
 	if !ok {
@@ -194,8 +195,8 @@ func (v *Verifier) verifyNew(ctx context.Context, p *parts, sum [sha256.Size]byt
 	return outcome{caller: caller}
 }
 
-// Withdrawn reports whether the key that signed the caller's token has left the key set. A watch that was begun with the
-// token must then end. While the keys are not available it returns false, because that is not a withdrawal.
+// Withdrawn reports whether the key that signed the caller's token has left the key set. A watch that was begun with
+// the token must then end. While the keys are not available it returns false, because that is not a withdrawal.
 func (v *Verifier) Withdrawn(ctx context.Context, c *Caller) bool {
 	_, err := v.Keys.Key(ctx, c.KeyID, c.Algorithm)
 	return errors.Is(err, ErrUnknownKey)
@@ -224,7 +225,8 @@ type parts struct {
 	tried                      bool   // the signature has been verified, with all the work that this takes
 }
 
-// base64url is strict: it refuses trailing bits that are not zero. Go's decoder skips line breaks, so split refuses those.
+// base64url is strict: it refuses trailing bits that are not zero. Go's decoder skips line breaks, so split refuses
+// those.
 var base64url = base64.RawURLEncoding.Strict()
 
 // split decodes a compact JWS (RFC 7515 section 7.1) strictly, so that two different texts are never the same token.
@@ -323,8 +325,8 @@ func (v *Verifier) checkKeyID(members object, h *header) *Error {
 	return nil
 }
 
-// Decoded is a token that has been decoded and not verified. Issuer and Subject are its iss and sub, empty if it has none.
-// Anybody can write them: they only choose the keys and rules by which the token is verified.
+// Decoded is a token that has been decoded and not verified. Issuer and Subject are its iss and sub, empty if it has
+// none. Anybody can write them: they only choose the keys and rules by which the token is verified.
 type Decoded struct {
 	Issuer, Subject string
 

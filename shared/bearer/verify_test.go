@@ -33,8 +33,8 @@ func check(t *testing.T, v *bearer.Verifier, rows []row) {
 	checkBy(t, v.Verify, rows)
 }
 
-// checkBoth verifies tokens as access tokens, and as the assertions of clients (RFC 7523 section 3), whose rules are those of
-// tokensvc. Reasons that differ for assertions are in different.
+// checkBoth verifies tokens as access tokens, and as the assertions of clients (RFC 7523 section 3), whose rules are
+// those of tokensvc. Reasons that differ for assertions are in different.
 func checkBoth(t *testing.T, rows []row, different map[string]string) {
 	t.Helper()
 	t.Run("access token", func(t *testing.T) { check(t, newVerifier(t, nil), rows) })
@@ -429,8 +429,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestRememberedTokens: a token is remembered until its key is withdrawn. When another key gets the same id, the tokens of
-// the old key are refused.
+// TestRememberedTokens: a token is remembered until its key is withdrawn. When another key gets the same id, the tokens
+// of the old key are refused.
 func TestRememberedTokens(t *testing.T) {
 	t.Parallel()
 	keys := fixedKeys{goodKID: public(testKeys()[0])}

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Write writes a certificate for a host or address into tls.crt of a directory, its key into tls.key, and the certificate of
-// its authority, which is itself, into ca.crt. It is valid for a day.
+// Write writes a certificate for a host or address into tls.crt of a directory, its key into tls.key, and the
+// certificate of its authority, which is itself, into ca.crt. It is valid for a day.
 func Write(t testing.TB, dir, host string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -58,8 +58,8 @@ var (
 	given = map[string]int{}
 )
 
-// RSA returns an RSA key of 2048 bits that this test, with all its subtests, does not have yet. Another test may have the same
-// key: to make one takes longer than most tests.
+// RSA returns an RSA key of 2048 bits that this test, with all its subtests, does not have yet. Another test may have
+// the same key: to make one takes longer than most tests.
 func RSA(t testing.TB) *rsa.PrivateKey {
 	t.Helper()
 	mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Completion is the command that prints a shell's completion script. The script runs the program with completeArg as first
-// argument to get candidates, so it always knows the current flags.
+// Completion is the command that prints a shell's completion script. The script runs the program with completeArg as
+// first argument to get candidates, so it always knows the current flags.
 type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
@@ -34,9 +34,9 @@ func (c *Completion) Run(kctx *kong.Context) error {
 // command.
 const completeArg = "__complete"
 
-// Completer is a command that knows values which the table of settings does not have, such as those of a server. Complete
-// returns candidates for the value of a setting or, if its name is "", for an argument. The command has the settings of the
-// words before. A user is waiting: Complete must be quick, and returns nil if it cannot know.
+// Completer is a command that knows values which the table of settings does not have, such as those of a server.
+// Complete returns candidates for the value of a setting or, if its name is "", for an argument. The command has the
+// settings of the words before. A user is waiting: Complete must be quick, and returns nil if it cannot know.
 type Completer interface {
 	Complete(setting, last string) []string
 }
@@ -44,8 +44,8 @@ type Completer interface {
 // completeFile is printed if a file or directory name is expected; the shell then completes it.
 const completeFile = ":file"
 
-// The scripts pass the words up to the cursor. bash splits words at = and :, so its script removes the part before the last
-// of them from the candidates.
+// The scripts pass the words up to the cursor. bash splits words at = and :, so its script removes the part before the
+// last of them from the candidates.
 var completionScripts = map[string]string{
 	"bash": `_PROGRAM_complete() {
   local line=${COMP_LINE:0:COMP_POINT} words found cur

@@ -8,11 +8,12 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// helpTopics prints the help of commands whose flags have the tag group:"NAME". "--help" alone shows the
-// examples and the names of the flags of each group, "--help GROUP" explains the flags of one, and "--help all" those of all.
+// helpTopics prints the help of commands whose flags have the tag group:"NAME". "--help" alone shows the examples and
+// the names of the flags of each group, "--help GROUP" explains the flags of one, and "--help all" those of all.
 type helpTopics struct{ topic string }
 
-// take removes the word behind --help or -h, which is a group unless a command has that name, and returns the other words.
+// take removes the word behind --help or -h, which is a group unless a command has that name, and returns the other
+// words.
 func (h *helpTopics) take(root *kong.Node, args []string) []string {
 	i := slices.IndexFunc(args, func(arg string) bool { return arg == "-h" || arg == "--help" })
 	if i < 0 || i != len(args)-2 || strings.HasPrefix(args[i+1], "-") || isCommand(root, args[i+1]) {

@@ -16,11 +16,13 @@ import (
 // Context is a parsed command line. The method Run of a command may have a parameter of this type.
 type Context = kong.Context
 
-// ErrHelp is returned by [Parse] after it has printed help, the version or completion candidates. The program should exit with success.
+// ErrHelp is returned by [Parse] after it has printed help, the version or completion candidates. The program should
+// exit with success.
 var ErrHelp = errors.New("help was printed")
 
 // UsageError is a mistake in the settings: an unknown flag, a value that cannot be used, two settings that contradict
-// each other, or a setting that names a file which is missing or wrong. Its exit code is 2, so that a supervisor can distinguish it from a failure while running.
+// each other, or a setting that names a file which is missing or wrong. Its exit code is 2, so that a supervisor can
+// distinguish it from a failure while running.
 type UsageError struct{ Err error }
 
 // Error returns the text of the mistake, which names the setting and says how to correct it.
@@ -50,7 +52,8 @@ func ExitCode(err error) int {
 // Parse fills cli, a pointer to a struct with kong tags, from args, from environment variables and from a YAML file.
 //
 // A flag has the variable PREFIX_FLAG_NAME unless it names another one, and its name is its key in the file that
-// --config-file names. A flag with the tag env:"-" has neither and is no setting. Help goes to stdout and usage errors to stderr.
+// --config-file names. A flag with the tag env:"-" has neither and is no setting. Help goes to stdout and usage errors
+// to stderr.
 func Parse(name, prefix, description string, cli any, args []string, stdout, stderr io.Writer) (*Context, error) {
 	printed := false
 	var file configFile
@@ -137,8 +140,8 @@ func explain(v *kong.Value) string {
 }
 
 // Secret returns the value of a secret setting, which is given directly or as the name of a file (--flag-file or its
-// variable). Giving both is an error. White space around the content of the file is removed, because editors and shells end
-// files with a line feed.
+// variable). Giving both is an error. White space around the content of the file is removed, because editors and shells
+// end files with a line feed.
 func Secret(flag, value, file string) (string, error) {
 	if file == "" {
 		return value, nil

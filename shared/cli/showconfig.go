@@ -16,8 +16,8 @@ import (
 // hidden is printed instead of the value of a secret setting.
 const hidden = "(hidden)"
 
-// Settings returns the settings of the selected command as a config file, with the origin of each value. For a setting with the
-// tag secret:"" it shows only whether it is set.
+// Settings returns the settings of the selected command as a config file, with the origin of each value. For a setting
+// with the tag secret:"" it shows only whether it is set.
 func Settings(kctx *Context) (string, error) {
 	origins := map[*kong.Flag]string{}
 	for _, path := range kctx.Path {
@@ -50,7 +50,8 @@ func Settings(kctx *Context) (string, error) {
 	return out.String(), nil
 }
 
-// listSettings writes the settings of the selected command as a Markdown table with flag, variable, default and meaning.
+// listSettings writes the settings of the selected command as a Markdown table with flag, variable, default and
+// meaning.
 func listSettings(kctx *kong.Context) error {
 	var out strings.Builder
 	out.WriteString("| flag | variable | default | |\n|---|---|---|---|\n")
@@ -68,8 +69,8 @@ func listSettings(kctx *kong.Context) error {
 	return err
 }
 
-// Changed returns the settings of the selected command that differ from their defaults, as an attribute of a log line. Secrets are
-// hidden as by config print.
+// Changed returns the settings of the selected command that differ from their defaults, as an attribute of a log line.
+// Secrets are hidden as by config print.
 func Changed(kctx *Context) (slog.Attr, error) {
 	var changed []any
 	for _, flag := range settingsOf(kctx) {

@@ -18,9 +18,10 @@ const (
 	statusClientGone = 499
 )
 
-// Access adds to a handler: a request id (the client's X-Request-Id if it is well-formed, otherwise a new one), which is
-// answered and logged; one access line; metrics by verb, code and class of client; and a 500 without detail after a panic.
-// The trace id of a traceparent (W3C Trace Context) is logged. The query is never logged, because it may have private data.
+// Access adds to a handler: a request id (the client's X-Request-Id if it is well-formed, otherwise a new one), which
+// is answered and logged; one access line; metrics by verb, code and class of client; and a 500 without detail after a
+// panic. The trace id of a traceparent (W3C Trace Context) is logged. The query is never logged, because it may have
+// private data.
 func Access(log *slog.Logger, reg *prometheus.Registry, next http.Handler) http.Handler {
 	return &accessed{log: log, metrics: newRequestMetrics(reg), next: next}
 }
@@ -78,8 +79,8 @@ func (a *accessed) end(f *inFlight, r *http.Request, panicked any) {
 	logRequest(a.log, r, &f.req, &f.rec, took)
 }
 
-// logRequest writes the access line. It creates the record itself, because a logger would look up its caller, which is not
-// shown.
+// logRequest writes the access line. It creates the record itself, because a logger would look up its caller, which is
+// not shown.
 func logRequest(log *slog.Logger, of *http.Request, req *request, rec *recorder, took time.Duration) {
 	if !log.Enabled(req, slog.LevelInfo) {
 		return
@@ -128,7 +129,8 @@ type recorder struct {
 	aborted    bool
 }
 
-// WriteHeader records the final status. Informational ones (1xx) may precede it, except 101, which is final: no HTTP follows.
+// WriteHeader records the final status. Informational ones (1xx) may precede it, except 101, which is final: no HTTP
+// follows.
 func (rec *recorder) WriteHeader(code int) {
 	if rec.code == 0 && (code >= 200 || code == http.StatusSwitchingProtocols) {
 		rec.code, rec.firstBytes = code, time.Since(rec.start)
@@ -161,8 +163,8 @@ func (rec *recorder) implicitHeader() {
 	}
 }
 
-// answerPanic logs a panic, and answers 500 if nothing has been answered yet; otherwise it marks the answer as aborted, so
-// that the connection is cut. [http.ErrAbortHandler] is not a fault: the handler uses it to cut the connection.
+// answerPanic logs a panic, and answers 500 if nothing has been answered yet; otherwise it marks the answer as aborted,
+// so that the connection is cut. [http.ErrAbortHandler] is not a fault: the handler uses it to cut the connection.
 func (rec *recorder) answerPanic(panicked any, log *slog.Logger) {
 	if err, ok := panicked.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		rec.aborted = true

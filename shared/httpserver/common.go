@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// The bounds of what nobody has answered for yet: of one source, in all, and what a source gets however much others have. Everything
-// that a token, or a limit of the service, answers for leaves them ([Leave]).
+// The bounds of what nobody has answered for yet: of one source, in all, and what a source gets however much others
+// have. Everything that a token, or a limit of the service, answers for leaves them ([Leave]).
 const (
 	strangers       = 1024 // connections in all; an idle one takes about 40 KiB with TLS
 	strangersSource = 512
@@ -32,8 +32,8 @@ func newShare(most, mostSource int) *share {
 	return &share{most: most, mostSource: mostSource, of: map[string]int{}}
 }
 
-// enter counts one more of a source, and returns what ends it, once. It returns nil if it is one too many. An empty source has no
-// limit of its own.
+// enter counts one more of a source, and returns what ends it, once. It returns nil if it is one too many. An empty
+// source has no limit of its own.
 func (s *share) enter(source string) (leave func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,9 +66,9 @@ type stranger struct {
 
 type strangerKey struct{}
 
-// Leave tells the server that something else bounds the request of a context from now on, such as the limits of its caller. It is no
-// longer counted among those of its source, nor is its connection, and it may take as long as its caller needs to read its answer. It
-// is for the goroutine that serves the request.
+// Leave tells the server that something else bounds the request of a context from now on, such as the limits of its
+// caller. It is no longer counted among those of its source, nor is its connection, and it may take as long as its
+// caller needs to read its answer. It is for the goroutine that serves the request.
 func Leave(ctx context.Context) {
 	s, ok := ctx.Value(strangerKey{}).(*stranger)
 	if !ok || s.known {

@@ -86,8 +86,8 @@ func isOpen(t *testing.T, address string) (conn net.Conn, open bool) {
 	return conn, err == nil && string(first[:]) == "HTTP/1.1"
 }
 
-// TestConnectionsOfStrangers: a source has so many connections that nobody answers for, and is let in again when one of them ends, or
-// when a request on it belongs to somebody. The connections of a proxy are those of many.
+// TestConnectionsOfStrangers: a source has so many connections that nobody answers for, and is let in again when one of
+// them ends, or when a request on it belongs to somebody. The connections of a proxy are those of many.
 func TestConnectionsOfStrangers(t *testing.T) {
 	t.Parallel()
 	for _, proxied := range []bool{false, true} {
@@ -142,8 +142,8 @@ func (s *Server) count() int {
 	return s.strangers.all
 }
 
-// TestRequestsOfStrangers: over HTTP/2 a source has so many requests whose answer is not read, however many connections it has.
-// Requests of somebody are not counted.
+// TestRequestsOfStrangers: over HTTP/2 a source has so many requests whose answer is not read, however many connections
+// it has. Requests of somebody are not counted.
 func TestRequestsOfStrangers(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewRegistry()
@@ -233,8 +233,8 @@ func TestStrangersReadFast(t *testing.T) {
 // TestLeaveElsewhere: a context of no request has nothing to leave.
 func TestLeaveElsewhere(*testing.T) { Leave(context.Background()) }
 
-// TestPace: what strangers send that is no request is read slowly, from each source and in all. What was answered, and a connection that
-// somebody answers for, cost nothing.
+// TestPace: what strangers send that is no request is read slowly, from each source and in all. What was answered, and
+// a connection that somebody answers for, cost nothing.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -54,14 +54,14 @@ func (c *connection) CloseWrite() error {
 	return nil
 }
 
-// heldBytes is the most that a connection buffers: the 16 KiB that a watch gathers, and the event that goes beyond them. It is
-// small because thousands of connections may wait for slow clients.
+// heldBytes is the most that a connection buffers: the 16 KiB that a watch gathers, and the event that goes beyond
+// them. It is small because thousands of connections may wait for slow clients.
 const heldBytes = 20 << 10
 
 var heldBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// hold buffers further writes until release, so that they are one system call. net/http has a small buffer and would use two
-// or three. Only the goroutine that writes may call it.
+// hold buffers further writes until release, so that they are one system call. net/http has a small buffer and would
+// use two or three. Only the goroutine that writes may call it.
 func (c *connection) hold() {
 	if c.held == nil {
 		c.held = heldBuffers.Get().(*[]byte)
@@ -107,8 +107,8 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// connections is a listener that accepts connections of type connection. It closes those that are too many of their source at once:
-// an answer would take a TLS handshake.
+// connections is a listener that accepts connections of type connection. It closes those that are too many of their
+// source at once: an answer would take a TLS handshake.
 type connections struct {
 	net.Listener
 	strangers *share // nil: there is no limit
@@ -150,7 +150,8 @@ func connectionOf(conn net.Conn) *connection {
 
 type connectionKey struct{}
 
-// watchHeaders counts connections that end within the header of a request: before [Server.ServeHTTP] is called. HTTP/2 has no such state and is not counted.
+// watchHeaders counts connections that end within the header of a request: before [Server.ServeHTTP] is called. HTTP/2
+// has no such state and is not counted.
 func (c cuts) watchHeaders(srv *http.Server) {
 	srv.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, connectionOf(conn))

@@ -1,13 +1,14 @@
-// Package httpserver serves HTTP for both services: listeners with TLS, time limits for slow clients, request ids, access
-// lines and metrics.
+// Package httpserver serves HTTP for both services: listeners with TLS, time limits for slow clients, request ids,
+// access lines and metrics.
 //
 // # Contract
 //
-// [Listen] opens the endpoints of a process; package service runs and stops them. [Access] wraps a handler. What it knows of
-// a request is read and added by functions that take the request's context, such as [RequestID] and [Annotate].
+// [Listen] opens the endpoints of a process; package service runs and stops them. [Access] wraps a handler. What it
+// knows of a request is read and added by functions that take the request's context, such as [RequestID] and
+// [Annotate].
 //
-// Every connection has limits: for the header, for the body, for each write of an answer, and for the time between requests.
-// A client that reaches one is cut off, which is counted.
+// Every connection has limits: for the header, for the body, for each write of an answer, and for the time between
+// requests. A client that reaches one is cut off, which is counted.
 //
 // # What it does not know
 //

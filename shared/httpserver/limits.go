@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// The limits of a connection. They are far above what clients need on a slow network, and what one that only wants to hold
-// connections costs is small: 32 KiB of header, and a goroutine for as long.
+// The limits of a connection. They are far above what clients need on a slow network, and what one that only wants to
+// hold connections costs is small: 32 KiB of header, and a goroutine for as long.
 const (
 	headerTimeout  = 10 * time.Second // to send the header of a request
 	bodyTimeout    = 30 * time.Second // to send a request, header and body
@@ -19,7 +19,8 @@ const (
 	maxStreams     = 100              // of a connection over HTTP/2: as kube-apiserver has it, the least that RFC 9113 recommends
 )
 
-// cuts counts connections that a limit has cut off. Bodies that arrive too slowly are counted by the handlers that read them.
+// cuts counts connections that a limit has cut off. Bodies that arrive too slowly are counted by the handlers that read
+// them.
 type cuts struct{ header, answer, source, unread prometheus.Counter }
 
 func newCuts(reg prometheus.Registerer) cuts {

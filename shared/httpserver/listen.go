@@ -20,9 +20,11 @@ type Endpoint struct {
 	Addr    string       // host:port; empty: not opened; port 0: any free one
 	Handler http.Handler // required
 	TLS     *tls.Config  // nil: plain HTTP/1.1; otherwise HTTP/2 is offered too
-	// Streaming is set if answers may be endless (watches). Then each write has a deadline, instead of the whole answer.
+	// Streaming is set if answers may be endless (watches). Then each write has a deadline, instead of the whole
+	// answer.
 	Streaming bool
-	// Public is set if strangers reach the endpoint: what has no limit of its own is bounded for each source and in all, see [Leave].
+	// Public is set if strangers reach the endpoint: what has no limit of its own is bounded for each source and in
+	// all, see [Leave].
 	Public   bool
 	OnListen func(net.Addr) // called with the actual address before anything is served; may be nil
 }
@@ -57,8 +59,8 @@ func Listen(ctx context.Context, c Config) ([]*Server, error) {
 	return open, nil
 }
 
-// distinct returns an error that names both settings if two endpoints have the same port. Without it, the second one would
-// only report that the port is in use.
+// distinct returns an error that names both settings if two endpoints have the same port. Without it, the second one
+// would only report that the port is in use.
 func distinct(endpoints []Endpoint) error {
 	for i, a := range endpoints {
 		hostA, portA, _ := net.SplitHostPort(a.Addr)

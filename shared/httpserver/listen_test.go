@@ -226,8 +226,8 @@ func watch(w http.ResponseWriter, r *http.Request) {
 	time.Sleep(time.Hour)
 }
 
-// TestWatchesLast: an answer that streams outlives every timeout, in HTTP/1.1 and HTTP/2, with and without a body in its
-// request.
+// TestWatchesLast: an answer that streams outlives every timeout, in HTTP/1.1 and HTTP/2, with and without a body in
+// its request.
 func TestWatchesLast(t *testing.T) {
 	t.Parallel()
 	secure := anyTLS()
@@ -260,8 +260,8 @@ func TestWatchesLast(t *testing.T) {
 	}
 }
 
-// TestHijackedConnectionIsBounded: writes to a hijacked connection, such as that of a WebSocket, have the limit of all writes.
-// A client that does not read is cut off and counted once.
+// TestHijackedConnectionIsBounded: writes to a hijacked connection, such as that of a WebSocket, have the limit of all
+// writes. A client that does not read is cut off and counted once.
 func TestHijackedConnectionIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// What strangers may send: bytes a second of a source and in all, and so many at once. Each byte may be work that no request stands for:
-// handshakes, headers that net/http refuses, and the frames PING, SETTINGS and RST_STREAM of HTTP/2. Every request that was answered
-// gives some bytes back, and all of a connection are given back when something else answers for it ([Leave]).
+// What strangers may send: bytes a second of a source and in all, and so many at once. Each byte may be work that no
+// request stands for: handshakes, headers that net/http refuses, and the frames PING, SETTINGS and RST_STREAM of
+// HTTP/2. Every request that was answered gives some bytes back, and all of a connection are given back when something
+// else answers for it ([Leave]).
 const (
 	paceSource  = 64 << 10
 	paceAll     = 8 * paceSource
@@ -18,8 +19,8 @@ const (
 	paceSources = 4096 // known before those that have sent nothing for long are forgotten
 )
 
-// budget is what may still be read. It may be overdrawn by as much as it may have, because connections that read at once do not wait
-// for each other.
+// budget is what may still be read. It may be overdrawn by as much as it may have, because connections that read at
+// once do not wait for each other.
 type budget struct {
 	left float64
 	at   time.Time
@@ -83,7 +84,8 @@ type pace struct {
 	deadline time.Time // for reads; past: the next read is to fail at once
 }
 
-// wait waits until more may be read. A deadline in the past ends it, by which net/http and [connection.Close] interrupt reads.
+// wait waits until more may be read. A deadline in the past ends it, by which net/http and [connection.Close] interrupt
+// reads.
 func (p *pace) wait() {
 	for !p.may() {
 		time.Sleep(paceLook)

@@ -19,8 +19,8 @@ const (
 	maxID             = 64
 )
 
-// request has the data of Access about a request in flight. It is also the request's context, so that values can be added
-// without copying the request.
+// request has the data of Access about a request in flight. It is also the request's context, so that values can be
+// added without copying the request.
 type request struct {
 	context.Context
 	id     string
@@ -72,8 +72,8 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// PassTrace copies the traceparent of the request that ctx belongs to, if it has one, into the header of a request to another
-// service.
+// PassTrace copies the traceparent of the request that ctx belongs to, if it has one, into the header of a request to
+// another service.
 func PassTrace(ctx context.Context, header http.Header) {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok && r.parent != "" {
 		header.Set(traceParentHeader, r.parent)
@@ -96,22 +96,23 @@ func AtEnd(ctx context.Context, f func(code int, took time.Duration)) {
 	}
 }
 
-// SetVerb sets the verb in the metrics and the access line of the request that ctx belongs to. Verbs must be few and fixed,
-// because they are labels. It may be called when [Annotate] may.
+// SetVerb sets the verb in the metrics and the access line of the request that ctx belongs to. Verbs must be few and
+// fixed, because they are labels. It may be called when [Annotate] may.
 func SetVerb(ctx context.Context, verb string) {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		r.verb = verb
 	}
 }
 
-// WellFormedID reports whether an id of a client is short and has only characters that are harmless in a header or a log.
+// WellFormedID reports whether an id of a client is short and has only characters that are harmless in a header or a
+// log.
 func WellFormedID(id string) bool {
 	const harmless = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 	return id != "" && len(id) <= maxID && consistsOf(id, harmless)
 }
 
-// requestID returns the client's id if it is well-formed, and otherwise a random UUID. It needs to be unique, but not hard to
-// guess.
+// requestID returns the client's id if it is well-formed, and otherwise a random UUID. It needs to be unique, but not
+// hard to guess.
 func requestID(header http.Header) string {
 	if id := header.Get(requestIDHeader); WellFormedID(id) {
 		return id

@@ -12,8 +12,8 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// TestWithValue: the context of a request has the last value that was added under each key, and the values of the connection.
-// If Access serves the request, contexts that were derived before have them too.
+// TestWithValue: the context of a request has the last value that was added under each key, and the values of the
+// connection. If Access serves the request, contexts that were derived before have them too.
 func TestWithValue(t *testing.T) {
 	t.Parallel()
 	type key struct{ name string }

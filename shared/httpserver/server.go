@@ -61,8 +61,8 @@ func newServer(e Endpoint, l net.Listener, c Config, cut cuts) *Server {
 	return s
 }
 
-// ServeHTTP serves one request with the endpoint's handler. If its answers may be endless, each write has a deadline instead
-// of the whole answer.
+// ServeHTTP serves one request with the endpoint's handler. If its answers may be endless, each write has a deadline
+// instead of the whole answer.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn, _ := r.Context().Value(connectionKey{}).(*connection)
 	if conn != nil {
@@ -120,8 +120,8 @@ func (s *Server) Serve() error {
 	return fmt.Errorf("%s: %w", s.endpoint.Setting, err)
 }
 
-// Shutdown closes the listener and waits for open requests. Those that have not finished when ctx ends are cut off, which is
-// logged.
+// Shutdown closes the listener and waits for open requests. Those that have not finished when ctx ends are cut off,
+// which is logged.
 func (s *Server) Shutdown(ctx context.Context) {
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.log.Warn("open requests were cut off at the end of the stop timeout", "address", s.endpoint.Addr)
@@ -129,8 +129,8 @@ func (s *Server) Shutdown(ctx context.Context) {
 	}
 }
 
-// connectionLog receives net/http's errors of connections. A failed TLS handshake is logged at the debug level, because any
-// port scanner can cause it.
+// connectionLog receives net/http's errors of connections. A failed TLS handshake is logged at the debug level, because
+// any port scanner can cause it.
 type connectionLog struct{ slog.Handler }
 
 // Handle logs one report.

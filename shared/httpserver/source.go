@@ -25,8 +25,8 @@ func Proxies(given []string) (proxies []netip.Prefix, err error) {
 	return proxies, nil
 }
 
-// Source returns how the address that a request comes from is found: it is the peer of the connection or, if that is one of
-// the proxies, the last address in X-Forwarded-For that is none of them.
+// Source returns how the address that a request comes from is found: it is the peer of the connection or, if that is
+// one of the proxies, the last address in X-Forwarded-For that is none of them.
 func Source(proxies []netip.Prefix) func(*http.Request) string {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
@@ -40,8 +40,8 @@ func Source(proxies []netip.Prefix) func(*http.Request) string {
 	return echo.ExtractIPFromXFFHeader(trust...)
 }
 
-// Subscriber returns the address that limits count a source under: that itself, and of IPv6 the network of 64 bits, because
-// one subscriber has a whole one.
+// Subscriber returns the address that limits count a source under: that itself, and of IPv6 the network of 64 bits,
+// because one subscriber has a whole one.
 func Subscriber(source string) string {
 	addr, err := netip.ParseAddr(source)
 	if err != nil {

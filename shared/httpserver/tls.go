@@ -23,8 +23,8 @@ const (
 )
 
 // CertFiles returns a TLS configuration with a certificate chain and its key in PEM. The files are read again when they
-// change. If the new pair cannot be loaded, that is logged and the pair in use is kept. The metrics are those of a file that package
-// livefile follows: certificate_reloads_total, and certificate_file_good.
+// change. If the new pair cannot be loaded, that is logged and the pair in use is kept. The metrics are those of a file
+// that package livefile follows: certificate_reloads_total, and certificate_file_good.
 func CertFiles(cert, key string, log *slog.Logger, reg prometheus.Registerer) (*tls.Config, error) {
 	c := &certFiles{
 		cert: cert, key: key, log: log,
@@ -46,8 +46,8 @@ func CertFiles(cert, key string, log *slog.Logger, reg prometheus.Registerer) (*
 	return TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(time.Now()), nil }), nil
 }
 
-// TLSConfig returns a TLS configuration with the certificate of a function. It allows TLS 1.2 and later, with forward secrecy
-// and authenticated encryption only.
+// TLSConfig returns a TLS configuration with the certificate of a function. It allows TLS 1.2 and later, with forward
+// secrecy and authenticated encryption only.
 func TLSConfig(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)) *tls.Config {
 	return &tls.Config{
 		GetCertificate: certificate,

@@ -96,7 +96,8 @@ func certificateMetrics(t *testing.T, reg *prometheus.Registry) (values []float6
 	return values
 }
 
-// TestCertFilesUnreadForAWhile: files that could not be read are read again, although nobody touches them, and are reported once.
+// TestCertFilesUnreadForAWhile: files that could not be read are read again, although nobody touches them, and are
+// reported once.
 func TestCertFilesUnreadForAWhile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -41,8 +41,8 @@ type timedWriter struct {
 // small is the largest write that fits into net/http's buffers and needs one system call.
 const small = 2 << 10
 
-// slack is the fraction (1/slack) of the limit by which a write may have less time. Setting the deadline of a connection is
-// a considerable part of the cost of a small write, so one deadline serves all writes in that time.
+// slack is the fraction (1/slack) of the limit by which a write may have less time. Setting the deadline of a
+// connection is a considerable part of the cost of a small write, so one deadline serves all writes in that time.
 const slack = 32
 
 // limit is how long a write may take.
@@ -127,8 +127,8 @@ func (w *timedWriter) FlushError() error {
 // Unwrap lets [http.ResponseController] reach the connection.
 func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Hijack takes the connection from the server, for a WebSocket. Its writes have the same deadlines, and are counted when they
-// are cut off.
+// Hijack takes the connection from the server, for a WebSocket. Its writes have the same deadlines, and are counted
+// when they are cut off.
 func (w *timedWriter) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffered, err := w.rc.Hijack()
 	if err != nil {
@@ -163,9 +163,9 @@ func (c *boundedConn) Write(p []byte) (n int, err error) {
 	return n, err
 }
 
-// guard ends an HTTP/2 stream whose write takes too long. A deadline of the stream would have to be set and removed around
-// every write, because HTTP/2 resets a stream whose deadline passes, even if nothing is being written; and each change wakes
-// the goroutine of the connection. The timer of the guard checks only once per limit.
+// guard ends an HTTP/2 stream whose write takes too long. A deadline of the stream would have to be set and removed
+// around every write, because HTTP/2 resets a stream whose deadline passes, even if nothing is being written; and each
+// change wakes the goroutine of the connection. The timer of the guard checks only once per limit.
 type guard struct {
 	rc *http.ResponseController
 

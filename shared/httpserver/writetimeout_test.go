@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestOneWriteForEachFlush: the bytes between two flushes are one write to the connection, if they are few. All bytes arrive
-// in order, including those that are not flushed.
+// TestOneWriteForEachFlush: the bytes between two flushes are one write to the connection, if they are few. All bytes
+// arrive in order, including those that are not flushed.
 func TestOneWriteForEachFlush(t *testing.T) {
 	t.Parallel()
 	pieces := []int{1, 3000, 2500, heldBytes - 100, 3 * heldBytes, 3000, 10}

@@ -11,8 +11,8 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// Cluster is what an entry writes for its issuer if it means the Kubernetes cluster that this process is a pod of, whatever
-// the issuer of its service-account tokens is called.
+// Cluster is what an entry writes for its issuer if it means the Kubernetes cluster that this process is a pod of,
+// whatever the issuer of its service-account tokens is called.
 const Cluster = "cluster"
 
 // A Pod is what the kubelet tells the containers of a pod about the cluster.
@@ -29,10 +29,10 @@ func ThisPod() Pod {
 // clusterKeys is where an API server publishes the keys of its tokens: to every service account, but not to everybody.
 const clusterKeys = "/openid/v1/jwks"
 
-// Issuer returns the issuer of the cluster's tokens and the source of their keys. The issuer is the one that the mounted token
-// names: its signature need not be verified, because only the kubelet writes the file. The keys come from the API server and
-// not from where the issuer publishes them, which pods may be unable to reach. Given is what the entry says about keys: nothing
-// but algorithms; empty: those that API servers sign with.
+// Issuer returns the issuer of the cluster's tokens and the source of their keys. The issuer is the one that the
+// mounted token names: its signature need not be verified, because only the kubelet writes the file. The keys come from
+// the API server and not from where the issuer publishes them, which pods may be unable to reach. Given is what the
+// entry says about keys: nothing but algorithms; empty: those that API servers sign with.
 func (p Pod) Issuer(given bearer.KeySource) (string, bearer.KeySource, error) {
 	none := bearer.KeySource{Algorithms: given.Algorithms}
 	if !reflect.DeepEqual(given, none) {

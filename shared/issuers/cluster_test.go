@@ -19,8 +19,8 @@ import (
 	"tidings.example/shared/issuers"
 )
 
-// apiServer is a cluster whose tokens name the issuer o, which nobody reaches. Its API server shows keys to those who have the
-// token of a pod and name their type.
+// apiServer is a cluster whose tokens name the issuer o, which nobody reaches. Its API server shows keys to those who
+// have the token of a pod and name their type.
 func apiServer(t *testing.T, o *origin) issuers.Pod {
 	t.Helper()
 	p := issuers.Pod{Dir: t.TempDir()}

@@ -1,10 +1,10 @@
-// Package issuers keeps the issuers that a service trusts, each with a verifier and keys of its own, and follows the file that
-// lists them.
+// Package issuers keeps the issuers that a service trusts, each with a verifier and keys of its own, and follows the
+// file that lists them.
 //
 // # Contract
 //
-// [New] reads the file; a mistake in it is an error. [Live.Run] keeps the keys fresh and reads the file again when it changes.
-// A new version replaces the set of issuers as a whole, or changes nothing if it has a mistake:
+// [New] reads the file; a mistake in it is an error. [Live.Run] keeps the keys fresh and reads the file again when it
+// changes. A new version replaces the set of issuers as a whole, or changes nothing if it has a mistake:
 //
 //	entry is the same            verifier, remembered tokens and keys stay
 //	keys come from the same URL  keys stay, the tokens are verified again by the new rules
@@ -12,8 +12,8 @@
 //	keys come from elsewhere     the keys are fetched as at the start of the service
 //	entry is gone                its tokens are refused, its keys are no longer fetched
 //
-// A [Set] does not change. Whoever verifies a token with it looks afterwards whether [Live.Current] is still the same, and
-// verifies again if it is not, so that no token of a removed issuer passes while keys are waited for.
+// A [Set] does not change. Whoever verifies a token with it looks afterwards whether [Live.Current] is still the same,
+// and verifies again if it is not, so that no token of a removed issuer passes while keys are waited for.
 package issuers
 
 import (
@@ -240,6 +240,6 @@ func (l *Live[E]) tend(ctx context.Context, running map[*bearer.IssuerKeys]conte
 	}
 }
 
-// Ready returns nil if tokens can be verified. The keys of one issuer are enough, so that the outage of another does not stop
-// the service.
+// Ready returns nil if tokens can be verified. The keys of one issuer are enough, so that the outage of another does
+// not stop the service.
 func (l *Live[E]) Ready(ctx context.Context) error { return l.Current().ready(ctx) }

@@ -188,8 +188,8 @@ func running() int {
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "bearer.(*IssuerKeys).Run(")
 }
 
-// TestReload goes through versions of a file. A client of an issuer whose entry stays is never refused, and its keys are
-// fetched once.
+// TestReload goes through versions of a file. A client of an issuer whose entry stays is never refused, and its keys
+// are fetched once.
 func TestReload(t *testing.T) { // not parallel, because of running
 	stays, other, slow := newOrigin(t), newOrigin(t), httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(slow.Close)
@@ -288,8 +288,8 @@ func TestReload(t *testing.T) { // not parallel, because of running
 	}
 }
 
-// TestMistakeElsewhere: a version of the file that names a file that is missing comes into force as soon as that is there.
-// What is good in it is set up once, although it is tried again and again.
+// TestMistakeElsewhere: a version of the file that names a file that is missing comes into force as soon as that is
+// there. What is good in it is set up once, although it is tried again and again.
 func TestMistakeElsewhere(t *testing.T) {
 	t.Parallel()
 	o := newOrigin(t)

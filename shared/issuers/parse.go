@@ -10,8 +10,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse parses a file of issuers: a YAML list of E. The error for an unknown member lists settings, which names the known ones.
-// An empty file is an error, because somebody may be about to write it: a list without issuers is written [].
+// Parse parses a file of issuers: a YAML list of E. The error for an unknown member lists settings, which names the
+// known ones. An empty file is an error, because somebody may be about to write it: a list without issuers is written
+// [].
 func Parse[E any](data []byte, settings string) ([]E, error) {
 	var list []E
 	d := yaml.NewDecoder(bytes.NewReader(data))

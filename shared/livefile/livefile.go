@@ -2,9 +2,10 @@
 //
 // # Contract
 //
-// [Open] reads the file; a mistake in it is an error. [File.Run] reads it again once a second, and at once after a SIGHUP.
-// A new version is checked as a whole before it comes into force. A version with a mistake changes nothing. It is reported and
-// counted once, and tried again until it is good, because the mistake may be in another file that it names.
+// [Open] reads the file; a mistake in it is an error. [File.Run] reads it again once a second, and at once after a
+// SIGHUP. A new version is checked as a whole before it comes into force. A version with a mistake changes nothing. It
+// is reported and counted once, and tried again until it is good, because the mistake may be in another file that it
+// names.
 package livefile
 
 import (
@@ -23,8 +24,8 @@ import (
 	"tidings.example/shared/service"
 )
 
-// lookAgain is how often the file is read and compared. Reading a few kilobytes is simpler than watching for each of the ways
-// in which editors, Kubernetes and configuration management replace files.
+// lookAgain is how often the file is read and compared. Reading a few kilobytes is simpler than watching for each of
+// the ways in which editors, Kubernetes and configuration management replace files.
 const lookAgain = time.Second
 
 // The values of the label of the counter of versions.
@@ -42,7 +43,8 @@ type Config struct {
 	Changed  func()                  // called after each version but the first has come into force; may be nil
 	Failed   func(err error)         // called once for a later version that is bad
 
-	// The metrics are Metric_reloads_total, later versions by result, and Metric_file_good. Their help calls the file What.
+	// The metrics are Metric_reloads_total, later versions by result, and Metric_file_good. Their help calls the file
+	// What.
 	Metric, What string
 	Registry     prometheus.Registerer // nil: they are not published
 }
@@ -88,8 +90,8 @@ func Open(c Config) (*File, error) {
 	return f, nil
 }
 
-// Run follows the file until ctx ends. It always returns nil. Without a file it follows nothing, but keeps a SIGHUP from ending the
-// process.
+// Run follows the file until ctx ends. It always returns nil. Without a file it follows nothing, but keeps a SIGHUP
+// from ending the process.
 func (f *File) Run(ctx context.Context) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
@@ -110,8 +112,8 @@ func (f *File) Run(ctx context.Context) error {
 // Reload reads the file and puts it into force if it is new and good.
 func (f *File) Reload() { f.reload(false) }
 
-// Recheck is [File.Reload] of a file that may be the same. It is called after something has changed that Apply compares the
-// file with.
+// Recheck is [File.Reload] of a file that may be the same. It is called after something has changed that Apply compares
+// the file with.
 func (f *File) Recheck() { f.reload(true) }
 
 func (f *File) reload(again bool) {

@@ -1,5 +1,5 @@
-// Package nearest finds the known name that a misspelt one probably stands for, for error messages. Its function is safe for
-// concurrent use and does not know what is named.
+// Package nearest finds the known name that a misspelt one probably stands for, for error messages. Its function is
+// safe for concurrent use and does not know what is named.
 package nearest
 
 import (

@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Of returns an error of pgx without what pgx says of the DSN. Of several attempts to connect, those that ended because the server
-// has no TLS come last: by default pgx then tries without, and how that fails is why there is no connection.
+// Of returns an error of pgx without what pgx says of the DSN. Of several attempts to connect, those that ended because
+// the server has no TLS come last: by default pgx then tries without, and how that fails is why there is no connection.
 func Of(err error) error {
 	failed := new(pgconn.ConnectError)
 	if !errors.As(err, &failed) {

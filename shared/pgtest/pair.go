@@ -53,8 +53,9 @@ func StartPair(t testing.TB) *Pair {
 	return p
 }
 
-// KillPrimary kills all processes of the primary, as when its machine is lost, and promotes the standby. The first process is
-// only stopped until the others are gone: they would notice its end, and show commits that the standby does not have.
+// KillPrimary kills all processes of the primary, as when its machine is lost, and promotes the standby. The first
+// process is only stopped until the others are gone: they would notice its end, and show commits that the standby does
+// not have.
 func (p *Pair) KillPrimary(t testing.TB) {
 	t.Helper()
 	p.primary.signal(t, syscall.SIGKILL)

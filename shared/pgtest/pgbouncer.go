@@ -11,8 +11,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pool starts a PgBouncer before the first server of a DSN, with nothing set but the pool mode, and returns the DSN that leads
-// through it. It is stopped after the test. If PgBouncer is not installed, the test is skipped, or fails if CI=true is set.
+// Pool starts a PgBouncer before the first server of a DSN, with nothing set but the pool mode, and returns the DSN
+// that leads through it. It is stopped after the test. If PgBouncer is not installed, the test is skipped, or fails if
+// CI=true is set.
 func Pool(t testing.TB, dsn, mode string) string {
 	t.Helper()
 	bin, err := exec.LookPath("pgbouncer")

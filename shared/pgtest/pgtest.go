@@ -29,8 +29,8 @@ import (
 // Server is a PostgreSQL server on which tests may create databases and roles.
 type Server struct{ dsn string }
 
-// Start returns a server. If it had to be started, it is stopped after the test. If PostgreSQL is not installed, the test is
-// skipped, or fails if CI=true is set.
+// Start returns a server. If it had to be started, it is stopped after the test. If PostgreSQL is not installed, the
+// test is skipped, or fails if CI=true is set.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	if dsn := os.Getenv(variable); dsn != "" {
@@ -64,8 +64,8 @@ func required(t testing.TB) string {
 // variable names the server of all tests of a process, if it is set.
 const variable = "TEST_POSTGRES_DSN"
 
-// Run runs all tests of a package with one server, as TestMain does. If PostgreSQL is not installed, the tests that need it
-// say so.
+// Run runs all tests of a package with one server, as TestMain does. If PostgreSQL is not installed, the tests that
+// need it say so.
 func Run(tests func() int) int {
 	bin, err := programs()
 	if os.Getenv(variable) != "" || err != nil {
@@ -125,7 +125,8 @@ func (p *process) stop() {
 	}
 }
 
-// initial has the data directory that each server begins with, if [Run] has made one: to copy it is quicker than to make it.
+// initial has the data directory that each server begins with, if [Run] has made one: to copy it is quicker than to
+// make it.
 var initial *process
 
 // start starts a server with a new data directory.
@@ -238,8 +239,8 @@ func unprivileged() (attr *syscall.SysProcAttr, uid, gid int, err error) {
 	return nil, 0, 0, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
 }
 
-// freePort returns a port that nobody listens on, below those that the system gives to outgoing connections. The port is
-// reserved until the server stops: tests of all processes mark a port in use by binding it for UDP.
+// freePort returns a port that nobody listens on, below those that the system gives to outgoing connections. The port
+// is reserved until the server stops: tests of all processes mark a port in use by binding it for UDP.
 func (p *process) freePort() (string, error) {
 	const from, to = 12000, 32000
 	for range to - from {
@@ -306,8 +307,8 @@ func Exec(t testing.TB, dsn, sql string) {
 	}
 }
 
-// Encrypt gives a server a certificate for a host, and returns the file of its authority. The server writes its files itself,
-// because it requires that only its own user can read them.
+// Encrypt gives a server a certificate for a host, and returns the file of its authority. The server writes its files
+// itself, because it requires that only its own user can read them.
 func Encrypt(t testing.TB, dsn, host string) (authority string) {
 	t.Helper()
 	dir := t.TempDir()

@@ -1,5 +1,6 @@
-// Package printable makes text from elsewhere harmless for a terminal: the text of an event, of a server, of a token endpoint.
-// With control and formatting characters, its author could move the cursor, colour the screen or reverse the text.
+// Package printable makes text from elsewhere harmless for a terminal: the text of an event, of a server, of a token
+// endpoint. With control and formatting characters, its author could move the cursor, colour the screen or reverse the
+// text.
 package printable
 
 import (
@@ -21,8 +22,8 @@ func OneLine(text string) string {
 	}, text))
 }
 
-// Lines returns text without control and formatting characters except line feeds. It is for text of this program that may have
-// some from elsewhere in it, such as an error.
+// Lines returns text without control and formatting characters except line feeds. It is for text of this program that
+// may have some from elsewhere in it, such as an error.
 func Lines(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' {

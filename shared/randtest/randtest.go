@@ -12,7 +12,8 @@ import (
 // variable is the environment variable with the seed of the run that is repeated.
 const variable = "TEST_SEED"
 
-// Seed returns the seed of the test, which the log of the test shows if it fails. A test with several rounds counts up from it.
+// Seed returns the seed of the test, which the log of the test shows if it fails. A test with several rounds counts up
+// from it.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := rand.Uint64() >> 1 // a round of a test is a sum without overflow

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// Write replaces a file, or makes it, with mode 0600. After a power cut during the call the file is the old one or the new one;
-// after the call it is the new one. A process that is killed may leave a temporary file beside it, whose name ends
-// with .tmp.
+// Write replaces a file, or makes it, with mode 0600. After a power cut during the call the file is the old one or the
+// new one; after the call it is the new one. A process that is killed may leave a temporary file beside it, whose name
+// ends with .tmp.
 func Write(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp") // made with mode 0600
 	if err != nil {
@@ -28,8 +28,8 @@ func Write(path string, data []byte) error {
 	return Sync(filepath.Dir(path))
 }
 
-// Sync makes durable the content of a file, or the names in a directory: those of files that were made in it, renamed into
-// it or removed from it.
+// Sync makes durable the content of a file, or the names in a directory: those of files that were made in it, renamed
+// into it or removed from it.
 func Sync(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -38,9 +38,9 @@ func Sync(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// MkdirAll makes a directory and its parents with mode 0700, and makes their names durable. It syncs the parents of an empty
-// directory that is there already too, because a process may have been killed between making it and syncing. It stops at the
-// root of the file system, or at a directory that this user may not read and therefore has not made.
+// MkdirAll makes a directory and its parents with mode 0700, and makes their names durable. It syncs the parents of an
+// empty directory that is there already too, because a process may have been killed between making it and syncing. It
+// stops at the root of the file system, or at a directory that this user may not read and therefore has not made.
 func MkdirAll(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

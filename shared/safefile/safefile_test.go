@@ -9,8 +9,8 @@ import (
 	"tidings.example/shared/safefile"
 )
 
-// TestWrite: a file is made and replaced, for its owner only, and nothing else is left, also by a call that fails. What a power
-// cut leaves is tested in deploy/test/powercut.
+// TestWrite: a file is made and replaced, for its owner only, and nothing else is left, also by a call that fails. What
+// a power cut leaves is tested in deploy/test/powercut.
 func TestWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -40,7 +40,8 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestCreate: a new file has its name only when it is complete, one process writes it at a time, and nothing is overwritten or left.
+// TestCreate: a new file has its name only when it is complete, one process writes it at a time, and nothing is
+// overwritten or left.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

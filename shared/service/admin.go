@@ -16,8 +16,8 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// Admin returns the handler of the management listener: the probes with the reasons of failed checks, and the metrics. It
-// requires no credentials, so it must be on an address that only operators can reach.
+// Admin returns the handler of the management listener: the probes with the reasons of failed checks, and the metrics.
+// It requires no credentials, so it must be on an address that only operators can reach.
 func Admin(h *Health, reg *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	for _, path := range []string{"/livez", "/readyz", "/healthz"} {
@@ -29,9 +29,9 @@ func Admin(h *Health, reg *prometheus.Registry) http.Handler {
 	return mux
 }
 
-// Healthcheck asks the readiness probe of the management listener at addr, given as to its setting, and returns an error with
-// the text of the probe unless it passes. With wait > 0 it asks again until the probe passes or the time is over. It is for
-// containers without a shell and for scripts.
+// Healthcheck asks the readiness probe of the management listener at addr, given as to its setting, and returns an
+// error with the text of the probe unless it passes. With wait > 0 it asks again until the probe passes or the time is
+// over. It is for containers without a shell and for scripts.
 func Healthcheck(ctx context.Context, addr string, wait time.Duration) error {
 	address, err := LocalAddress(addr)
 	if err != nil {

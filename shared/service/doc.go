@@ -1,5 +1,5 @@
-// Package service runs the process of a service: signals, probes, metrics, logs, and a graceful stop in bounded time. The
-// listeners are those of package httpserver.
+// Package service runs the process of a service: signals, probes, metrics, logs, and a graceful stop in bounded time.
+// The listeners are those of package httpserver.
 //
 // A program has these steps:
 //

@@ -16,8 +16,8 @@ import (
 const checkTimeout = 5 * time.Second
 
 // Health has the named checks of a process's probes. Every probe runs its checks again. The zero value is ready to use.
-// They are readiness checks, which may depend on other services (a database, a key set). Liveness must not, because a restart
-// of this process would not repair those: it only says that the process answers.
+// They are readiness checks, which may depend on other services (a database, a key set). Liveness must not, because a
+// restart of this process would not repair those: it only says that the process answers.
 type Health struct {
 	mu       sync.Mutex
 	ready    []check
@@ -73,8 +73,8 @@ func (h *Health) checks(probe string) []check {
 }
 
 // Handler answers the probe at path, which is /livez, /readyz or /healthz, and its single checks below it, in the text
-// form of a Kubernetes API server: "ok", ?verbose for a line per check, ?exclude=name to leave one out. It does not give the
-// reasons of failures, because it needs no credentials; [Admin] gives them.
+// form of a Kubernetes API server: "ok", ?verbose for a line per check, ?exclude=name to leave one out. It does not
+// give the reasons of failures, because it needs no credentials; [Admin] gives them.
 func (h *Health) Handler(path string) http.Handler { return h.handler(path, false) }
 
 func (h *Health) handler(path string, reasons bool) http.Handler {

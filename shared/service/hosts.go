@@ -36,9 +36,9 @@ func (h Hosts) Names() (names []string) {
 	return names
 }
 
-// Guard refuses requests to the listener at addr, given as to its setting, that ask for another host. The listener requires
-// no token, and a web page can make its own host name an alias of a loopback address (DNS rebinding): the browser then sends
-// the page's requests to the listener, with that name as Host.
+// Guard refuses requests to the listener at addr, given as to its setting, that ask for another host. The listener
+// requires no token, and a web page can make its own host name an alias of a loopback address (DNS rebinding): the
+// browser then sends the page's requests to the listener, with that name as Host.
 func (h Hosts) Guard(addr string, log *slog.Logger, next http.Handler) http.Handler {
 	own, _, _ := net.SplitHostPort(addr)
 	ip, err := netip.ParseAddr(own)

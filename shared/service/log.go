@@ -12,12 +12,12 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// Logger returns the logger of a process, which writes to w. The format is text, json or auto: text on a terminal and JSON
-// otherwise. The level is debug, info, warn or error.
+// Logger returns the logger of a process, which writes to w. The format is text, json or auto: text on a terminal and
+// JSON otherwise. The level is debug, info, warn or error.
 //
-// On a terminal every line is written at once. Otherwise lines below warn wait up to a tenth of a second and are written
-// together, because a system call for each access line is a tenth of the cost of a small request. [Run] writes the remaining
-// lines when it ends.
+// On a terminal every line is written at once. Otherwise lines below warn wait up to a tenth of a second and are
+// written together, because a system call for each access line is a tenth of the cost of a small request. [Run] writes
+// the remaining lines when it ends.
 func Logger(w *os.File, format, level string) (*slog.Logger, error) {
 	var threshold slog.Level
 	if err := threshold.UnmarshalText([]byte(level)); err != nil {

@@ -65,7 +65,8 @@ func TestLoggerGathersLines(t *testing.T) {
 	})
 }
 
-// TestLoggerKeepsOrder: lines of many goroutines are written whole and none is lost; those of one goroutine keep their order.
+// TestLoggerKeepsOrder: lines of many goroutines are written whole and none is lost; those of one goroutine keep their
+// order.
 func TestLoggerKeepsOrder(t *testing.T) {
 	t.Parallel()
 	file := logFile(t)

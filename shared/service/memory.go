@@ -9,9 +9,9 @@ import (
 	"github.com/KimMachineGun/automemlimit/memlimit"
 )
 
-// LimitMemory sets the soft memory limit of the Go runtime to four fifths of the limit of the process's control group. The
-// garbage collector then works harder before the process reaches that limit and is killed. If GOMEMLIMIT is set, it stays in
-// force.
+// LimitMemory sets the soft memory limit of the Go runtime to four fifths of the limit of the process's control group.
+// The garbage collector then works harder before the process reaches that limit and is killed. If GOMEMLIMIT is set, it
+// stays in force.
 func LimitMemory(log *slog.Logger) { limitMemory(log, memlimit.FromCgroup) }
 
 func limitMemory(log *slog.Logger, find memlimit.Provider) {

@@ -9,7 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// NewRegistry returns the metrics registry of a process, with the metrics of the Go runtime, of the process, and NAME_build_info.
+// NewRegistry returns the metrics registry of a process, with the metrics of the Go runtime, of the process, and
+// NAME_build_info.
 func NewRegistry(name string) *prometheus.Registry {
 	reg := prometheus.NewRegistry()
 	version, commit := built()
@@ -23,9 +24,9 @@ func NewRegistry(name string) *prometheus.Registry {
 	return reg
 }
 
-// Register registers a collector and returns it. If the registry has an equal one already, Register returns that one, so that
-// two listeners or two issuers of a process can share a metric. It panics if the collector conflicts with another one, which
-// is a mistake in the program. It does nothing if the registry is nil.
+// Register registers a collector and returns it. If the registry has an equal one already, Register returns that one,
+// so that two listeners or two issuers of a process can share a metric. It panics if the collector conflicts with
+// another one, which is a mistake in the program. It does nothing if the registry is nil.
 func Register[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c

@@ -11,9 +11,9 @@ import (
 // stopSampling disables the sampling of allocations. The runtime documents that it must be set only once.
 var stopSampling = sync.OnceFunc(func() { runtime.MemProfileRate = 0 })
 
-// Profiles adds the profiles of the Go runtime, below /debug/pprof/, to the handler of a management listener, if they are
-// offered. They reveal much about a process and cost time, so a service offers them only by a setting. Without them,
-// allocations are not sampled either, because that costs a busy service some percent all the time.
+// Profiles adds the profiles of the Go runtime, below /debug/pprof/, to the handler of a management listener, if they
+// are offered. They reveal much about a process and cost time, so a service offers them only by a setting. Without
+// them, allocations are not sampled either, because that costs a busy service some percent all the time.
 func Profiles(next http.Handler, offered bool) http.Handler {
 	if !offered {
 		stopSampling()

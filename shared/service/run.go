@@ -27,8 +27,8 @@ type Config struct {
 	StopTimeout time.Duration // for draining, open requests and tasks together; 0: 20 s
 }
 
-// Signals returns a context that ends at SIGINT or SIGTERM. A second signal ends the process at once, with the exit code of a
-// process killed by that signal (128 and its number). The returned function stops handling the signals.
+// Signals returns a context that ends at SIGINT or SIGTERM. A second signal ends the process at once, with the exit
+// code of a process killed by that signal (128 and its number). The returned function stops handling the signals.
 func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
@@ -54,9 +54,9 @@ func Signals(ctx context.Context) (context.Context, context.CancelFunc) {
 	})
 }
 
-// Run opens all endpoints, serves them and runs the tasks until ctx ends or something fails. It then stops gracefully, in the
-// order of the package comment. After the end of ctx it returns nil, also if it had to cut off requests at the end of
-// StopTimeout, which is logged.
+// Run opens all endpoints, serves them and runs the tasks until ctx ends or something fails. It then stops gracefully,
+// in the order of the package comment. After the end of ctx it returns nil, also if it had to cut off requests at the
+// end of StopTimeout, which is logged.
 func Run(ctx context.Context, c Config) error {
 	servers, err := httpserver.Listen(ctx, c.HTTP)
 	if err != nil {
@@ -95,8 +95,8 @@ func Run(ctx context.Context, c Config) error {
 	}
 }
 
-// stop ends everything in the order of the package comment. It waits for StopDelay only if delay is true: after a failure it
-// does not.
+// stop ends everything in the order of the package comment. It waits for StopDelay only if delay is true: after a
+// failure it does not.
 func (c Config) stop(servers []*httpserver.Server, serving, tasks *sync.WaitGroup, endTasks func(), delay bool) error {
 	if c.Health != nil {
 		c.Health.stop()
@@ -110,7 +110,8 @@ func (c Config) stop(servers []*httpserver.Server, serving, tasks *sync.WaitGrou
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
-	// Clients that do not read make their requests last until these are cut off. The rest is for the tasks and the files.
+	// Clients that do not read make their requests last until these are cut off. The rest is for the tasks and the
+	// files.
 	requests, cancelRequests := context.WithTimeout(ctx, timeout-timeout/10)
 	defer cancelRequests()
 	var closing sync.WaitGroup

@@ -33,8 +33,8 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 	return nil
 }
 
-// revision is the commit, if the linker sets it: images are built without the repository, from which the Go tool would take
-// it.
+// revision is the commit, if the linker sets it: images are built without the repository, from which the Go tool would
+// take it.
 var revision string
 
 // built returns the version and the commit of the binary; what is unknown is empty.

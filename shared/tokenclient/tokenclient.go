@@ -1,5 +1,5 @@
-// Package tokenclient asks a token endpoint for an access token by the grant client_credentials (RFC 6749 section 4.4). It
-// keeps no tokens. Its errors never contain credentials.
+// Package tokenclient asks a token endpoint for an access token by the grant client_credentials (RFC 6749 section 4.4).
+// It keeps no tokens. Its errors never contain credentials.
 package tokenclient
 
 import (
@@ -40,7 +40,8 @@ type Token struct {
 	Expires     time.Time `json:"expires"` // computed, not sent by the endpoint
 }
 
-// UnavailableError means that the same request may succeed later: no whole answer came, or the endpoint was busy or stopping.
+// UnavailableError means that the same request may succeed later: no whole answer came, or the endpoint was busy or
+// stopping.
 type UnavailableError struct {
 	Err        error
 	Status     int           // of the answer; 0: there was none
@@ -73,8 +74,8 @@ func HTTP(config *tls.Config) *http.Client {
 	}
 }
 
-// Trusting returns the client of [HTTP] for the certificate authorities, PEM, in a file, which is followed; empty: those that the
-// system trusts.
+// Trusting returns the client of [HTTP] for the certificate authorities, PEM, in a file, which is followed; empty:
+// those that the system trusts.
 func Trusting(caFile string) (*http.Client, error) {
 	client := HTTP(nil)
 	if caFile == "" {
@@ -123,7 +124,8 @@ func (r Request) Fetch(ctx context.Context, client *http.Client) (*Token, error)
 	return token, nil
 }
 
-// The largest token in bytes, and the longest life of one in seconds. A longer token fits into the header of no request.
+// The largest token in bytes, and the longest life of one in seconds. A longer token fits into the header of no
+// request.
 const (
 	maxToken = 16 << 10
 	maxLife  = 366 * 24 * 60 * 60

@@ -1,9 +1,9 @@
 // Package trustfile makes HTTP transports that trust the certificate authorities in a file, as it is now.
 //
-// Authorities are renewed while services run: the kubelet, for one, replaces the file with a cluster's authorities. A [Transport] looks
-// at its file before each request. If the file has changed, new connections are verified with its present authorities, and idle ones
-// are closed; a request in flight, such as a watch, goes on. A file that cannot be read, or has no certificate, changes nothing: new
-// connections are verified as before.
+// Authorities are renewed while services run: the kubelet, for one, replaces the file with a cluster's authorities. A
+// [Transport] looks at its file before each request. If the file has changed, new connections are verified with its
+// present authorities, and idle ones are closed; a request in flight, such as a watch, goes on. A file that cannot be
+// read, or has no certificate, changes nothing: new connections are verified as before.
 package trustfile
 
 import (

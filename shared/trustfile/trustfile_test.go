@@ -16,7 +16,8 @@ import (
 	"tidings.example/shared/trustfile"
 )
 
-// TestRenewed: connections are verified with the authorities that the file has now, whether it is rewritten in place or replaced.
+// TestRenewed: connections are verified with the authorities that the file has now, whether it is rewritten in place or
+// replaced.
 func TestRenewed(t *testing.T) {
 	t.Parallel()
 	dirs := []string{t.TempDir(), t.TempDir()}

@@ -1,6 +1,6 @@
-// Package waittest has the waits of tests. What they wait for comes at once, unless it is lost: then the test fails, and shows
-// what all goroutines do. A wait is lost when the machine was idle for [Most], so that it could have done what is missing. On a
-// machine that others keep busy a wait goes on, until it has taken [longest].
+// Package waittest has the waits of tests. What they wait for comes at once, unless it is lost: then the test fails,
+// and shows what all goroutines do. A wait is lost when the machine was idle for [Most], so that it could have done
+// what is missing. On a machine that others keep busy a wait goes on, until it has taken [longest].
 package waittest
 
 import (
@@ -39,8 +39,8 @@ func (w wait) lost() bool {
 // pause is how long it takes to look again: a hundredth of what has passed.
 func (w wait) pause() time.Duration { return 5*time.Millisecond + time.Since(w.began)/100 }
 
-// idle is how long the processors had nothing to do since the machine was started, on average. Where the system does not tell, it
-// is the time that has passed.
+// idle is how long the processors had nothing to do since the machine was started, on average. Where the system does
+// not tell, it is the time that has passed.
 func idle() time.Duration {
 	text, err := os.ReadFile("/proc/stat") // proc_stat(5): "cpu", then user, nice, system and idle in hundredths of a second
 	if line := strings.Fields(string(text)); err == nil && len(line) > 4 {
@@ -117,7 +117,8 @@ func Until(t testing.TB, condition string, holds func() bool) {
 	})
 }
 
-// Reaches waits until a count has come to a number. What goes on may take long on a busy machine, and is lost when it stands still.
+// Reaches waits until a count has come to a number. What goes on may take long on a busy machine, and is lost when it
+// stands still.
 func Reaches(t testing.TB, what string, want int64, count func() int64) {
 	t.Helper()
 	for last := count(); last < want; last = count() {

@@ -25,7 +25,8 @@ const (
 	rule = "|---|---|---|---|\n"
 )
 
-// TestErrorPage: the page has every error that the code answers with and whose message does not say what to do, and no other.
+// TestErrorPage: the page has every error that the code answers with and whose message does not say what to do, and no
+// other.
 func TestErrorPage(t *testing.T) {
 	t.Parallel()
 	before, err := os.ReadFile(page)

@@ -70,8 +70,8 @@ func (m *Manual) answers() map[string]string {
 	return all
 }
 
-// index returns the search index, one entry a line. A page is also found by what the list of contents says of it, and the list
-// itself is not: its lines would be found instead of the pages.
+// index returns the search index, one entry a line. A page is also found by what the list of contents says of it, and
+// the list itself is not: its lines would be found instead of the pages.
 func (m *Manual) index() ([]byte, error) {
 	var b bytes.Buffer
 	answers := m.answers()

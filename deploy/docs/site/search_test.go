@@ -15,8 +15,8 @@ import (
 // questions are what people type into the search, and the page, or pages, of which one has the answer.
 const questions = "testdata/questions.txt"
 
-// TestQuestions: the search of the manual has the right page among the first three for nearly all questions. It runs the
-// script of the pages over their index.
+// TestQuestions: the search of the manual has the right page among the first three for nearly all questions. It runs
+// the script of the pages over their index.
 func TestQuestions(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")

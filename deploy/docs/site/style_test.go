@@ -67,7 +67,8 @@ var (
 	commandHelp = regexp.MustCompile("(?s)Help\\(\\) string \\{\n\treturn `(.*?)`")
 )
 
-// TestHelpTexts: the help of flags, metrics and commands has the words of the pages, and a command's help begins with examples.
+// TestHelpTexts: the help of flags, metrics and commands has the words of the pages, and a command's help begins with
+// examples.
 func TestHelpTexts(t *testing.T) {
 	t.Parallel()
 	texts, commands := 0, 0
@@ -112,8 +113,8 @@ func checkWords(t *testing.T, where, text string) {
 	}
 }
 
-// joint is where a sentence ends and the next one begins small, as what a cut has left over does. Names of files and values, which
-// end with a dot or a colon, are no such words.
+// joint is where a sentence ends and the next one begins small, as what a cut has left over does. Names of files and
+// values, which end with a dot or a colon, are no such words.
 var joint = regexp.MustCompile(`\. ([a-z][a-z0-9-]*(?:/v1)?)[ ,;)]`)
 
 // small are names that begin a sentence as they are.

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestRefusedToken: a token that is no longer accepted, as after new keys, is renewed at once, and the event is written.
+// TestRefusedToken: a token that is no longer accepted, as after new keys, is renewed at once, and the event is
+// written.
 func TestRefusedToken(t *testing.T) {
 	tokens, written := 0, 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

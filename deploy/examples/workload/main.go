@@ -1,5 +1,5 @@
-// Command workload calls a service without having a secret: it fetches tokens with the assertion that its platform keeps in
-// a file, such as a projected service-account token of Kubernetes.
+// Command workload calls a service without having a secret: it fetches tokens with the assertion that its platform
+// keeps in a file, such as a projected service-account token of Kubernetes.
 //
 //	go run ./workload http://127.0.0.1:9000/oauth2/token shop /var/run/secrets/tokens/tokensvc http://127.0.0.1:8080/version
 package main

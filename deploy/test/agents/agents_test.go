@@ -1,5 +1,5 @@
-// Package agents_test runs the Go SDK of the Model Context Protocol, as it is, against a running eventsvc: in both eras of the
-// protocol, over HTTP and through `eventsvc mcp`, with tokens that it gets by itself.
+// Package agents_test runs the Go SDK of the Model Context Protocol, as it is, against a running eventsvc: in both eras
+// of the protocol, over HTTP and through `eventsvc mcp`, with tokens that it gets by itself.
 package agents_test
 
 import (

@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 )
 
-// TestClientCredentials: the SDK is given a client and its secret, and nothing else. From the challenge of /mcp it finds the token
-// service, by the metadata of both, and gets in if the registration has an audience that is accepted.
+// TestClientCredentials: the SDK is given a client and its secret, and nothing else. From the challenge of /mcp it
+// finds the token service, by the metadata of both, and gets in if the registration has an audience that is accepted.
 func TestClientCredentials(t *testing.T) {
 	t.Parallel()
 	s := start(t, "EVENTSVC_AUDIENCE=eventsvc")
@@ -63,8 +63,8 @@ func (s *services) connect(ctx context.Context, t *testing.T, client, secret, ve
 	return mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 }
 
-// TestOpenID: go-oidc finds the keys of tokensvc by its issuer, and verifies with them what a client got that named /mcp as the
-// resource. A client that is not registered for it gets nothing.
+// TestOpenID: go-oidc finds the keys of tokensvc by its issuer, and verifies with them what a client got that named
+// /mcp as the resource. A client that is not registered for it gets nothing.
 func TestOpenID(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -18,8 +18,8 @@ import (
 // pulling bounds the try to pull an image, before one is made of its program.
 const pulling = time.Minute
 
-// TestCompose: the profile alerts of docker-compose.yml starts, and deploy/examples/incident.sh gives it something to tell, which
-// arrives as mail.
+// TestCompose: the profile alerts of docker-compose.yml starts, and deploy/examples/incident.sh gives it something to
+// tell, which arrives as mail.
 func TestCompose(t *testing.T) {
 	if os.Getenv("E2E_COMPOSE") == "" {
 		t.Skip("set E2E_COMPOSE=1 to run against docker compose (make e2e does)")
@@ -92,8 +92,8 @@ func (c *compose) run(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// images sees to the two images that are not ours. One that is not here and cannot be pulled is made of its program, as far as this
-// profile sees it, and removed at the end.
+// images sees to the two images that are not ours. One that is not here and cannot be pulled is made of its program, as
+// far as this profile sees it, and removed at the end.
 func (c *compose) images(t *testing.T) {
 	var config struct {
 		Services map[string]struct{ Image string }

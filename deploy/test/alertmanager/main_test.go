@@ -359,8 +359,8 @@ func (w *world) told(name string) {
 	until(w.t, "a message about "+name, func() bool { return len(w.of(name)) > 0 })
 }
 
-// settled waits until both Alertmanagers have so many alerts, and have looked twice whether each was told of, after which none is told
-// of again.
+// settled waits until both Alertmanagers have so many alerts, and have looked twice whether each was told of, after
+// which none is told of again.
 func (w *world) settled(alerts int) {
 	w.t.Helper()
 	for _, a := range w.urls {

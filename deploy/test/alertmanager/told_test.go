@@ -21,8 +21,8 @@ const rules = `
   annotations: {summary: "{{.Kind}} {{.Namespace}}/{{.Name}}: {{.Note}}", link: "{{.Link}}"}
 `
 
-// TestTold: what arrives is told once, by either of two Alertmanagers, with the name of the pod, the note and a link to the
-// revision; also with three processes that have the same rules, two of them on one cursor.
+// TestTold: what arrives is told once, by either of two Alertmanagers, with the name of the pod, the note and a link to
+// the revision; also with three processes that have the same rules, two of them on one cursor.
 func TestTold(t *testing.T) {
 	w := start(t)
 	shared := filepath.Join(t.TempDir(), "cursor.json")
@@ -42,7 +42,8 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestKills: each part is killed while events are recorded. In the end each pod was told of once, with the time of its event.
+// TestKills: each part is killed while events are recorded. In the end each pod was told of once, with the time of its
+// event.
 func TestKills(t *testing.T) {
 	w := start(t)
 	watcher := w.alerts(rules, filepath.Join(t.TempDir(), "cursor.json")).launch(t)
@@ -81,8 +82,8 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// TestAway: what came and went while nobody listened is told of, once, with its own times; and the end of an alert is told when it
-// is over.
+// TestAway: what came and went while nobody listened is told of, once, with its own times; and the end of an alert is
+// told when it is over.
 func TestAway(t *testing.T) {
 	w := start(t)
 	cursor := filepath.Join(t.TempDir(), "cursor.json")
@@ -144,7 +145,8 @@ func TestPage(t *testing.T) {
 	}}).launch(t)
 }
 
-// earlier makes a file of the cursor say that alerts were told of ten minutes ago, after which their ends are told at once.
+// earlier makes a file of the cursor say that alerts were told of ten minutes ago, after which their ends are told at
+// once.
 func earlier(t *testing.T, cursor string) {
 	t.Helper()
 	var state map[string]any
@@ -169,8 +171,8 @@ func earlier(t *testing.T, cursor string) {
 	}
 }
 
-// BenchmarkTold measures the time from the record of an event to its message at the receiver, of which Alertmanager's group_wait
-// is 10 ms.
+// BenchmarkTold measures the time from the record of an event to its message at the receiver, of which Alertmanager's
+// group_wait is 10 ms.
 func BenchmarkTold(b *testing.B) {
 	w := start(b)
 	w.alerts(rules, filepath.Join(b.TempDir(), "cursor.json")).launch(b)

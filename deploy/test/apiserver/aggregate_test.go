@@ -635,7 +635,8 @@ func (a *aggregated) index(t *testing.T) map[string]string {
 	return all
 }
 
-// testOpenAPI reads the index and the document of the cluster's pods a thousand times, as kubectl explain pod does after discovery.
+// testOpenAPI reads the index and the document of the cluster's pods a thousand times, as kubectl explain pod does
+// after discovery.
 func (a *aggregated) testOpenAPI(t *testing.T, before map[string]string) {
 	within(t, time.Minute, "OpenAPI has the group", func() bool { return a.index(t)["apis/"+historyGroup+"/v1"] != "" })
 	const own = "io.k8s.api.core.v1.Pod\""
@@ -748,7 +749,8 @@ func (a *aggregated) testMetrics(t *testing.T) {
 	}
 }
 
-// testMemory records events while controllers run. Nobody but people reads them, and the memory of the controllers stays.
+// testMemory records events while controllers run. Nobody but people reads them, and the memory of the controllers
+// stays.
 func (a *aggregated) testMemory(t *testing.T) {
 	heap := func() uint64 {
 		runtime.GC()
@@ -779,7 +781,8 @@ func (a *aggregated) testMemory(t *testing.T) {
 	}
 }
 
-// testNamespaces deletes namespaces while all is well, while the event server is full or away, and while this server restarts.
+// testNamespaces deletes namespaces while all is well, while the event server is full or away, and while this server
+// restarts.
 func (a *aggregated) testNamespaces(t *testing.T) {
 	t.Run("Full", a.testFull)
 	for _, name := range []string{"well", "away", "restart"} {
@@ -862,7 +865,8 @@ func (h *history) refusesWrites() bool {
 	return code == http.StatusServiceUnavailable && strings.Contains(answer, "no space left")
 }
 
-// testRotation changes the authority of the front proxy, as an administrator does: both, the new certificate, the new one alone.
+// testRotation changes the authority of the front proxy, as an administrator does: both, the new certificate, the new
+// one alone.
 func (a *aggregated) testRotation(t *testing.T) {
 	before, err := tls.LoadX509KeyPair(filepath.Join(a.dir, "front.crt"), filepath.Join(a.dir, "front.key"))
 	if err != nil {
@@ -927,7 +931,8 @@ func (a *aggregated) testRotation(t *testing.T) {
 	}
 }
 
-// testOwnAuthority starts the aggregated server with a certificate of its own making: kube-apiserver trusts it by itself.
+// testOwnAuthority starts the aggregated server with a certificate of its own making: kube-apiserver trusts it by
+// itself.
 func (a *aggregated) testOwnAuthority(t *testing.T) {
 	ctx, rbac := t.Context(), a.cluster.admin.RbacV1()
 	_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "authority"}, Rules: []rbacv1.PolicyRule{
@@ -951,8 +956,8 @@ func (a *aggregated) testOwnAuthority(t *testing.T) {
 	})
 }
 
-// testEventServerAway: kubectl says soon that an event server hangs, or is not there. It would wait for a minute if it were asked to try
-// again.
+// testEventServerAway: kubectl says soon that an event server hangs, or is not there. It would wait for a minute if it
+// were asked to try again.
 func (a *aggregated) testEventServerAway(t *testing.T) {
 	for _, how := range []func() error{
 		func() error { return a.h.server.cmd.Process.Signal(syscall.SIGSTOP) },

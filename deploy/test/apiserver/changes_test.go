@@ -195,8 +195,9 @@ metadata: {name: wanted, namespace: shop}
 data: {image: "api:2"}
 `
 
-// controllers run until the test ends: that of Deployments from kube-controller-manager, one that applies the image that a
-// ConfigMap names, as Argo CD and Flux do, and one that scales, as an autoscaler does. All reconcile again every second.
+// controllers run until the test ends: that of Deployments from kube-controller-manager, one that applies the image
+// that a ConfigMap names, as Argo CD and Flux do, and one that scales, as an autoscaler does. All reconcile again every
+// second.
 func (c *cluster) controllers() {
 	c.t.Helper()
 	ctx, all := c.t.Context(), informers.NewSharedInformerFactory(c.admin, time.Second)
@@ -227,9 +228,9 @@ func (c *cluster) controllers() {
 	go deployments.Run(ctx, 1)
 }
 
-// TestWhatWasChanged runs the page of this name: with the rights that it names, a mirror makes an event of each effective change: by kubectl, by
-// server-side apply, by running controllers, and of a custom resource; also of what happened while the mirror, the server or the API
-// server were killed. No byte that is stored has a planted secret.
+// TestWhatWasChanged runs the page of this name: with the rights that it names, a mirror makes an event of each
+// effective change: by kubectl, by server-side apply, by running controllers, and of a custom resource; also of what
+// happened while the mirror, the server or the API server were killed. No byte that is stored has a planted secret.
 func TestWhatWasChanged(t *testing.T) {
 	c := startCluster(t)
 	c.grant(func(r *rbacv1.ClusterRole) {

@@ -314,8 +314,8 @@ func (g *gate) hold() (release func()) {
 	return sync.OnceFunc(func() { close(open) })
 }
 
-// TestEarlyEvents records events before the mirror knows their pod. They are stored without labels, and a later version brings
-// them. Labels that are there do not follow the pod.
+// TestEarlyEvents records events before the mirror knows their pod. They are stored without labels, and a later version
+// brings them. Labels that are there do not follow the pod.
 func TestEarlyEvents(t *testing.T) {
 	c := startCluster(t)
 	c.grant(nil)
@@ -426,8 +426,8 @@ func (c *cluster) requests(t *testing.T, resource, verb string) (n float64) {
 	return n
 }
 
-// storePods makes pods of some workloads, and returns their metadata. They are written to etcd as the API server would: to ask it for
-// each would take minutes.
+// storePods makes pods of some workloads, and returns their metadata. They are written to etcd as the API server would:
+// to ask it for each would take minutes.
 func (c *cluster) storePods(n, workloads int) (all []metav1.ObjectMeta) {
 	c.t.Helper()
 	made, now := c.pod("shop", "first", nil, nil), int64(0)
@@ -473,8 +473,8 @@ func (c *cluster) store(n int, object func(int) (key string, o runtime.Object)) 
 	}
 }
 
-// TestManyPods keeps 50,000 pods. It looks at the memory that they take, and at the requests that events about them and about
-// other objects cause.
+// TestManyPods keeps 50,000 pods. It looks at the memory that they take, and at the requests that events about them and
+// about other objects cause.
 func TestManyPods(t *testing.T) {
 	const n, workloads, pageOfPods = 50_000, 2_000, 500
 	c := startCluster(t)
@@ -603,10 +603,10 @@ func (c *cluster) rulesFile() string {
 	return c.file("rules.yaml", "- {name: never, where: \"reason=Never,kind in (Pod,Job)\", drop: true}\n- {name: noise, where: \"type=Normal,reason=Noise\", namespaces: [\"sh*\"], drop: true}\n")
 }
 
-// TestPromises kills the mirror, the API server and the history server in turn, while events are made, changed and deleted about
-// pods that come and go, with enrichment and rules. Each event has one copy in its last state, none has more, what the rule
-// drops is counted once, and there is no gap. No version of a copy is behind a newer one. The copies
-// have the owner of their pod, but for a few whose pod a busy machine did not show in time.
+// TestPromises kills the mirror, the API server and the history server in turn, while events are made, changed and
+// deleted about pods that come and go, with enrichment and rules. Each event has one copy in its last state, none has
+// more, what the rule drops is counted once, and there is no gap. No version of a copy is behind a newer one. The
+// copies have the owner of their pod, but for a few whose pod a busy machine did not show in time.
 func TestPromises(t *testing.T) {
 	c := startCluster(t)
 	c.grant(nil)

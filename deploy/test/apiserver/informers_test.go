@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What this binary does instead of tests: it informs itself of an API server's objects, and says what that takes. With trim, it
-// keeps nothing but their metadata.
+// What this binary does instead of tests: it informs itself of an API server's objects, and says what that takes. With
+// trim, it keeps nothing but their metadata.
 const informersOf, informersCA, informersTrim = "INFORMERS_OF", "INFORMERS_CA", "INFORMERS_TRIM"
 
 // followedKinds are the kinds of the objects of TestInformers.
@@ -72,8 +72,9 @@ func memoryOf(pid int) string {
 	return fmt.Sprintf("%d MiB, %d MiB at most", now>>10, most>>10)
 }
 
-// TestInformers measures what 20,000 objects take that a mirror follows, and informers of client-go over the dynamic client beside
-// it: as they are, and if they keep nothing but names and versions. Neither can tell what a field was before.
+// TestInformers measures what 20,000 objects take that a mirror follows, and informers of client-go over the dynamic
+// client beside it: as they are, and if they keep nothing but names and versions. Neither can tell what a field was
+// before.
 func TestInformers(t *testing.T) {
 	const n = 20_000
 	c := startCluster(t)

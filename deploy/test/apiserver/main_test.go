@@ -1,8 +1,8 @@
-// Package apiserver_test runs eventsvc mirror and eventsvc aggregate beside a real kube-apiserver, on an etcd in this process, with
-// controllers of kube-controller-manager.
+// Package apiserver_test runs eventsvc mirror and eventsvc aggregate beside a real kube-apiserver, on an etcd in this
+// process, with controllers of kube-controller-manager.
 //
-// It has a module of its own, because the two have hundreds of dependencies. The first build takes about twenty minutes of one
-// core.
+// It has a module of its own, because the two have hundreds of dependencies. The first build takes about twenty minutes
+// of one core.
 package apiserver_test
 
 import (
@@ -69,7 +69,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// cluster is a kube-apiserver with RBAC, and nothing else of a cluster: tests write what controllers and kubelets would.
+// cluster is a kube-apiserver with RBAC, and nothing else of a cluster: tests write what controllers and kubelets
+// would.
 type cluster struct {
 	t      *testing.T
 	dir    string
@@ -80,8 +81,8 @@ type cluster struct {
 	server *process
 }
 
-// eventually waits until something is so, for longer on a machine that others keep busy. What waits for work of unknown length asks
-// for progress instead.
+// eventually waits until something is so, for longer on a machine that others keep busy. What waits for work of unknown
+// length asks for progress instead.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	waittest.Until(t, what, is)

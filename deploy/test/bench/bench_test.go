@@ -71,7 +71,8 @@ func TestRowsAreComparedWithTheirFloor(t *testing.T) {
 	}
 }
 
-// TestAttacksAreComparedWithTheirFloor: where the floor of an attack was measured too, the remark also has the p99 of the floor.
+// TestAttacksAreComparedWithTheirFloor: where the floor of an attack was measured too, the remark also has the p99 of
+// the floor.
 func TestAttacksAreComparedWithTheirFloor(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -108,9 +108,9 @@ func times(name string) func(*bench, *result) string {
 	}
 }
 
-// timesAlone is times for a row of an attack, and compares the p99 of its floor, NAME/floor, in the same way. The floor does not
-// change the goal: the load shares the cores, so clients of a server that does nothing also wait longer during an attack. The
-// floor shows how much of the wait no service could avoid.
+// timesAlone is times for a row of an attack, and compares the p99 of its floor, NAME/floor, in the same way. The floor
+// does not change the goal: the load shares the cores, so clients of a server that does nothing also wait longer during
+// an attack. The floor shows how much of the wait no service could avoid.
 func timesAlone(name string) func(*bench, *result) string {
 	return func(b *bench, r *result) string {
 		remark := times(name)(b, r)

@@ -34,7 +34,8 @@ func assertionStage() stage {
 	}
 }
 
-// assertionTimingStage measures whether the time of a refusal reveals which client ids exist, or which issuers are trusted.
+// assertionTimingStage measures whether the time of a refusal reveals which client ids exist, or which issuers are
+// trusted.
 func assertionTimingStage() stage {
 	var signers *target.Signers
 	nobody := func(i int) string { return fmt.Sprintf("other-client-%02d", i%target.ClientCount) }

@@ -11,8 +11,9 @@ import (
 	"tidings.example/deploy/test/bench/internal/workload"
 )
 
-// gapStage has the rows of a client that asks what happened: after 40,000 ordinary events, and after another client, which
-// may create in one namespace only, has reported 40,000 gaps. The question is about another namespace, and no gap is to be believed.
+// gapStage has the rows of a client that asks what happened: after 40,000 ordinary events, and after another client,
+// which may create in one namespace only, has reported 40,000 gaps. The question is about another namespace, and no gap
+// is to be believed.
 func gapStage() stage {
 	var began time.Time
 	ask := func(b *bench) (*result, error) { return askFacets(b, began) }

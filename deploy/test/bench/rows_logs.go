@@ -33,8 +33,8 @@ type logs struct {
 
 const week = 7 * 24 * time.Hour
 
-// logsStage has the rows of what people ask a log store about a week of events. Rows of the log store have the names of those of
-// eventsvc with /peer behind them, and come before them.
+// logsStage has the rows of what people ask a log store about a week of events. Rows of the log store have the names of
+// those of eventsvc with /peer behind them, and come before them.
 func logsStage(events int) stage {
 	l := &logs{mix: target.Mix{Events: events, Every: week / time.Duration(events), Life: 64}}
 	million := events <= millionEvents

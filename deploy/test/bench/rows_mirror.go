@@ -10,8 +10,9 @@ import (
 	"tidings.example/deploy/test/bench/internal/target"
 )
 
-// mirrorStage has the rows of a mirror that copies the events of an eventsvc, which stands for a cluster, into a hub. Their times
-// are from the due time of a create in the cluster until a watcher of the hub has the copy. CPU, memory and disk are the hub's.
+// mirrorStage has the rows of a mirror that copies the events of an eventsvc, which stands for a cluster, into a hub.
+// Their times are from the due time of a create in the cluster until a watcher of the hub has the copy. CPU, memory and
+// disk are the hub's.
 func mirrorStage() stage {
 	return stage{
 		name: "a cluster and its hub",

@@ -10,12 +10,12 @@ import (
 	"tidings.example/deploy/test/bench/internal/workload"
 )
 
-// compressedShare is the part of its files that a store may take when it is compressed. The log file that is still written to
-// is none of it, because it is compressed when it is full: 64 MiB, of however many events.
+// compressedShare is the part of its files that a store may take when it is compressed. The log file that is still
+// written to is none of it, because it is compressed when it is full: 64 MiB, of however many events.
 const compressedShare = 1.0 / 8
 
-// mixBytes is room for ten million events: they take 26 GiB before they are compressed, and eventsvc gives events about half of
-// its limit.
+// mixBytes is room for ten million events: they take 26 GiB before they are compressed, and eventsvc gives events about
+// half of its limit.
 const mixBytes = "100GiB"
 
 // mixStage has the rows of events of a realistic mix, before and after they are compressed.
@@ -70,7 +70,8 @@ func mixStage(events int) stage {
 	}
 }
 
-// compresses is the row that compresses the log; its disk is what the store takes then, without the file that is written to.
+// compresses is the row that compresses the log; its disk is what the store takes then, without the file that is
+// written to.
 func compresses(m *target.Mix, plain *target.StoreSize) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		r := &result{unit: "events/s"}
@@ -110,8 +111,8 @@ func mixScan(m *target.Mix) func(*bench) (*result, error) {
 	return mixQuestion(m, "search=nowhere-to-be-found", millionEvents, true)
 }
 
-// mixQuestion is a row of a question about the first events, newest first. An answer that must be whole has no next page: a
-// search ends after 20 seconds, wherever it has come to.
+// mixQuestion is a row of a question about the first events, newest first. An answer that must be whole has no next
+// page: a search ends after 20 seconds, wherever it has come to.
 func mixQuestion(m *target.Mix, parameters string, events int, whole bool) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		e, err := b.up.EventsOf(b.ctx, 0, "")

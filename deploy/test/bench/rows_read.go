@@ -77,8 +77,8 @@ func gets(b *bench) (*result, error) { return onEvents("gets/s", tenThousand, ma
 
 func manyGets(up *target.Services, e *target.Events) load.Spec { return workload.Gets(up, e, 64) }
 
-// passwords is a row of small requests of 16 connections. Turns with a user and a password, whose token eventsvc keeps, alternate
-// with turns with a token. The row has the figures of the turns with a password.
+// passwords is a row of small requests of 16 connections. Turns with a user and a password, whose token eventsvc keeps,
+// alternate with turns with a token. The row has the figures of the turns with a password.
 func passwords() row {
 	const most, turns = 1.1, 12
 	ratio := 0.0

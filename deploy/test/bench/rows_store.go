@@ -13,8 +13,8 @@ import (
 	"tidings.example/deploy/test/bench/internal/workload"
 )
 
-// storeStage has the rows of eventsvc with PostgreSQL as its store. The database runs on the same cores and the same disk, and
-// every commit of it is synced.
+// storeStage has the rows of eventsvc with PostgreSQL as its store. The database runs on the same cores and the same
+// disk, and every commit of it is synced.
 func storeStage() stage {
 	var bare string // a database without a service
 	beside := func(conns int) func(*bench) (*result, error) { return besideTransactions(conns, &bare) }
@@ -50,8 +50,8 @@ func storeStage() stage {
 	}
 }
 
-// besideTransactions is a row of creates. After them it measures what the database does alone: transactions with as many records
-// as those of the creates had on average.
+// besideTransactions is a row of creates. After them it measures what the database does alone: transactions with as
+// many records as those of the creates had on average.
 func besideTransactions(conns int, bare *string) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		transactionsBefore, writesBefore, err := b.up.Transactions(b.ctx)
@@ -104,7 +104,8 @@ func (b *bench) beside(o target.Options) (up *target.Services, stop func() error
 // lagInterval is that of 3,000 creates a second.
 const lagInterval = time.Second / 3000
 
-// lag is a row of a watch at one replica while events are created at another. The times are from the create to the delivery.
+// lag is a row of a watch at one replica while events are created at another. The times are from the create to the
+// delivery.
 func lag(b *bench) (r *result, err error) {
 	up, stop, err := b.another()
 	if err != nil {

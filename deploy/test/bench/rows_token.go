@@ -84,8 +84,8 @@ const (
 	sliceWarmUp = 100 * time.Millisecond
 )
 
-// besideSigning is a row that is measured in slices, with signing alone measured between them, because a virtual machine's
-// speed changes by a third from one minute to the next. The median slice counts.
+// besideSigning is a row that is measured in slices, with signing alone measured between them, because a virtual
+// machine's speed changes by a third from one minute to the next. The median slice counts.
 func besideSigning(open func(*bench) (load.Spec, error)) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		spec, err := open(b)

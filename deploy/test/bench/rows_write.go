@@ -39,8 +39,8 @@ func creates(conns int) func(*bench) (*result, error) {
 	}
 }
 
-// bulkCreates is a row of bulk requests of n events from a number of connections. Its figures are of single events, but for
-// the latencies.
+// bulkCreates is a row of bulk requests of n events from a number of connections. Its figures are of single events, but
+// for the latencies.
 func bulkCreates(conns, n int) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		e, err := b.up.EventsOf(b.ctx, 0, b.fresh(fmt.Sprintf("bulk-%d", n)))
@@ -67,8 +67,8 @@ func patches(mediaType string) func(*bench) (*result, error) {
 	})
 }
 
-// requestFloor sends the requests of a row to a floor server: one that answers from memory with the same headers and as many
-// bytes, or one that reads them and, before it answers, puts a record as long as an event's into bbolt.
+// requestFloor sends the requests of a row to a floor server: one that answers from memory with the same headers and as
+// many bytes, or one that reads them and, before it answers, puts a record as long as an event's into bbolt.
 func requestFloor(kind, unit string, spec func(*target.Services, *target.Events) load.Spec) func(*bench) (*result, error) {
 	return onFloor(kind, func(b *bench, p pid, addr netip.AddrPort) (*result, error) {
 		e, err := b.up.EventsOf(b.ctx, 0, tenThousand)

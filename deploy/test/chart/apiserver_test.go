@@ -108,8 +108,8 @@ func freeAddress(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// install applies the objects in a namespace, as Helm does at the server. It validates each of them. In a trial, nothing
-// but the accounts is there afterwards, which pods need.
+// install applies the objects in a namespace, as Helm does at the server. It validates each of them. In a trial,
+// nothing but the accounts is there afterwards, which pods need.
 func (c *cluster) install(into string, all []runtime.Object, trial bool) {
 	c.t.Helper()
 	objects, err := dynamic.NewForConfig(c.config)
@@ -193,8 +193,8 @@ func (c *cluster) as(account string) kubernetes.Interface {
 	return client
 }
 
-// kubelet runs the first container of a pod as a process: with its variables, its arguments, its files and the mounts that are
-// tokens of its account. More are variables that replace its own.
+// kubelet runs the first container of a pod as a process: with its variables, its arguments, its files and the mounts
+// that are tokens of its account. More are variables that replace its own.
 func (c *cluster) kubelet(all []runtime.Object, spec *corev1.PodSpec, more ...string) *process {
 	c.t.Helper()
 	dir := c.t.TempDir()
@@ -309,9 +309,10 @@ func eventually(t *testing.T, what string, try func(ctx context.Context) error) 
 	}
 }
 
-// TestCluster installs the chart with its viewer into a cluster, and runs both programs as its pods describe them: with the rights that
-// the chart gives their accounts, and with tokens that this cluster signs. Nothing is typed in: not the issuer, no key, no
-// certificate, no secret. Events of the cluster are then readable by the viewer, and by nobody without a rule.
+// TestCluster installs the chart with its viewer into a cluster, and runs both programs as its pods describe them: with
+// the rights that the chart gives their accounts, and with tokens that this cluster signs. Nothing is typed in: not the
+// issuer, no key, no certificate, no secret. Events of the cluster are then readable by the viewer, and by nobody
+// without a rule.
 func TestCluster(t *testing.T) { // not parallel, because kube-apiserver has global state
 	c := newCluster(t)
 	c.namespace(namespace)
@@ -457,8 +458,8 @@ func TestCluster(t *testing.T) { // not parallel, because kube-apiserver has glo
 	}
 }
 
-// TestValid: a kube-apiserver takes every object that the chart makes, with each set of values, and every pod in a namespace
-// that enforces the restricted standard.
+// TestValid: a kube-apiserver takes every object that the chart makes, with each set of values, and every pod in a
+// namespace that enforces the restricted standard.
 func TestValid(t *testing.T) { // not parallel, because kube-apiserver has global state
 	c := newCluster(t)
 	c.namespace("shop") // which mirrors of some namespaces have rights in

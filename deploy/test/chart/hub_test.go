@@ -16,7 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestHubPage: the values of the page about hubs render, eventsvc takes the files, and decides as the table of the page says.
+// TestHubPage: the values of the page about hubs render, eventsvc takes the files, and decides as the table of the page
+// says.
 func TestHubPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(root + "/deploy/docs/how-to/hub.md")
@@ -46,8 +47,8 @@ func TestHubPage(t *testing.T) {
 	}
 }
 
-// TestGrafanaPage: with the values of the page about Grafana, eventsvc trades users and passwords at the tokensvc of the chart, and lets
-// the client of the page read.
+// TestGrafanaPage: with the values of the page about Grafana, eventsvc trades users and passwords at the tokensvc of
+// the chart, and lets the client of the page read.
 func TestGrafanaPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(root + "/deploy/docs/how-to/grafana.md")
@@ -74,7 +75,8 @@ func TestGrafanaPage(t *testing.T) {
 	}
 }
 
-// TestAuthorityPage: the values of the page about certificates render, and eventsvc takes the issuer with its authority.
+// TestAuthorityPage: the values of the page about certificates render, and eventsvc takes the issuer with its
+// authority.
 func TestAuthorityPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(root + "/deploy/docs/how-to/certificates.md")
@@ -105,8 +107,9 @@ func valuesOn(t *testing.T, page []byte, block int) (values map[string]any) {
 	return values
 }
 
-// TestMember: in a member cluster the chart makes the mirror and aggregate alone. They use the hub, trust its authority, and have
-// tokens of its audience. The page's values are such a member's; another one trades its tokens at a tokensvc.
+// TestMember: in a member cluster the chart makes the mirror and aggregate alone. They use the hub, trust its
+// authority, and have tokens of its audience. The page's values are such a member's; another one trades its tokens at a
+// tokensvc.
 func TestMember(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(root + "/deploy/docs/how-to/hub.md")

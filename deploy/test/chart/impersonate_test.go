@@ -20,9 +20,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// impersonate asks eventsvc as somebody who may not act as others, and compares the refusals with the refusals of kube-apiserver's
-// filters. A request without a user is compared with the newer filter, one with a user with the older filter: the newer filter
-// names verbs that eventsvc does not have.
+// impersonate asks eventsvc as somebody who may not act as others, and compares the refusals with the refusals of
+// kube-apiserver's filters. A request without a user is compared with the newer filter, one with a user with the older
+// filter: the newer filter names verbs that eventsvc does not have.
 func impersonate(t *testing.T, name string, ours kubernetes.Interface) {
 	t.Helper()
 	no := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {

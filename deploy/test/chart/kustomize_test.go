@@ -112,8 +112,8 @@ func pod(spec corev1.PodSpec) corev1.PodSpec {
 	return spec
 }
 
-// TestKustomize: the chart and the Kustomize bases describe the same pods, rights and policies. What helm test needs is the
-// chart's alone.
+// TestKustomize: the chart and the Kustomize bases describe the same pods, rights and policies. What helm test needs is
+// the chart's alone.
 func TestKustomize(t *testing.T) {
 	t.Parallel()
 	of := func(all []runtime.Object) map[string]any {
@@ -162,8 +162,8 @@ func TestKustomize(t *testing.T) {
 	}
 }
 
-// TestTokens: eventsvc trades passwords where tokensvc runs beside it, in the chart and in the component of the bases, and
-// nowhere else. It takes the settings of the component.
+// TestTokens: eventsvc trades passwords where tokensvc runs beside it, in the chart and in the component of the bases,
+// and nowhere else. It takes the settings of the component.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	const name = "EVENTSVC_BASIC_TOKEN_URL"

@@ -7,7 +7,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 )
 
-// TestProductionPage: the values for production of the page about the chart render, and their pods keep to the restricted standard.
+// TestProductionPage: the values for production of the page about the chart render, and their pods keep to the
+// restricted standard.
 func TestProductionPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(root + "/deploy/docs/how-to/cluster.md")

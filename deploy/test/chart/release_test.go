@@ -113,8 +113,9 @@ func (c *cluster) compare(manifest string) (lacks, has []string) {
 	}
 }
 
-// TestRelease: Helm itself installs the chart, upgrades it with other values, rolls it back and uninstalls it, at a kube-apiserver. What
-// a release no longer has is gone, also from the cluster and from kube-system; what eventsvc writes stays, and so do the volumes.
+// TestRelease: Helm itself installs the chart, upgrades it with other values, rolls it back and uninstalls it, at a
+// kube-apiserver. What a release no longer has is gone, also from the cluster and from kube-system; what eventsvc
+// writes stays, and so do the volumes.
 func TestRelease(t *testing.T) { // not parallel, because kube-apiserver has global state
 	c := newCluster(t)
 	c.namespace(namespace)
@@ -227,8 +228,8 @@ func TestRelease(t *testing.T) { // not parallel, because kube-apiserver has glo
 		}
 	}
 
-	// After an upgrade that the cluster has refused, Helm knows no longer what the release before had besides: going back to that one
-	// first leaves nothing behind.
+	// After an upgrade that the cluster has refused, Helm knows no longer what the release before had besides: going
+	// back to that one first leaves nothing behind.
 	for _, version := range []int{2, 1} {
 		back := action.NewRollback(config)
 		back.Version, back.WaitStrategy = version, kube.HookOnlyStrategy

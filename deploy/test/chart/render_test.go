@@ -73,8 +73,8 @@ func render(t *testing.T, values map[string]any) (map[string]string, error) {
 	return engine.Render(chart, all)
 }
 
-// objects renders the chart and returns its objects as the API has them, strictly decoded: one with a field that Kubernetes does
-// not know is an error. Objects of kinds that are not Kubernetes' own are unstructured.
+// objects renders the chart and returns its objects as the API has them, strictly decoded: one with a field that
+// Kubernetes does not know is an error. Objects of kinds that are not Kubernetes' own are unstructured.
 func objects(t *testing.T, values map[string]any) []runtime.Object {
 	t.Helper()
 	files, err := render(t, values)
@@ -134,8 +134,8 @@ func find[T interface {
 	return none
 }
 
-// TestTwiceTheSame: a chart that is rendered twice, as Argo CD and "helm template" do, is the same to the byte. It asks no
-// cluster and draws no lots.
+// TestTwiceTheSame: a chart that is rendered twice, as Argo CD and "helm template" do, is the same to the byte. It asks
+// no cluster and draws no lots.
 func TestTwiceTheSame(t *testing.T) {
 	t.Parallel()
 	for name, values := range valueSets(t) {
@@ -381,8 +381,8 @@ func TestRestricted(t *testing.T) {
 	}
 }
 
-// TestChanges: a mirror that follows objects may list and watch the kinds that are named and no others, and has a volume for its
-// file, which no second pod opens. Without kinds there is none of this.
+// TestChanges: a mirror that follows objects may list and watch the kinds that are named and no others, and has a
+// volume for its file, which no second pod opens. Without kinds there is none of this.
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	values := valueSets(t)["elsewhere"]
@@ -417,7 +417,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestNamespaces: a mirror of some namespaces has its rights there, and in the cluster none but to read what namespaces there are.
+// TestNamespaces: a mirror of some namespaces has its rights there, and in the cluster none but to read what namespaces
+// there are.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	for set, more := range map[string]string{"elsewhere": "[namespaces]", "some-namespaces": ""} {
@@ -457,8 +458,8 @@ func TestImages(t *testing.T) {
 	}
 }
 
-// TestOnce: what a list has by a key, it has once: server-side apply refuses anything else. A variable of the values replaces that of
-// the chart.
+// TestOnce: what a list has by a key, it has once: server-side apply refuses anything else. A variable of the values
+// replaces that of the chart.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	for set, values := range valueSets(t) {
@@ -597,8 +598,8 @@ func TestAlertsRead(t *testing.T) {
 	}
 }
 
-// TestAggregated: the aggregated API is off by default. On, it is what no cluster is harmed by: behind the cluster's own groups, one
-// pod at least, on different nodes, reached although eventsvc is away, and taken out by one command.
+// TestAggregated: the aggregated API is off by default. On, it is what no cluster is harmed by: behind the cluster's
+// own groups, one pod at least, on different nodes, reached although eventsvc is away, and taken out by one command.
 func TestAggregated(t *testing.T) {
 	t.Parallel()
 	for _, object := range objects(t, nil) {
@@ -669,7 +670,8 @@ func TestAggregated(t *testing.T) {
 	}
 }
 
-// TestPackage: the release sets the images, and Helm makes one file of the chart that renders to the same, and has the alerts.
+// TestPackage: the release sets the images, and Helm makes one file of the chart that renders to the same, and has the
+// alerts.
 func TestPackage(t *testing.T) {
 	t.Parallel()
 	workflow, err := os.ReadFile(root + "/.github/workflows/release.yml")

@@ -38,8 +38,8 @@ func inBin(m *testing.M) int {
 	return m.Run()
 }
 
-// environment returns the variables of a container. The ConfigMaps that it mounts are files below dir, and what only a pod
-// has is left to the caller.
+// environment returns the variables of a container. The ConfigMaps that it mounts are files below dir, and what only a
+// pod has is left to the caller.
 func environment(t *testing.T, dir string, all []runtime.Object, spec *corev1.PodSpec, c corev1.Container) []string {
 	t.Helper()
 	var moved []string
@@ -105,8 +105,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// TestRules: eventsvc and the mirror are given the same file of rules, in a directory that the kubelet keeps up to date. What is in
-// it is what the chart was given: eventsvc refuses it if it cannot be.
+// TestRules: eventsvc and the mirror are given the same file of rules, in a directory that the kubelet keeps up to
+// date. What is in it is what the chart was given: eventsvc refuses it if it cannot be.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for where, why := range map[string]string{"reason=Killing": "", "type in ()": "type in"} {

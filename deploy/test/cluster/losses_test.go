@@ -12,8 +12,8 @@ import (
 
 var losses = flag.Int("losses", 0, "failovers that lose commits")
 
-// A failover to a server that lacks acknowledged writes is detected by both replicas: they begin an epoch, their watches end with
-// 410, and no revision is given to another event.
+// A failover to a server that lacks acknowledged writes is detected by both replicas: they begin an epoch, their
+// watches end with 410, and no revision is given to another event.
 func TestClusterLosses(t *testing.T) {
 	if *losses == 0 {
 		t.Skip("set -losses=20 to lose commits on purpose (make cluster-faults does)")
@@ -90,8 +90,8 @@ func (l *load) written() map[string]uint64 {
 	return maps.Clone(l.acknowledged)
 }
 
-// forget takes out of the acknowledged writes those that are lost, and returns how many. Only what was sent, and was not kept by
-// the standbys, may be lost. Both replicas must agree.
+// forget takes out of the acknowledged writes those that are lost, and returns how many. Only what was sent, and was
+// not kept by the standbys, may be lost. Both replicas must agree.
 func (l *load) forget(kept, sent map[string]uint64) (lost int) {
 	l.t.Helper()
 	acknowledged := l.written()

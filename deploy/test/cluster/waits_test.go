@@ -16,8 +16,8 @@ var (
 	seed  = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of the random moments of -waits")
 )
 
-// The standbys are cut off, somebody ends the waits of commits for them, and the primary is killed or the standbys come back, all
-// at random moments. No write that was acknowledged is lost, and no watch shows what is.
+// The standbys are cut off, somebody ends the waits of commits for them, and the primary is killed or the standbys come
+// back, all at random moments. No write that was acknowledged is lost, and no watch shows what is.
 func TestClusterWaits(t *testing.T) {
 	if *waits == 0 {
 		t.Skip("set -waits=20 to cut off the standbys while commits wait for them (make cluster-faults does)")

@@ -102,8 +102,8 @@ func TestKubectlAuth(t *testing.T) {
 	})
 }
 
-// TestKubectlImpersonates: a command that asks to act as another user is refused, and does nothing. kubectl itself refuses
-// groups and uids without a user.
+// TestKubectlImpersonates: a command that asks to act as another user is refused, and does nothing. kubectl itself
+// refuses groups and uids without a user.
 func TestKubectlImpersonates(t *testing.T) {
 	t.Parallel()
 	overKubectls(t, func(t *testing.T, s *server, k *kubectl) {

@@ -97,8 +97,8 @@ func valueOf(v *accessibility.Value) string {
 	return strings.Trim(string(v.Value), `"`)
 }
 
-// contrast fails the test for texts that differ too little from what is behind them: 4.5 to 1, or 3 to 1 if they are large
-// (WCAG 1.4.3).
+// contrast fails the test for texts that differ too little from what is behind them: 4.5 to 1, or 3 to 1 if they are
+// large (WCAG 1.4.3).
 func contrast(b *tab, where string) {
 	b.t.Helper()
 	for _, bad := range evaluate[[]string](b, "("+lowContrast+")()") {
@@ -128,8 +128,8 @@ const lowContrast = `() => {
 	return [...bad];
 }`
 
-// TestFits: nothing is cut off or has to be scrolled sideways in 360 pixels, nor at twice the size (WCAG 1.4.4, 1.4.10),
-// and what is tapped has 24 pixels each way (2.5.8).
+// TestFits: nothing is cut off or has to be scrolled sideways in 360 pixels, nor at twice the size (WCAG 1.4.4,
+// 1.4.10), and what is tapped has 24 pixels each way (2.5.8).
 func TestFits(t *testing.T) {
 	t.Parallel()
 	s, all := screens(t)
@@ -227,8 +227,8 @@ func TestKeyboard(t *testing.T) {
 	}
 }
 
-// walkByTab presses Tab through the whole page, and returns what had the focus. What has it without being seen to have it
-// fails the test (WCAG 2.4.7).
+// walkByTab presses Tab through the whole page, and returns what had the focus. What has it without being seen to have
+// it fails the test (WCAG 2.4.7).
 func walkByTab(b *tab) (walk []string) {
 	b.t.Helper()
 	evaluate[bool](b, `(document.activeElement.blur(), document.querySelector(".brand").focus(), true)`)

@@ -11,8 +11,8 @@ import (
 	"tidings.example/deploy/test/internal/incidents"
 )
 
-// BenchmarkOpen measures from the request for the page to its first paint, and from the sign-in until the overview of a week
-// of 1,000,000 events is drawn and answers.
+// BenchmarkOpen measures from the request for the page to its first paint, and from the sign-in until the overview of a
+// week of 1,000,000 events is drawn and answers.
 func BenchmarkOpen(b *testing.B) {
 	s := recorded(b, 1_000_000)
 	var paint, interactive float64
@@ -39,7 +39,8 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(interactive/float64(n), "ms-to-use")
 }
 
-// BenchmarkLive measures the frames of the live view at 500 events a second, with 100,000 rows in range, for ten seconds.
+// BenchmarkLive measures the frames of the live view at 500 events a second, with 100,000 rows in range, for ten
+// seconds.
 func BenchmarkLive(b *testing.B) {
 	s := recorded(b, 100_000)
 	t := openTab(b, s)
@@ -54,8 +55,8 @@ func BenchmarkLive(b *testing.B) {
 	}
 }
 
-// BenchmarkHour measures the frames and the memory of the live view after as many events as 20 a second make in an hour,
-// sent as fast as they are taken.
+// BenchmarkHour measures the frames and the memory of the live view after as many events as 20 a second make in an
+// hour, sent as fast as they are taken.
 func BenchmarkHour(b *testing.B) {
 	s := recorded(b, 20_000)
 	t := openTab(b, s)
@@ -94,7 +95,8 @@ func recorded(b *testing.B, n int) *services {
 	return s
 }
 
-// stream creates events at a rate for a time; without a rate, those of an hour at 20 a second, as fast as they are taken.
+// stream creates events at a rate for a time; without a rate, those of an hour at 20 a second, as fast as they are
+// taken.
 func (s *services) stream(b *testing.B, rate int, length time.Duration) {
 	b.Helper()
 	total, pause := 20*3600, time.Duration(0)

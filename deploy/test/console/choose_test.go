@@ -57,7 +57,8 @@ func (s *services) bulk(t testing.TB, namespaces []string) {
 	}
 }
 
-// TestChoose: each value in rows, the drawer, facets and groups has a button that shows only this value, and one that leaves it out.
+// TestChoose: each value in rows, the drawer, facets and groups has a button that shows only this value, and one that
+// leaves it out.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	_, b := withEvents(t, 50) // 10 Failed, 5 of each object
@@ -107,7 +108,8 @@ func TestChoose(t *testing.T) {
 	b.wait(`document.querySelectorAll("[data-group]").length === 1`)
 }
 
-// TestRowsAreLinks: a row opens in another tab by the middle button or with Ctrl, as a link does, and its text can be selected.
+// TestRowsAreLinks: a row opens in another tab by the middle button or with Ctrl, as a link does, and its text can be
+// selected.
 func TestRowsAreLinks(t *testing.T) {
 	t.Parallel()
 	s, b := withEvents(t, 20)
@@ -147,8 +149,8 @@ func TestRowsAreLinks(t *testing.T) {
 	}
 }
 
-// TestColumns: a column is sorted by its title once all rows are here, is made wider by its edge and by keys, and is hidden;
-// the namespace is one of them from the beginning. Widths are kept.
+// TestColumns: a column is sorted by its title once all rows are here, is made wider by its edge and by keys, and is
+// hidden; the namespace is one of them from the beginning. Widths are kept.
 func TestColumns(t *testing.T) {
 	t.Parallel()
 	_, b := withEvents(t, 30)
@@ -208,7 +210,8 @@ func TestColumns(t *testing.T) {
 	}
 }
 
-// TestManyNamespaces: with 3,000 namespaces the facet says how many there are, and a part of a name is looked for by the server.
+// TestManyNamespaces: with 3,000 namespaces the facet says how many there are, and a part of a name is looked for by
+// the server.
 func TestManyNamespaces(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -345,8 +348,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// TestSearches: searches that were made are offered again, and one is saved with its name; both stay in the browser, without
-// anything secret, and signing out forgets the searches that were not saved.
+// TestSearches: searches that were made are offered again, and one is saved with its name; both stay in the browser,
+// without anything secret, and signing out forgets the searches that were not saved.
 func TestSearches(t *testing.T) {
 	t.Parallel()
 	_, b := withEvents(t, 30)

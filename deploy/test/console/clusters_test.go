@@ -27,8 +27,8 @@ func (s *services) mirrored(t *testing.T, cluster string, ago time.Duration) {
 	s.create(t, cursor, copied)
 }
 
-// TestClusters: a server that nothing is mirrored to shows no clusters. Otherwise the overview says when each was heard from, those
-// that are behind first, and a click shows the events of one.
+// TestClusters: a server that nothing is mirrored to shows no clusters. Otherwise the overview says when each was heard
+// from, those that are behind first, and a click shows the events of one.
 func TestClusters(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)

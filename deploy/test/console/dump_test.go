@@ -11,7 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestOpenedDump: the console of a dump needs no sign-in, begins at the time of the dump, and forgets its token's address.
+// TestOpenedDump: the console of a dump needs no sign-in, begins at the time of the dump, and forgets its token's
+// address.
 func TestOpenedDump(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)

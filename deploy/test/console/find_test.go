@@ -326,8 +326,8 @@ func TestOwner(t *testing.T) {
 	b.waitText(".chip", "Deployment/web")
 }
 
-// TestLanguage: words find reasons, objects and nodes; fields, lists, OR, NOT and parentheses choose in any case; a term that fits
-// nothing says so, with what was probably meant; the server says where a mistake is.
+// TestLanguage: words find reasons, objects and nodes; fields, lists, OR, NOT and parentheses choose in any case; a
+// term that fits nothing says so, with what was probably meant; the server says where a mistake is.
 func TestLanguage(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)

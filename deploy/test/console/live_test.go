@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestLiveUnderLoad: what arrives while a person scrolls is counted, and all of it is there once and in order when they go
-// on; a restart of the service in between loses and doubles nothing.
+// TestLiveUnderLoad: what arrives while a person scrolls is counted, and all of it is there once and in order when they
+// go on; a restart of the service in between loses and doubles nothing.
 func TestLiveUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -96,7 +96,8 @@ func TestLiveSeries(t *testing.T) {
 	}
 }
 
-// TestLiveBeginsWhileAway: a page of live events that is opened while the service is away begins by itself once it is back.
+// TestLiveBeginsWhileAway: a page of live events that is opened while the service is away begins by itself once it is
+// back.
 func TestLiveBeginsWhileAway(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)

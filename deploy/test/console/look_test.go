@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestColumnsFit: the columns of a table fit beside the facets or the drawer without scrolling sideways, and the note has room.
+// TestColumnsFit: the columns of a table fit beside the facets or the drawer without scrolling sideways, and the note
+// has room.
 func TestColumnsFit(t *testing.T) {
 	t.Parallel()
 	s, all := screens(t)
@@ -62,7 +63,8 @@ func TestDates(t *testing.T) {
 	b.waitText(".card-line time", facts.OOM.Begin.UTC().Format("01-02 15:04"))
 }
 
-// TestNamed: a change in many namespaces names some of them; only its sentence has their number, as the answer lists ten at most.
+// TestNamed: a change in many namespaces names some of them; only its sentence has their number, as the answer lists
+// ten at most.
 func TestNamed(t *testing.T) {
 	t.Parallel()
 	s, facts := week(t)

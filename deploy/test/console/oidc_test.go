@@ -21,8 +21,8 @@ import (
 	"tidings.example/deploy/test/internal/testenv"
 )
 
-// startWithProvider starts services whose issuers file has one provider. People of the group sre may do everything, others
-// nothing.
+// startWithProvider starts services whose issuers file has one provider. People of the group sre may do everything,
+// others nothing.
 func startWithProvider(t testing.TB, more, block string) (*services, *provider) {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,8 +59,8 @@ func (b *tab) signedIn() {
 	b.settled()
 }
 
-// TestProvider: a person signs in at the company's provider and is where they wanted to be. Afterwards neither the address,
-// the tab's history, its storage, nor the log has anything of it.
+// TestProvider: a person signs in at the company's provider and is where they wanted to be. Afterwards neither the
+// address, the tab's history, its storage, nor the log has anything of it.
 func TestProvider(t *testing.T) {
 	t.Parallel()
 	for _, token := range []string{"access", "id"} {
@@ -117,8 +117,8 @@ func TestProvider(t *testing.T) {
 	}
 }
 
-// TestProviderReload: who loads the page again is still signed in as long as the provider's session lives, and is sent there
-// once; when it has ended, the form is back, and another reload sends nobody away.
+// TestProviderReload: who loads the page again is still signed in as long as the provider's session lives, and is sent
+// there once; when it has ended, the form is back, and another reload sends nobody away.
 func TestProviderReload(t *testing.T) {
 	t.Parallel()
 	s, p := startWithProvider(t, "", "")
@@ -158,8 +158,8 @@ func TestProviderReload(t *testing.T) {
 	}
 }
 
-// TestProviderRefuses: whatever goes wrong at the provider or on the way back is refused, and the page says in words what to
-// change. What others say is text.
+// TestProviderRefuses: whatever goes wrong at the provider or on the way back is refused, and the page says in words
+// what to change. What others say is text.
 func TestProviderRefuses(t *testing.T) {
 	t.Parallel()
 	s, p := startWithProvider(t, "", ", scopes: [openid, profile]")
@@ -308,8 +308,8 @@ func TestProviderTwoTabs(t *testing.T) {
 	}
 }
 
-// TestProviderRequest: the request has the parameters of the entry and of the provider's endpoint. It uses PKCE even if the
-// metadata of the provider does not list it.
+// TestProviderRequest: the request has the parameters of the entry and of the provider's endpoint. It uses PKCE even if
+// the metadata of the provider does not list it.
 func TestProviderRequest(t *testing.T) {
 	t.Parallel()
 	s, p := startWithProvider(t, "", `, parameters: {audience: "https://events.example", prompt: select_account}`)
@@ -354,7 +354,8 @@ func TestProviderBrowser(t *testing.T) {
 	}
 }
 
-// TestProviderSlow: a token endpoint that does not answer is given up, and who comes back by the browser's button can go on.
+// TestProviderSlow: a token endpoint that does not answer is given up, and who comes back by the browser's button can
+// go on.
 func TestProviderSlow(t *testing.T) {
 	t.Parallel()
 	s, p := startWithProvider(t, "", "")
@@ -394,9 +395,9 @@ func TestProviderAway(t *testing.T) {
 	b.enter()
 }
 
-// TestProviderAdded: a block console that is added while the service runs is a button when the page is next looked at, also in a
-// browser that has the page already. The policy lets it ask a token endpoint of another origin. A token that lives longer
-// than its entry allows is refused, with the figures to compare, until the entry allows it.
+// TestProviderAdded: a block console that is added while the service runs is a button when the page is next looked at,
+// also in a browser that has the page already. The policy lets it ask a token endpoint of another origin. A token that
+// lives longer than its entry allows is refused, with the figures to compare, until the entry allows it.
 func TestProviderAdded(t *testing.T) {
 	t.Parallel()
 	s, p := startWithProvider(t, "", "")
@@ -442,8 +443,8 @@ func TestProviderAdded(t *testing.T) {
 	b.waitText("main [data-row]", "This is a test.")
 }
 
-// TestProviderTokens: a person signs in with as many groups as Entra names, with none, and while the clock of the provider is
-// ahead by what is allowed. Where eventsvc refuses a token, the page names its cause in a sentence.
+// TestProviderTokens: a person signs in with as many groups as Entra names, with none, and while the clock of the
+// provider is ahead by what is allowed. Where eventsvc refuses a token, the page names its cause in a sentence.
 func TestProviderTokens(t *testing.T) {
 	t.Parallel()
 	groups := func(n int) []string {
@@ -525,9 +526,9 @@ func TestProviderGroups(t *testing.T) {
 	b.waitText("main [data-row]", "This is a test.")
 }
 
-// TestProviderRenews: tokens are renewed before they end, one at a time, each with the refresh token that came with the last.
-// What is seen stays. When the provider takes it back, a bar says so and what is seen stays; who signs in again goes on
-// there.
+// TestProviderRenews: tokens are renewed before they end, one at a time, each with the refresh token that came with the
+// last. What is seen stays. When the provider takes it back, a bar says so and what is seen stays; who signs in again
+// goes on there.
 func TestProviderRenews(t *testing.T) {
 	t.Parallel()
 	s, p := startWithProvider(t, "", ", scopes: [openid, offline_access]")
@@ -565,8 +566,8 @@ func TestProviderRenews(t *testing.T) {
 	}
 }
 
-// TestProviderWithoutRenewal: without a refresh token, or where it brings no ID token although that is what eventsvc gets,
-// the sign-in ends with its token.
+// TestProviderWithoutRenewal: without a refresh token, or where it brings no ID token although that is what eventsvc
+// gets, the sign-in ends with its token.
 func TestProviderWithoutRenewal(t *testing.T) {
 	t.Parallel()
 	for name, block := range map[string]string{"no refresh token": ", token: id", "no ID token": ", token: id, scopes: [openid, offline_access]"} {

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestPage: a browser that opens the service's address finds the page, signs in with client and secret, sees every view,
-// and the page does nothing that it should not.
+// TestPage: a browser that opens the service's address finds the page, signs in with client and secret, sees every
+// view, and the page does nothing that it should not.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	s, _ := week(t)

@@ -42,8 +42,8 @@ func TestPictures(t *testing.T) {
 // pictured are the screens that the docs show, and how.
 var pictured = map[string]string{"overview": "wide", "events": "wide-dark", "object": "wide", "changes": "wide"}
 
-// TestPicturesOfAbsence makes screenshots of what is shown in place of events: nothing that matches, no answer yet, no right,
-// no server, a token that has expired.
+// TestPicturesOfAbsence makes screenshots of what is shown in place of events: nothing that matches, no answer yet, no
+// right, no server, a token that has expired.
 func TestPicturesOfAbsence(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("CONSOLE_SCREENSHOTS") == "" {

@@ -32,8 +32,8 @@ const (
 	employee      = "ann"
 )
 
-// provider is an OpenID provider of its own origin, where a person signs in by pressing a button. The protocol is that of
-// github.com/zitadel/oidc; what tests change of it are the fields of how, by [provider.set].
+// provider is an OpenID provider of its own origin, where a person signs in by pressing a button. The protocol is that
+// of github.com/zitadel/oidc; what tests change of it are the fields of how, by [provider.set].
 type provider struct {
 	*httptest.Server
 	op *op.Provider

@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestEntries: on both views that have them, eight changes are seen without scrolling, each with its sentence. A button shows how
-// its place is computed.
+// TestEntries: on both views that have them, eight changes are seen without scrolling, each with its sentence. A button
+// shows how its place is computed.
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	s, facts := week(t)
@@ -60,7 +60,8 @@ func TestRepeats(t *testing.T) {
 	b.waitText(".count", "10 events")
 }
 
-// TestTimes: the zone is named on every view and changed beside its name; the range box takes times as people write them.
+// TestTimes: the zone is named on every view and changed beside its name; the range box takes times as people write
+// them.
 func TestTimes(t *testing.T) {
 	t.Parallel()
 	s, facts := week(t)
@@ -130,8 +131,8 @@ func TestLegend(t *testing.T) {
 	}
 }
 
-// TestOneFailure: whatever fails is said once on each view, with a way to ask again, and nothing says that it loads meanwhile.
-// Before anybody is signed in nothing is wrong.
+// TestOneFailure: whatever fails is said once on each view, with a way to ask again, and nothing says that it loads
+// meanwhile. Before anybody is signed in nothing is wrong.
 func TestOneFailure(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -189,8 +190,8 @@ func TestOneFailure(t *testing.T) {
 	b.wait(`!document.querySelector("main [role=alert]")`)
 }
 
-// TestNoAnswer: a question that is not answered for a minute, or by a proxy with its sign-in page, ends with one message on each
-// view, and a way to ask again, also below rows that are there. Such a page is no file of events.
+// TestNoAnswer: a question that is not answered for a minute, or by a proxy with its sign-in page, ends with one
+// message on each view, and a way to ask again, also below rows that are there. Such a page is no file of events.
 func TestNoAnswer(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -273,8 +274,8 @@ func once(b *tab, view string) {
 	}
 }
 
-// TestSmall: on a phone and at twice the size the facets can be reached, groups and comparisons need no scrolling sideways, and the
-// settings stay within their panel; at 1024 pixels no word is broken over three lines.
+// TestSmall: on a phone and at twice the size the facets can be reached, groups and comparisons need no scrolling
+// sideways, and the settings stay within their panel; at 1024 pixels no word is broken over three lines.
 func TestSmall(t *testing.T) {
 	t.Parallel()
 	s, all := screens(t)
@@ -348,7 +349,8 @@ const brokenWords = `() => {
 	return found;
 }`
 
-// TestForcedColours: where the system chooses the colours, the tab that is shown, what is pressed and the types can still be told.
+// TestForcedColours: where the system chooses the colours, the tab that is shown, what is pressed and the types can
+// still be told.
 func TestForcedColours(t *testing.T) {
 	t.Parallel()
 	s, _ := week(t)
@@ -402,7 +404,8 @@ func TestSkip(t *testing.T) {
 	}
 }
 
-// TestUnseenCharacters: what turns the direction of a text, or cannot be seen, is shown as such wherever the text stands.
+// TestUnseenCharacters: what turns the direction of a text, or cannot be seen, is shown as such wherever the text
+// stands.
 func TestUnseenCharacters(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)

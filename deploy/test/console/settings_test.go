@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// TestSettings: appearance and zone are chosen on the page, hold at once, and are kept; who is signed in is said, and can
-// sign out.
+// TestSettings: appearance and zone are chosen on the page, hold at once, and are kept; who is signed in is said, and
+// can sign out.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)

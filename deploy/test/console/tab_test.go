@@ -359,8 +359,8 @@ func (b *tab) drag(selector string, from, to float64) {
 	b.do(chromedp.DragAndDropXY(box.X+from*box.Width, y, box.X+to*box.Width, y, 10))
 }
 
-// place waits until an element can be clicked on, and returns the middle of it: it is in view, has stopped moving, is not
-// disabled, and nothing covers it.
+// place waits until an element can be clicked on, and returns the middle of it: it is in view, has stopped moving, is
+// not disabled, and nothing covers it.
 func (b *tab) place(selector, text string) (x, y float64) {
 	b.t.Helper()
 	type point struct {
@@ -451,7 +451,8 @@ func (b *tab) size(width, height int64) {
 	b.do(chromedp.EmulateViewport(width, height))
 }
 
-// zoom enlarges everything in a window of a size, as a person does with Ctrl and +: what is left of the window is smaller.
+// zoom enlarges everything in a window of a size, as a person does with Ctrl and +: what is left of the window is
+// smaller.
 func (b *tab) zoom(factor float64, width, height int64) {
 	b.t.Helper()
 	b.do(chromedp.EmulateViewport(int64(float64(width)/factor), int64(float64(height)/factor), chromedp.EmulateScale(factor)))

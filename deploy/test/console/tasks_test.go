@@ -60,9 +60,10 @@ func (p *person) searches(text string) {
 // mostActs is how many interactions a task may take.
 const mostActs = 5
 
-// TestTasks: a person who is called at night finds the answer to each question from the overview in at most mostActs interactions.
-// CONSOLE_TASK_EVENTS=1000000 runs it with a million events. The log has the number of interactions of each task, their time,
-// the time of the slowest interaction, and the processor time of eventsvc, which other work on the machine does not change.
+// TestTasks: a person who is called at night finds the answer to each question from the overview in at most mostActs
+// interactions. CONSOLE_TASK_EVENTS=1000000 runs it with a million events. The log has the number of interactions of
+// each task, their time, the time of the slowest interaction, and the processor time of eventsvc, which other work on
+// the machine does not change.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	s, f := tasksWeek(t)

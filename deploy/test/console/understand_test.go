@@ -38,7 +38,8 @@ func TestGroups(t *testing.T) {
 	b.waitText(".chip", "default")
 }
 
-// TestSameNames: objects of one name in two namespaces, of which no UID is known, are two groups. Each leads to its own events.
+// TestSameNames: objects of one name in two namespaces, of which no UID is known, are two groups. Each leads to its own
+// events.
 func TestSameNames(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -196,7 +197,8 @@ func TestChanges(t *testing.T) {
 	if texts := b.texts("table.two th"); slices.Contains(texts, "Normal") {
 		t.Errorf("the comparison is of other types than the search: %q", texts)
 	}
-	// From its namespace the kills are seen too, which are events of a node; a search chooses; the range that was chosen is explained.
+	// From its namespace the kills are seen too, which are events of a node; a search chooses; the range that was
+	// chosen is explained.
 	show(b, "changes?window=1h&ns="+facts.OOM.Namespace+"&at="+at)
 	b.waitText("main", "Looked at "+facts.OOM.Namespace+"; and elsewhere")
 	b.waitText(".changes", "OOMKilling")
@@ -240,7 +242,8 @@ func TestYoungNamespace(t *testing.T) {
 	b.waitText(".changes", "FailedMount")
 }
 
-// TestGaps: times in which a mirror was away, and those before history began, are drawn as such. What its rules dropped is said once.
+// TestGaps: times in which a mirror was away, and those before history began, are drawn as such. What its rules dropped
+// is said once.
 func TestGaps(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -272,7 +275,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestEdits: a change of an object has a mark on each plot and in the life of the object, and the mark leads to its event.
+// TestEdits: a change of an object has a mark on each plot and in the life of the object, and the mark leads to its
+// event.
 func TestEdits(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)

@@ -117,9 +117,9 @@ func replace(t *testing.T, path, content string) {
 	}
 }
 
-// TestRotationOfAssertionKeys: a client and a trusted issuer replace their keys, twice each, while both are used with two
-// replicas of tokensvc and others send assertions with unknown keys. No good assertion is refused, and the old keys are not
-// good any more in the end.
+// TestRotationOfAssertionKeys: a client and a trusted issuer replace their keys, twice each, while both are used with
+// two replicas of tokensvc and others send assertions with unknown keys. No good assertion is refused, and the old keys
+// are not good any more in the end.
 func TestRotationOfAssertionKeys(t *testing.T) {
 	t.Parallel()
 	const account, public = "system:serviceaccount:shop:reporter", "https://tokens.example"

@@ -33,7 +33,8 @@ type step struct {
 	shown    []string
 }
 
-// steps returns the sh blocks of a page in their order. A block of the language output shows what the commands before it print.
+// steps returns the sh blocks of a page in their order. A block of the language output shows what the commands before
+// it print.
 func steps(t *testing.T, page string) (all []step) {
 	t.Helper()
 	text, err := os.ReadFile(page)

@@ -55,7 +55,8 @@ func (s signer) keys() string {
 	return string(keys)
 }
 
-// grant is what a token is asked for. Its zero value is a token of system:serviceaccount:shop:reporter for a quarter of an hour.
+// grant is what a token is asked for. Its zero value is a token of system:serviceaccount:shop:reporter for a quarter of
+// an hour.
 type grant struct {
 	namespace, account string
 	subject            string // instead of the account's; of an issuer that is no cluster
@@ -97,7 +98,8 @@ func (s signer) token(t *testing.T, g grant) string {
 	return signed
 }
 
-// legacyToken is the token of the same account that controllers put into secrets: without an audience and without an end.
+// legacyToken is the token of the same account that controllers put into secrets: without an audience and without an
+// end.
 func (s signer) legacyToken(t *testing.T) string {
 	t.Helper()
 	public, private := serviceaccount.LegacyClaims(
@@ -110,8 +112,8 @@ func (s signer) legacyToken(t *testing.T) string {
 	return signed
 }
 
-// cluster is the part of a Kubernetes cluster that services need to verify its tokens. Like kube-apiserver, it shows its keys
-// to service accounts only. Its handler of both documents is that of kube-apiserver.
+// cluster is the part of a Kubernetes cluster that services need to verify its tokens. Like kube-apiserver, it shows
+// its keys to service accounts only. Its handler of both documents is that of kube-apiserver.
 type cluster struct {
 	signer
 	key    crypto.Signer
@@ -190,8 +192,8 @@ func badTokens(t *testing.T, shop, edge *cluster, audience string) map[string]ba
 	}
 }
 
-// TestClusterTokensAsAssertions: tokensvc accepts the tokens that Kubernetes signs for the clients that are bound to their
-// issuer and subject, or to their issuer and namespace, and for no other.
+// TestClusterTokensAsAssertions: tokensvc accepts the tokens that Kubernetes signs for the clients that are bound to
+// their issuer and subject, or to their issuer and namespace, and for no other.
 func TestClusterTokensAsAssertions(t *testing.T) {
 	t.Parallel()
 	shop, edge := twoClusters(t)
@@ -240,8 +242,8 @@ func TestClusterTokensAsAssertions(t *testing.T) {
 	refuses("an account that is a client itself, as its namespace", "shop", shop.token(t, itself), "subject registered by itself")
 }
 
-// TestClusterTokensDirectly: eventsvc accepts the tokens that Kubernetes signs without any token service, and its policy
-// tells accounts and clusters apart.
+// TestClusterTokensDirectly: eventsvc accepts the tokens that Kubernetes signs without any token service, and its
+// policy tells accounts and clusters apart.
 func TestClusterTokensDirectly(t *testing.T) {
 	t.Parallel()
 	shop, edge := twoClusters(t)

@@ -18,8 +18,8 @@ import (
 	"tidings.example/deploy/test/internal/testenv"
 )
 
-// TestGitHubActions runs the job of the page about clients without secrets as GitHub does, with the issuer and the client of
-// the same page. What stands in for GitHub signs a token for a job that asks for one.
+// TestGitHubActions runs the job of the page about clients without secrets as GitHub does, with the issuer and the
+// client of the same page. What stands in for GitHub signs a token for a job that asks for one.
 func TestGitHubActions(t *testing.T) {
 	t.Parallel()
 	testenv.Tool(t, "curl")

@@ -90,8 +90,8 @@ func spaces(mebibytes int) []byte {
 	return packed.Bytes()
 }
 
-// hostileAnswers are the ways in which issuers publish keys that are not good. None ends before the client leaves, or until
-// stop is closed.
+// hostileAnswers are the ways in which issuers publish keys that are not good. None ends before the client leaves, or
+// until stop is closed.
 func hostileAnswers(stop <-chan struct{}, elsewhere string) map[string]func(w http.ResponseWriter, r *http.Request, good string) {
 	bomb := spaces(64)
 	var version atomic.Int64
@@ -208,9 +208,9 @@ func (p *process) peak(t *testing.T) int {
 	return kibibytes << 10
 }
 
-// TestHostileIssuersOfAssertions: many trusted issuers are hostile, and assertions with new key ids arrive in the name of each
-// without a pause. Every request is answered. The assertions of the good issuer pass all the time. Each issuer is asked
-// about once a second, memory stays within bounds, and nothing is left over afterwards.
+// TestHostileIssuersOfAssertions: many trusted issuers are hostile, and assertions with new key ids arrive in the name
+// of each without a pause. Every request is answered. The assertions of the good issuer pass all the time. Each issuer
+// is asked about once a second, memory stays within bounds, and nothing is left over afterwards.
 func TestHostileIssuersOfAssertions(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -295,7 +295,8 @@ func TestHostileIssuersOfAssertions(t *testing.T) {
 	client.CloseIdleConnections()
 	elapsed := time.Since(began)
 	for _, i := range all {
-		// Once a second because of the key ids, and after a failure at most once in 250 ms, 500 ms, 1 s, 2 s, 4 s, 4 s …
+		// Once a second because of the key ids, and after a failure at most once in 250 ms, 500 ms, 1 s, 2 s, 4 s, 4 s
+		// …
 		if most := int64(6 + 2*elapsed/time.Second); i.fetches.Load() > most {
 			t.Errorf("%s: asked %d times within %s, want at most %d", i.name, i.fetches.Load(), elapsed, most)
 		}

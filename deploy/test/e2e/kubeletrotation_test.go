@@ -21,8 +21,8 @@ type projected struct {
 	versions int
 }
 
-// write replaces the token as the kubelet does: a new directory, which the link ..data then leads to. The directory before is
-// removed, so a command must not keep it.
+// write replaces the token as the kubelet does: a new directory, which the link ..data then leads to. The directory
+// before is removed, so a command must not keep it.
 func (p *projected) write(t *testing.T, token string) {
 	t.Helper()
 	p.versions++
@@ -49,9 +49,10 @@ func (p *projected) write(t *testing.T, token string) {
 
 func (p *projected) file() string { return filepath.Join(p.dir, "token") }
 
-// TestKubeletRotation: commands get their tokens with the service-account token of their pod, while the kubelet replaces it and
-// the issuer withdraws the key of the one before. eventsvc mirror, the plugin that it runs and eventsvc tail go on for all the
-// time. tokensvc token fetch and eventsvc record are run again and again. Nothing fails, and no assertion is refused.
+// TestKubeletRotation: commands get their tokens with the service-account token of their pod, while the kubelet
+// replaces it and the issuer withdraws the key of the one before. eventsvc mirror, the plugin that it runs and eventsvc
+// tail go on for all the time. tokensvc token fetch and eventsvc record are run again and again. Nothing fails, and no
+// assertion is refused.
 func TestKubeletRotation(t *testing.T) {
 	t.Parallel()
 	var published atomic.Pointer[string]

@@ -136,8 +136,9 @@ func renderOverlay(t *testing.T, text string) string {
 	return render(t, overlay)
 }
 
-// TestMirrorManifests: the mirror's pod is as hardened as the others but for the service account that it needs, and that
-// may read events and what copies get labels of, and change nothing. Its environment is read by the program itself.
+// TestMirrorManifests: the mirror's pod is as hardened as the others but for the service account that it needs, and
+// that may read events and what copies get labels of, and change nothing. Its environment is read by the program
+// itself.
 func TestMirrorManifests(t *testing.T) {
 	t.Parallel()
 	for name, rendered := range map[string]string{

@@ -67,8 +67,8 @@ func TestWithoutSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsListed: the page about clients without secrets lists every setting that holds a secret, or names a file that
-// does, and no setting that is none.
+// TestSecretsListed: the page about clients without secrets lists every setting that holds a secret, or names a file
+// that does, and no setting that is none.
 func TestSecretsListed(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to/no-secrets.md"))

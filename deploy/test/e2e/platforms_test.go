@@ -128,8 +128,8 @@ func TestUnitsOfPages(t *testing.T) {
 	}
 }
 
-// TestLinuxMachinePage: both services start with the files that the page about the installation writes, and the client of the page
-// may do what its policy says.
+// TestLinuxMachinePage: both services start with the files that the page about the installation writes, and the client
+// of the page may do what its policy says.
 func TestLinuxMachinePage(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
@@ -209,8 +209,8 @@ func TestOverlaysOfPages(t *testing.T) {
 	}
 }
 
-// TestPodsOfPages: the claim and the pods with which the pages about recovery and troubles reach the files of a service are what
-// Kubernetes knows, and the lines with sed make the others of the first.
+// TestPodsOfPages: the claim and the pods with which the pages about recovery and troubles reach the files of a service
+// are what Kubernetes knows, and the lines with sed make the others of the first.
 func TestPodsOfPages(t *testing.T) {
 	t.Parallel()
 	const recovery, troubles = "deploy/docs/how-to/recover.md", "deploy/docs/how-to/troubleshoot.md"
@@ -257,7 +257,8 @@ func TestPodsOfPages(t *testing.T) {
 	}
 }
 
-// TestCommandsAreWhole: a shell can read each block of commands that no test runs. A block that is no command has the language text.
+// TestCommandsAreWhole: a shell can read each block of commands that no test runs. A block that is no command has the
+// language text.
 func TestCommandsAreWhole(t *testing.T) {
 	t.Parallel()
 	read := 0

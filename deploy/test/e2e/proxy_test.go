@@ -69,8 +69,8 @@ func startProxy(t *testing.T, proxy *exec.Cmd) {
 	})
 }
 
-// configured returns the blocks of a proxy in proxy.md: the whole configuration, what serves tokensvc below a path and, of nginx, what
-// serves eventsvc below a path.
+// configured returns the blocks of a proxy in proxy.md: the whole configuration, what serves tokensvc below a path and,
+// of nginx, what serves eventsvc below a path.
 func configured(t *testing.T, name string) []string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "deploy/docs/how-to/proxy.md"))
@@ -126,8 +126,8 @@ func TestEventsBelowAPath(t *testing.T) {
 	}
 }
 
-// TestProxiesBelowAPath: a client that knows the issuer only finds and uses all of a tokensvc whose public URL has a path,
-// whether the proxy keeps or removes the path.
+// TestProxiesBelowAPath: a client that knows the issuer only finds and uses all of a tokensvc whose public URL has a
+// path, whether the proxy keeps or removes the path.
 func TestProxiesBelowAPath(t *testing.T) {
 	t.Parallel()
 	for name, proxy := range map[string]func(dir, listen, tokens string) *exec.Cmd{
@@ -275,8 +275,8 @@ func testProxiedDiscovery(t *testing.T, w *world) {
 	}
 }
 
-// testProxiedAgents: an agent that sends a fixed header lists the tools. Pages get in from the public URL alone, whatever the proxy
-// makes of Host.
+// testProxiedAgents: an agent that sends a fixed header lists the tools. Pages get in from the public URL alone,
+// whatever the proxy makes of Host.
 func testProxiedAgents(t *testing.T, w *world) {
 	for origin, want := range map[string]int{"": 200, "https://events.example.com": 200, "https://evil.example": 403, "https://events.example.com.evil.example": 403, "null": 403} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.secure+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
@@ -321,7 +321,8 @@ func (w *world) ask(t *testing.T, method, path string, header http.Header) (*htt
 	return resp, string(body)
 }
 
-// testLargeBody: a body near the limit reaches eventsvc. It is refused there, because an event of this size breaks a rule.
+// testLargeBody: a body near the limit reaches eventsvc. It is refused there, because an event of this size breaks a
+// rule.
 func testLargeBody(t *testing.T, w *world) {
 	event := newEvent("large", "Large")
 	event.Note = strings.Repeat("x", 5<<19) // 2.5 MiB
@@ -332,8 +333,8 @@ func testLargeBody(t *testing.T, w *world) {
 	}
 }
 
-// testProxiedWatch: an event arrives while the watch is still open. It is created before the watch begins, because nginx
-// sends the header of an answer over HTTP/2 only with its first bytes.
+// testProxiedWatch: an event arrives while the watch is still open. It is created before the watch begins, because
+// nginx sends the header of an answer over HTTP/2 only with its first bytes.
 func testProxiedWatch(t *testing.T, w *world) {
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	defer cancel()

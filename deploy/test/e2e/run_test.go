@@ -278,11 +278,13 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
-// logged has the page about troubles look for the line of the request that it has sent: a service writes that after the answer.
+// logged has the page about troubles look for the line of the request that it has sent: a service writes that after the
+// answer.
 var logged = strings.NewReplacer("logs() { cat var/run.log; }",
 	`logs() { for try in $(seq 600); do grep -q '"refused":"no token"' var/run.log && break; sleep 0.1; done; cat var/run.log; }`)
 
-// TestFirstService: each block of the first tutorial works in a shell of its own, as when somebody reads on the next day.
+// TestFirstService: each block of the first tutorial works in a shell of its own, as when somebody reads on the next
+// day.
 func TestFirstService(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)

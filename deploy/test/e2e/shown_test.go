@@ -36,9 +36,9 @@ func lasting(output string) (lines []string) {
 	return lines
 }
 
-// absent returns the first line that a page shows and that is not at its place in an output. A line … stands for any lines,
-// … at the end of a line for its rest, and … within a line for some of it. Lines before and after what is shown may follow,
-// because a block has several commands.
+// absent returns the first line that a page shows and that is not at its place in an output. A line … stands for any
+// lines, … at the end of a line for its rest, and … within a line for some of it. Lines before and after what is shown
+// may follow, because a block has several commands.
 func absent(shown, output string) string {
 	got, skip := lasting(output), true
 	for _, want := range lasting(shown) {

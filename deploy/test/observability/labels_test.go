@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// label is a label of a metric: all values that it may have, or, where they are not known before, what they are. With both, open
-// says when it is empty. Said stands for values that another page has.
+// label is a label of a metric: all values that it may have, or, where they are not known before, what they are. With
+// both, open says when it is empty. Said stands for values that another page has.
 type label struct {
 	name   string
 	values []string
@@ -124,8 +124,8 @@ var metricLabels = map[string][]label{
 
 var pair = regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
 
-// checkLabels reports a label or a value that a service shows and the table lacks, one that the table has and no service
-// can show, and a metric of the table that no service has.
+// checkLabels reports a label or a value that a service shows and the table lacks, one that the table has and no
+// service can show, and a metric of the table that no service has.
 func checkLabels(t *testing.T, scrapes []scrape) {
 	t.Helper()
 	seen := map[string]bool{} // metrics, and labels after a blank

@@ -16,6 +16,6 @@
 //	model.go   what was acknowledged, compared with what is there
 //	chain.go   one data directory that lives through several cuts
 //
-// TestPowerCuts is the campaign. TestSecretsAreDurable cuts the power after the first start. The other tests show that it finds what it is
-// made for: they run it against builds of eventsvc with one mistake each.
+// TestPowerCuts is the campaign. TestSecretsAreDurable cuts the power after the first start. The other tests show that
+// it finds what it is made for: they run it against builds of eventsvc with one mistake each.
 package powercut

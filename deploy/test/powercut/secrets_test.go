@@ -31,8 +31,8 @@ func (d *disk) secrets() map[string]string {
 	return found
 }
 
-// TestSecretsAreDurable: when the service is ready, a cut loses none of the files that clients and operators know it by, also if
-// it was killed while it made them.
+// TestSecretsAreDurable: when the service is ready, a cut loses none of the files that clients and operators know it
+// by, also if it was killed while it made them.
 func TestSecretsAreDurable(t *testing.T) {
 	needDisk(t)
 	binary := *eventsvc
@@ -71,8 +71,8 @@ func TestSecretsAreDurable(t *testing.T) {
 	}
 }
 
-// killBefore starts the service, and kills it before the n-th change of a file of secrets. It reports whether the service made
-// so many changes before it was ready.
+// killBefore starts the service, and kills it before the n-th change of a file of secrets. It reports whether the
+// service made so many changes before it was ready.
 func (m *machine) killBefore(d *disk, n int) (killed bool, err error) {
 	mounted, err := d.mount(m.mountpoint)
 	if err != nil {

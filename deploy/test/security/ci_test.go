@@ -66,8 +66,8 @@ func TestSkipsExist(t *testing.T) {
 	}
 }
 
-// TestNoTestIsLostToTheRaceDetector: make test runs without it, so that tests which are kept from it run there, and those which
-// only it runs would be lost.
+// TestNoTestIsLostToTheRaceDetector: make test runs without it, so that tests which are kept from it run there, and
+// those which only it runs would be lost.
 func TestNoTestIsLostToTheRaceDetector(t *testing.T) {
 	t.Parallel()
 	constraint := regexp.MustCompile(`(?m)^//go:build .*\brace\b.*$`)
@@ -173,8 +173,8 @@ func TestWorkflows(t *testing.T) {
 	}
 }
 
-// TestRun runs .ci/run with programs that only say what they are called for. All stages run once, those that need the images
-// after them. What a stage prints stays together, and one that fails is in the verdict.
+// TestRun runs .ci/run with programs that only say what they are called for. All stages run once, those that need the
+// images after them. What a stage prints stays together, and one that fails is in the verdict.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

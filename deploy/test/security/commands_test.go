@@ -66,7 +66,8 @@ func TestCommandsOfPages(t *testing.T) {
 	}
 }
 
-// codeOf returns the lines of the blocks for a shell, and the spans, of a page. A line that ends in a backslash goes on with the next.
+// codeOf returns the lines of the blocks for a shell, and the spans, of a page. A line that ends in a backslash goes on
+// with the next.
 func codeOf(page string) (lines []string) {
 	page = strings.ReplaceAll(page, `\|`, "|")
 	for _, block := range codeBlock.FindAllStringSubmatch(page, -1) {

@@ -198,8 +198,8 @@ func licence(t *testing.T, module, dir string) string {
 	return strings.Join(names, ", ")
 }
 
-// TestOneVersion: modules that need the same library need the same version of it, so that its packages, and those that import
-// them, are compiled once for all. go work sync brings versions together.
+// TestOneVersion: modules that need the same library need the same version of it, so that its packages, and those that
+// import them, are compiled once for all. go work sync brings versions together.
 func TestOneVersion(t *testing.T) {
 	t.Parallel()
 	requirement := regexp.MustCompile(`(?m)^(?:require )?\t?([\w./~-]+) (v\S+)`)

@@ -18,8 +18,8 @@ var (
 	namesFiles = regexp.MustCompile("^ `[^`]+`(, `[^`]+`)* $")
 )
 
-// TestNamedCodeExists: every file in the second cell of a three-cell table row exists, and one of the row's files declares
-// each function or type in the third.
+// TestNamedCodeExists: every file in the second cell of a three-cell table row exists, and one of the row's files
+// declares each function or type in the third.
 func TestNamedCodeExists(t *testing.T) {
 	t.Parallel()
 	for page, least := range pagesThatNameCode {
@@ -73,7 +73,8 @@ func declares(t *testing.T, file, name string) bool {
 	return regexp.MustCompile(`(?m)^` + declaration).MatchString(read(t, file))
 }
 
-// declaredIn lists the Go files that declare one of the names or, if there is none, a method of another type with that name.
+// declaredIn lists the Go files that declare one of the names or, if there is none, a method of another type with that
+// name.
 func declaredIn(t *testing.T, names []string) string {
 	var exactly, nearly []string
 	for _, file := range tracked(t) {

@@ -67,8 +67,8 @@ func TestNoSecrets(t *testing.T) {
 	}
 }
 
-// TestProjectedTokens: no manifest and no page has a platform make a token that is good for more than a quarter of an hour, which is
-// the longest that tokensvc takes unless it is told otherwise.
+// TestProjectedTokens: no manifest and no page has a platform make a token that is good for more than a quarter of an
+// hour, which is the longest that tokensvc takes unless it is told otherwise.
 func TestProjectedTokens(t *testing.T) {
 	t.Parallel()
 	life := regexp.MustCompile(`expirationSeconds:\s*(\d+)|create token .*--duration[ =](\w+)`)

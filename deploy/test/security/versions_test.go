@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestVersionsOfImages: the images have the versions of modules that the go.mod of each service names. They are built in one workspace,
-// which takes the highest version that any of its modules asks for.
+// TestVersionsOfImages: the images have the versions of modules that the go.mod of each service names. They are built
+// in one workspace, which takes the highest version that any of its modules asks for.
 func TestVersionsOfImages(t *testing.T) {
 	t.Parallel()
 	top, err := filepath.Abs(root)

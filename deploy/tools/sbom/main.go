@@ -1,5 +1,5 @@
-// Command sbom prints the software bill of materials of a Go binary: its modules, as the linker has recorded them in the
-// binary, in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/). The same binary gives the same bytes.
+// Command sbom prints the software bill of materials of a Go binary: its modules, as the linker has recorded them in
+// the binary, in CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/). The same binary gives the same bytes.
 package main
 
 import (

@@ -49,7 +49,8 @@ type Store interface {
 	Compact(ctx context.Context, compress bool, progress store.Progress) (*Compaction, error)
 	// Usage says who takes the room. MaxBytes replaces the limit, unless it is 0.
 	Usage(ctx context.Context, maxBytes int64, rulesFile []byte) (*usage.Breakdown, error)
-	// Export writes all events of the present or, unless that is 0, the changes after a revision. Its total is about the number of lines.
+	// Export writes all events of the present or, unless that is 0, the changes after a revision. Its total is about
+	// the number of lines.
 	Export(ctx context.Context, after uint64, open Open) error
 	// Import stores events of other stores, some at a time. Its result is valid with an error too.
 	Import(ctx context.Context, arrivals []Arrival) (Imported, error)

@@ -18,7 +18,8 @@ type Digest struct {
 	Digest   string `json:"digest"` // hexadecimal
 }
 
-// NewDigest reads all events of a store. Two stores whose digests are equal hold the same events, whatever their engine.
+// NewDigest reads all events of a store. Two stores whose digests are equal hold the same events, whatever their
+// engine.
 func NewDigest(ctx context.Context, s Store, progress store.Progress) (Digest, error) {
 	var sum digest
 	result := Digest{}

@@ -40,9 +40,9 @@ const (
 	tellEvery      = 200 * time.Millisecond
 )
 
-// NewToken makes the secret that callers of the handler must send, and writes it to
-// the data directory, readable by this user only. On a full disk the secret of the start before stays, or is missing, which is logged:
-// the service has to start, because its retention makes room.
+// NewToken makes the secret that callers of the handler must send, and writes it to the data directory, readable by
+// this user only. On a full disk the secret of the start before stays, or is missing, which is logged: the service has
+// to start, because its retention makes room.
 func NewToken(dataDir string, log *slog.Logger) (string, error) {
 	path, token := filepath.Join(dataDir, tokenName), rand.Text()
 	err := safefile.Write(path, []byte(token))

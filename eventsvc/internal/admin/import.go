@@ -33,8 +33,8 @@ type Arrival struct {
 	Relabel          bool // it may get another cluster than it has in the store
 }
 
-// Arrivals returns events of a dump as arrivals. With deletions, what a watch says was deleted is; with relabel, an event may change
-// its cluster.
+// Arrivals returns events of a dump as arrivals. With deletions, what a watch says was deleted is; with relabel, an
+// event may change its cluster.
 func Arrivals(items []dump.Item, deletions, relabel bool) []Arrival {
 	all := make([]Arrival, len(items))
 	for i, it := range items {
@@ -73,8 +73,8 @@ func (i *Imported) Add(more Imported) {
 	i.CompactRevision = max(i.CompactRevision, more.CompactRevision)
 }
 
-// importBatch is how many events are imported at the same time. They share commits, which take so many past the write-ahead
-// log.
+// importBatch is how many events are imported at the same time. They share commits, which take so many past the
+// write-ahead log.
 const importBatch = 1024
 
 // arriving is an arrival on its way.
@@ -128,8 +128,8 @@ func (l Local) Import(ctx context.Context, arrivals []Arrival) (sum Imported, er
 	return sum, flush()
 }
 
-// importBatch imports different events: in one commit, as far as that is possible, and the rest in parallel. An error means
-// that further ones would fail as well.
+// importBatch imports different events: in one commit, as far as that is possible, and the rest in parallel. An error
+// means that further ones would fail as well.
 func (l Local) importBatch(ctx context.Context, batch []*arriving, sum *Imported) error {
 	var wg sync.WaitGroup
 	for _, in := range l.importTogether(ctx, batch) {
@@ -401,8 +401,8 @@ func (a *Arrival) marks() (m byte) {
 	return m
 }
 
-// encodeArrivals writes arrivals one after the other: a byte with the marks, version and length as varints, and the event in
-// protobuf, which takes a fifth of the time of JSON.
+// encodeArrivals writes arrivals one after the other: a byte with the marks, version and length as varints, and the
+// event in protobuf, which takes a fifth of the time of JSON.
 func encodeArrivals(arrivals []Arrival) ([]byte, error) {
 	size := 0
 	for i := range arrivals {

@@ -142,8 +142,8 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestGaps: an import believes the reports of gaps in a file, but for those that the exporting server did not believe. So
-// whole and incremental exports bring both kinds over as they were.
+// TestGaps: an import believes the reports of gaps in a file, but for those that the exporting server did not believe.
+// So whole and incremental exports bring both kinds over as they were.
 func TestGaps(t *testing.T) {
 	t.Parallel()
 	from := newFiles(t, bolt.Options{})

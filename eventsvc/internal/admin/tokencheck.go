@@ -25,7 +25,8 @@ type TokenRequest struct {
 	Cluster *string `json:"cluster,omitempty"`
 }
 
-// TokenReport says what every rule has found. It has no part of the token but its header and claims, and never the signature.
+// TokenReport says what every rule has found. It has no part of the token but its header and claims, and never the
+// signature.
 type TokenReport struct {
 	Accepted bool             `json:"accepted"`
 	Findings []bearer.Finding `json:"findings"`
@@ -55,8 +56,8 @@ func (c *TokenChecker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(report) // a client that has left needs no answer
 }
 
-// Check reports which rule refuses a token: one of its issuers', which Explain finds, or the policy. An error is a mistake in
-// the request.
+// Check reports which rule refuses a token: one of its issuers', which Explain finds, or the policy. An error is a
+// mistake in the request.
 func (c *TokenChecker) Check(ctx context.Context, r TokenRequest) (*TokenReport, error) {
 	var verb policy.Verb
 	if r.Verb != "" {

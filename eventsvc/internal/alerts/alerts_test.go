@@ -205,7 +205,8 @@ func TestUnknownSeries(t *testing.T) {
 	}
 }
 
-// TestSent: what is sent when. An alert that is over before anybody took it is held open, and then ended with its own time.
+// TestSent: what is sent when. An alert that is over before anybody took it is held open, and then ended with its own
+// time.
 func TestSent(t *testing.T) {
 	t.Parallel()
 	b, now := newBook(rulesFor(t, testRules), ""), begin.Add(2*time.Hour)

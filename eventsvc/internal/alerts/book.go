@@ -23,7 +23,8 @@ const (
 	resend     = time.Minute
 )
 
-// alert is what is known of the alerts with the same labels: the occurrences that go on, and the alert to send, if there is one.
+// alert is what is known of the alerts with the same labels: the occurrences that go on, and the alert to send, if
+// there is one.
 type alert struct {
 	Rule                string
 	Labels, Annotations map[string]string
@@ -92,7 +93,8 @@ func (a *alert) over(r *Rule, at time.Time) {
 	a.Last, a.Met, a.Seen = time.Time{}, time.Time{}, nil
 }
 
-// advance ends what goes on if its silence has passed at a time up to which everything is known, or begins the alert if it is due.
+// advance ends what goes on if its silence has passed at a time up to which everything is known, or begins the alert if
+// it is due.
 func (a *alert) advance(r *Rule, to time.Time) {
 	if over := a.Last.Add(r.Silence); a.Last.IsZero() {
 	} else if to.Before(over) {
@@ -122,8 +124,8 @@ func newBook(rules []*Rule, console string) book {
 	return book{map[string]*alert{}, map[string]counted{}, rules, console, 0}
 }
 
-// observe takes a version of an event into account. All of the observations of one that is new count, and of another one those
-// that were made since it was last seen; one if it was not.
+// observe takes a version of an event into account. All of the observations of one that is new count, and of another
+// one those that were made since it was last seen; one if it was not.
 func (b *book) observe(ev *eventsv1.Event, isNew bool, now time.Time) {
 	var facts *Facts
 	var o event.Occurrence

@@ -13,8 +13,8 @@ import (
 	"tidings.example/shared/printable"
 )
 
-// Facts are what templates can use of an event. Texts are of one line, and have no markup: < and > are ‹ and ›, a backtick is ', and
-// a mention of everybody has a blank behind its @.
+// Facts are what templates can use of an event. Texts are of one line, and have no markup: < and > are ‹ and ›, a
+// backtick is ', and a mention of everybody has a blank behind its @.
 type Facts struct {
 	Cluster, Namespace, Kind, Name string // of the object
 	Owner                          string // as Deployment/web; "" unless a mirror has found it
@@ -67,7 +67,8 @@ func newFacts(ev *eventsv1.Event, s *search.Subject, o event.Occurrence, console
 	return f
 }
 
-// link returns the address of an event in the console: what there is about its object around that time, at its revision.
+// link returns the address of an event in the console: what there is about its object around that time, at its
+// revision.
 func link(console string, ev *eventsv1.Event, at time.Time) string {
 	quote := func(text string) string {
 		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(cut(text, maxNote/4)) + `"`
@@ -110,7 +111,8 @@ func (f field) render(facts *Facts) (string, error) {
 	return cut(strings.ToValidUTF8(b.String(), "�"), maxText), nil
 }
 
-// render returns the fields that are not empty. One whose template fails with this event says so, and the alert is sent.
+// render returns the fields that are not empty. One whose template fails with this event says so, and the alert is
+// sent.
 func render(fields []field, facts *Facts, most int) map[string]string {
 	texts := map[string]string{}
 	for _, f := range fields {

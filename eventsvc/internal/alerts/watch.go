@@ -170,7 +170,8 @@ func (w *Watcher) reached(version string) {
 	}
 }
 
-// check asks the server for its version from time to time. Once the cursor has reached that, everything up to then is known.
+// check asks the server for its version from time to time. Once the cursor has reached that, everything up to then is
+// known.
 func (w *Watcher) check(ctx context.Context) {
 	for client.Sleep(ctx, checkEvery) == nil {
 		asked := time.Now()
@@ -188,8 +189,8 @@ func (w *Watcher) check(ctx context.Context) {
 	}
 }
 
-// catchUp begins at the present version of the server. Unless this is the first start, it takes into account what the server still
-// has of what was missed, and says so.
+// catchUp begins at the present version of the server. Unless this is the first start, it takes into account what the
+// server still has of what was missed, and says so.
 func (w *Watcher) catchUp(ctx context.Context, before string, why error) error {
 	var backoff client.Backoff
 	begun := time.Now()
@@ -249,8 +250,8 @@ func (s Source) list(ctx context.Context, rules []*Rule, wanted func(*eventsv1.E
 	return all, version, err
 }
 
-// Try returns what rules would have sent since a time, in the order of begin. Of a series only the last state is known: its
-// observations count as spread evenly.
+// Try returns what rules would have sent since a time, in the order of begin. Of a series only the last state is known:
+// its observations count as spread evenly.
 func Try(ctx context.Context, s Source, rules []*Rule, since time.Time) (all []Alert, err error) {
 	b, now := newBook(rules, s.Console), time.Now()
 	events, _, err := s.list(ctx, rules, func(ev *eventsv1.Event) bool { return event.LastSeen(ev).After(since) }, func(err error) error { return err })

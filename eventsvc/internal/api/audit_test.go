@@ -74,8 +74,8 @@ func TestAudit(t *testing.T) {
 	})
 }
 
-// TestAuditEntriesAreSmall: a client without rights writes no large entries, whatever it puts where, so it cannot replace what the
-// log has by few requests. What nothing can be named is refused before the policy.
+// TestAuditEntriesAreSmall: a client without rights writes no large entries, whatever it puts where, so it cannot
+// replace what the log has by few requests. What nothing can be named is refused before the policy.
 func TestAuditEntriesAreSmall(t *testing.T) {
 	t.Parallel()
 	log := apitest.OpenAudit(t)

@@ -22,8 +22,8 @@ import (
 // basicChallenge asks for a user and a password (RFC 7617 section 2.1).
 const basicChallenge = `Basic realm="eventsvc", charset="UTF-8"`
 
-// takesBasic reports whether a path is for machines that may send a user and a password. Those of Kubernetes are not, and
-// nothing can be written below these.
+// takesBasic reports whether a path is for machines that may send a user and a password. Those of Kubernetes are not,
+// and nothing can be written below these.
 func takesBasic(path string) bool {
 	return httpio.Under(path, loki.Folder) || httpio.Under(path, queriesFolder) || path == resource.MCP
 }
@@ -48,8 +48,8 @@ func (s *Server) authenticate(c echo.Context) error {
 	return err
 }
 
-// isToken reports whether a password is a signed token (RFC 7515 section 7.1): three parts of base64url, the first of which is a
-// JSON object.
+// isToken reports whether a password is a signed token (RFC 7515 section 7.1): three parts of base64url, the first of
+// which is a JSON object.
 func isToken(password string) bool {
 	parts := strings.Split(password, ".")
 	if len(parts) != 3 {

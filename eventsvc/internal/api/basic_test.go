@@ -37,8 +37,8 @@ func TestBasicPaths(t *testing.T) {
 	w.Do("POST", apitest.EventsPath, apitest.NewEvent("a"), "Authorization", apitest.BasicHeader("grafana", "s3cret")).Must(401)
 }
 
-// TestBasicAnswers: a refusal asks for a password only who has sent one, so that no browser opens a dialog, and an endpoint that does not
-// know is no refusal.
+// TestBasicAnswers: a refusal asks for a password only who has sent one, so that no browser opens a dialog, and an
+// endpoint that does not know is no refusal.
 func TestBasicAnswers(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -88,7 +88,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// BenchmarkPassword compares a request with a user and a password, whose token is kept, with the same request with a token.
+// BenchmarkPassword compares a request with a user and a password, whose token is kept, with the same request with a
+// token.
 func BenchmarkPassword(b *testing.B) {
 	signed := func(ctx context.Context, _ string) (*bearer.Caller, error) {
 		caller, err := apitest.Verify(ctx, "good")

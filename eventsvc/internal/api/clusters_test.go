@@ -67,8 +67,8 @@ func randomRights(r *rand.Rand, verbs ...string) (rights []apitest.Right) {
 	return rights
 }
 
-// TestClusterReads: whatever a caller asks, the answer is as from a store that holds only the events its rules are for: no
-// mark of another is in any answer, and none that it may see is missing.
+// TestClusterReads: whatever a caller asks, the answer is as from a store that holds only the events its rules are for:
+// no mark of another is in any answer, and none that it may see is missing.
 func TestClusterReads(t *testing.T) {
 	t.Parallel()
 	for n := range 4 {
@@ -111,7 +111,8 @@ type readModel struct {
 	events []marked
 }
 
-// sees returns the marks of the events that a verb shows: in one namespace, or across all by rules for all; with within, by any rule.
+// sees returns the marks of the events that a verb shows: in one namespace, or across all by rules for all; with
+// within, by any rule.
 func (m *readModel) sees(verb, namespace string, within bool) []string {
 	seen := []string{}
 	for _, e := range m.events {

@@ -14,8 +14,8 @@ import (
 	"tidings.example/shared/randtest"
 )
 
-// TestClusterWrites: random writes of random callers get the answers of the model, and change what it says: no caller writes,
-// moves or deletes an event of another cluster, and one such event looks as if it were not there.
+// TestClusterWrites: random writes of random callers get the answers of the model, and change what it says: no caller
+// writes, moves or deletes an event of another cluster, and one such event looks as if it were not there.
 func TestClusterWrites(t *testing.T) {
 	t.Parallel()
 	for n := range 4 {
@@ -223,8 +223,8 @@ bindings:
 - {role: events:admin, subjects: [{clientID: root}]}
 `
 
-// TestClusterRefusals: a refusal says which label is wrong and what is allowed; a name that is taken by another cluster's event is
-// a 409 that says nothing else of it.
+// TestClusterRefusals: a refusal says which label is wrong and what is allowed; a name that is taken by another
+// cluster's event is a 409 that says nothing else of it.
 func TestClusterRefusals(t *testing.T) {
 	t.Parallel()
 	w, _ := apitest.NewPolicyWorld(t, clusterPolicy)
@@ -245,7 +245,8 @@ func TestClusterRefusals(t *testing.T) {
 	w.As("root", "GET", apitest.EventsPath+"/x", "").Must(200)
 }
 
-// TestClusterNamespaces: where events can be created only in namespaces that are there, those of another cluster are not.
+// TestClusterNamespaces: where events can be created only in namespaces that are there, those of another cluster are
+// not.
 func TestClusterNamespaces(t *testing.T) {
 	t.Parallel()
 	w, _ := apitest.NewPolicyWorld(t, clusterPolicy, func(c *api.Config) { c.Namespaces = []string{"shop"} })
@@ -284,8 +285,8 @@ func TestClusterPages(t *testing.T) {
 	}
 }
 
-// TestClusterWatches: a watch shows events that come to its clusters and leave them, and nothing of others; it ends when the policy
-// names other clusters, and not when the policy changes in other ways.
+// TestClusterWatches: a watch shows events that come to its clusters and leave them, and nothing of others; it ends
+// when the policy names other clusters, and not when the policy changes in other ways.
 func TestClusterWatches(t *testing.T) {
 	t.Parallel()
 	w, current := apitest.NewPolicyWorld(t, clusterPolicy)
@@ -318,7 +319,8 @@ func TestClusterWatches(t *testing.T) {
 	}
 }
 
-// TestClusterGaps: a mirror is believed about its own cluster, and a caller learns of gaps in the clusters that it may see.
+// TestClusterGaps: a mirror is believed about its own cluster, and a caller learns of gaps in the clusters that it may
+// see.
 func TestClusterGaps(t *testing.T) {
 	t.Parallel()
 	w, _ := apitest.NewPolicyWorld(t, clusterPolicy, func(c *api.Config) { c.Now = func() time.Time { return apitest.StoryEnd } })

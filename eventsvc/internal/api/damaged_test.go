@@ -84,8 +84,8 @@ func TestDamagedEventIsNeverListed(t *testing.T) {
 	}
 }
 
-// TestDamagedEventIsNeverServed (R13): damage in a stored event is an error in every form that is made of it, and for who
-// changes the event.
+// TestDamagedEventIsNeverServed (R13): damage in a stored event is an error in every form that is made of it, and for
+// who changes the event.
 func TestDamagedEventIsNeverServed(t *testing.T) {
 	t.Parallel()
 	const needle = "needle"

@@ -16,8 +16,9 @@ import (
 
 const week = 7 * 24 * time.Hour
 
-// BenchmarkQuestions asks about a week of events in compressed files what people ask a log store. The events are those in the
-// directory named by TIDINGS_BENCH_DIR, which it fills with a million if it is empty and keeps; else it makes a tenth of that.
+// BenchmarkQuestions asks about a week of events in compressed files what people ask a log store. The events are those
+// in the directory named by TIDINGS_BENCH_DIR, which it fills with a million if it is empty and keeps; else it makes a
+// tenth of that.
 func BenchmarkQuestions(b *testing.B) {
 	dir, n := os.Getenv("TIDINGS_BENCH_DIR"), 1_000_000
 	if dir == "" {

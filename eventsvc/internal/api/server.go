@@ -68,10 +68,11 @@ type Config struct {
 	// Audit refuses writes that it could not record, if that is its setting. It may be
 	// nil. [audit.Handler] makes its entries.
 	Audit *audit.Log
-	// Fresh makes the store show every write that was acknowledged before the call, by whichever replica. Where reads may be
-	// older, it returns the age of what they show.
+	// Fresh makes the store show every write that was acknowledged before the call, by whichever replica. Where reads
+	// may be older, it returns the age of what they show.
 	Fresh func(context.Context) (age time.Duration, err error)
-	// Bookmarks is the time between two bookmarks of a watch; 0: 20 s, so that within half a minute a mirror knows that it has all.
+	// Bookmarks is the time between two bookmarks of a watch; 0: 20 s, so that within half a minute a mirror knows that
+	// it has all.
 	Bookmarks time.Duration
 	Log       *slog.Logger
 	Registry  prometheus.Registerer
@@ -276,8 +277,8 @@ func (s *Server) Refused(limit string) { s.io.Refused(limit) }
 // PolicyChanged ends the watches that are no longer allowed.
 func (s *Server) PolicyChanged() { s.streams.PolicyChanged() }
 
-// Run ends watches whose keys are withdrawn, and follows the cursors of mirrors, until ctx ends: see [stream.Streams.Run] and
-// [queries.Mirrored.Run].
+// Run ends watches whose keys are withdrawn, and follows the cursors of mirrors, until ctx ends: see
+// [stream.Streams.Run] and [queries.Mirrored.Run].
 func (s *Server) Run(ctx context.Context) error {
 	var following sync.WaitGroup
 	defer following.Wait()
@@ -329,7 +330,8 @@ func prepare(h http.Header) {
 	h["Content-Security-Policy"] = noPage
 }
 
-// tooLong reports whether nothing can have a name, because none is so long. Such names reach neither the policy nor the audit log.
+// tooLong reports whether nothing can have a name, because none is so long. Such names reach neither the policy nor the
+// audit log.
 func tooLong(name string) bool { return len(name) > maxName }
 
 // maxName is the length of the longest name that is accepted: of an event by core/v1.

@@ -98,8 +98,8 @@ type Log struct {
 	buf   bytes.Buffer // lines to write next; a part of the first may be written already
 }
 
-// Open opens the file of the log, and appends to it if it exists. A full disk is no error but makes the log fail until there is room:
-// whoever reads events can be served, and the room comes from retention.
+// Open opens the file of the log, and appends to it if it exists. A full disk is no error but makes the log fail until
+// there is room: whoever reads events can be served, and the room comes from retention.
 func Open(c Config) (*Log, error) {
 	if c.Path == "" || c.MaxBytes <= 0 || c.Files < 1 {
 		return nil, errors.New("audit: a path, a size and a number of files are needed")

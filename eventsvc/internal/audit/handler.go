@@ -83,8 +83,9 @@ func Called(ctx context.Context, tool string) {
 	}
 }
 
-// maxText is how many bytes a text of an entry has in JSON at most, and maxWrote in how many namespaces events are counted apart. So an
-// entry has a few kilobytes at most, whatever a client sends, and nobody can replace the log with few requests.
+// maxText is how many bytes a text of an entry has in JSON at most, and maxWrote in how many namespaces events are
+// counted apart. So an entry has a few kilobytes at most, whatever a client sends, and nobody can replace the log with
+// few requests.
 const maxText, maxWrote = 256, 16
 
 // shorten cuts the texts of an entry.
@@ -122,7 +123,8 @@ func shorten(text string) string {
 // Wrote counts the events of a request that names many, by namespace.
 type Wrote map[string]*Writes
 
-// Writes counts the events of a namespace that a request has created or replaced, that were there already, and that were refused.
+// Writes counts the events of a namespace that a request has created or replaced, that were there already, and that
+// were refused.
 type Writes struct {
 	Created   int `json:"created,omitempty"`
 	Replaced  int `json:"replaced,omitempty"`

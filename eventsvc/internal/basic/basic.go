@@ -1,23 +1,26 @@
-// Package basic lets in machines that can send a user and a password, but cannot renew a token: it trades both, as client id
-// and secret, for a token at the token endpoint.
+// Package basic lets in machines that can send a user and a password, but cannot renew a token: it trades both, as
+// client id and secret, for a token at the token endpoint.
 //
 // # Contract
 //
-// [Trader.Verify] returns the caller of a client id and secret. A traded token is kept for minutes, so a client costs the
-// endpoint one request in that time, and it is verified again for every request: a key or an issuer that is withdrawn is so at
-// once. A secret that was changed is refused within five minutes. While the endpoint fails, a kept token is used to its end.
+// [Trader.Verify] returns the caller of a client id and secret. A traded token is kept for minutes, so a client costs
+// the endpoint one request in that time, and it is verified again for every request: a key or an issuer that is
+// withdrawn is so at once. A secret that was changed is refused within five minutes. While the endpoint fails, a kept
+// token is used to its end.
 //
-// The secret is never kept. What is kept is found by a keyed hash of id and secret, whose key lives as long as the process.
+// The secret is never kept. What is kept is found by a keyed hash of id and secret, whose key lives as long as the
+// process.
 //
 // # Errors
 //
-// A refusal is a *[bearer.Error]. A [BusyError] says nothing about the credentials: the client should try again later. Neither
-// contains an id or a secret.
+// A refusal is a *[bearer.Error]. A [BusyError] says nothing about the credentials: the client should try again later.
+// Neither contains an id or a secret.
 //
 // # Bounds
 //
-// Whoever guesses makes a bounded number of requests to the endpoint and locks nobody out: queue.go says how many trades are made
-// at once and in which order, guesses.go who has to wait after refused secrets. All that is remembered has a bounded number of entries.
+// Whoever guesses makes a bounded number of requests to the endpoint and locks nobody out: queue.go says how many
+// trades are made at once and in which order, guesses.go who has to wait after refused secrets. All that is remembered
+// has a bounded number of entries.
 //
 // # Concurrency
 //
@@ -144,11 +147,12 @@ var (
 	errRefused   = &bearer.Error{Reason: "Basic: refused by the token endpoint", Status: http.StatusUnauthorized}
 )
 
-// Verify returns the caller of an id and a secret, which are taken as they are (RFC 7617 section 2). Source is the address
-// that they come from.
+// Verify returns the caller of an id and a secret, which are taken as they are (RFC 7617 section 2). Source is the
+// address that they come from.
 //
-// A refusal is remembered for ten seconds. After five different secrets of an id from one source were refused in that time, more are not
-// tried, except for a secret that was good within the last hour: so nobody can lock out a client that is at work.
+// A refusal is remembered for ten seconds. After five different secrets of an id from one source were refused in that
+// time, more are not tried, except for a secret that was good within the last hour: so nobody can lock out a client
+// that is at work.
 func (t *Trader) Verify(ctx context.Context, id, secret, source string) (*bearer.Caller, error) {
 	if !wellFormed(id) || !wellFormed(secret) {
 		return nil, errMalformed
@@ -197,8 +201,8 @@ func (t *Trader) sum(first, second string) (s sum) {
 	return s
 }
 
-// renew trades, or waits for a trade of the same credentials. If that fails or takes long, the caller of a token that is still
-// good is let in; without one it is nil.
+// renew trades, or waits for a trade of the same credentials. If that fails or takes long, the caller of a token that
+// is still good is let in; without one it is nil.
 func (t *Trader) renew(ctx context.Context, a attempt, g *grant, caller *bearer.Caller) (*bearer.Caller, error) {
 	done := t.flights.DoChan(string(a.key[:]), func() (any, error) {
 		return t.trade(context.WithoutCancel(ctx), a) // others may wait for it

@@ -250,7 +250,8 @@ func TestChanged(t *testing.T) {
 	})
 }
 
-// TestNotAccepted: tokens that are refused here are no way to make trades without end, and the log says why they are refused.
+// TestNotAccepted: tokens that are refused here are no way to make trades without end, and the log says why they are
+// refused.
 func TestNotAccepted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -269,8 +270,8 @@ func TestNotAccepted(t *testing.T) {
 	})
 }
 
-// TestEndpointFails: an answer that says nothing about the credentials refuses nobody: who has a token goes on with it to its
-// end, who has none is told when to come again.
+// TestEndpointFails: an answer that says nothing about the credentials refuses nobody: who has a token goes on with it
+// to its end, who has none is told when to come again.
 func TestEndpointFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -329,7 +330,8 @@ func TestEndpointFails(t *testing.T) {
 	}
 }
 
-// TestGuesses: whoever guesses the secret of a client has to wait after five guesses, from his address, and the client does not.
+// TestGuesses: whoever guesses the secret of a client has to wait after five guesses, from his address, and the client
+// does not.
 func TestGuesses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -356,8 +358,8 @@ func TestGuesses(t *testing.T) {
 	})
 }
 
-// TestFlood: a flood of wrong ids makes at most 50 trades a second. Who has a token is served at once, who is new within five seconds,
-// also from the address that the flood comes from, and another address takes turns with it.
+// TestFlood: a flood of wrong ids makes at most 50 trades a second. Who has a token is served at once, who is new
+// within five seconds, also from the address that the flood comes from, and another address takes turns with it.
 func TestFlood(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"192.0.2.1", "192.0.2.2"} {

@@ -13,8 +13,8 @@ const (
 
 var errGuessed = &BusyError{Reason: "too many different passwords of this user were refused", Status: http.StatusTooManyRequests, RetryAfter: refusedFor}
 
-// guessing reports whether so many secrets were refused lately that another one is not tried. The grant is the last one of this
-// secret, or nil.
+// guessing reports whether so many secrets were refused lately that another one is not tried. The grant is the last one
+// of this secret, or nil.
 func (t *Trader) guessing(guesser sum, g *grant, now time.Time) bool {
 	if g != nil && now.Sub(g.traded) <= provenFor {
 		return false

@@ -18,9 +18,10 @@ const (
 	maxWait     = 4500 * time.Millisecond // so that a client whose turn comes is served within five seconds
 )
 
-// queue lets trades through one after the other: [perSecond], and [inFlight] at the same time. Sources take turns, so a flood of
-// one delays another by a turn. Those of one source go in the order of arrival. As [maxOfSource] trades take four seconds, one that is let in
-// gets its turn in time; beyond [maxWaiting] in all, a source that has none waiting is let in still.
+// queue lets trades through one after the other: [perSecond], and [inFlight] at the same time. Sources take turns, so a
+// flood of one delays another by a turn. Those of one source go in the order of arrival. As [maxOfSource] trades take
+// four seconds, one that is let in gets its turn in time; beyond [maxWaiting] in all, a source that has none waiting is
+// let in still.
 type queue struct {
 	pace *rate.Limiter
 
@@ -60,8 +61,8 @@ func (q *queue) enter(ctx context.Context, source string) (leave func(), err err
 	return q.leave, nil
 }
 
-// line adds an attempt to the queue of its source address, and returns the channel that is closed when its turn comes. It
-// returns false if too many wait.
+// line adds an attempt to the queue of its source address, and returns the channel that is closed when its turn comes.
+// It returns false if too many wait.
 func (q *queue) line(source string) (turn chan struct{}, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Backoff spaces attempts. The waits double up to a limit, and their upper half is random, so that clients that lost the
-// same server do not return at the same time. If the server sends Retry-After, the wait is not shorter than that. The zero
-// value is ready to use. It is not safe for concurrent use.
+// Backoff spaces attempts. The waits double up to a limit, and their upper half is random, so that clients that lost
+// the same server do not return at the same time. If the server sends Retry-After, the wait is not shorter than that.
+// The zero value is ready to use. It is not safe for concurrent use.
 type Backoff struct {
 	wait time.Duration
 }

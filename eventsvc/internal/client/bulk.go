@@ -19,8 +19,9 @@ type Result struct {
 	Reason   string `json:"reason"`   // of a refusal
 }
 
-// Bulk creates events, and replaces copies of a mirror, in one request. It sends them in protobuf, which takes both sides a fraction of
-// the time of JSON. Each event has a result. After a retryable error some events may be stored. Copies of a mirror can be sent again.
+// Bulk creates events, and replaces copies of a mirror, in one request. It sends them in protobuf, which takes both
+// sides a fraction of the time of JSON. Each event has a result. After a retryable error some events may be stored.
+// Copies of a mirror can be sent again.
 func (c *Client) Bulk(ctx context.Context, events []corev1.Event) ([]Result, error) {
 	body, err := encodeEvents(events)
 	if err != nil {

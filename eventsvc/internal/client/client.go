@@ -83,16 +83,16 @@ func newHTTP(config *tls.Config) *http.Client {
 	}
 }
 
-// Metadata returns a client of the same server that reads the metadata of objects and not their content: PartialObjectMetadata
-// of meta.k8s.io/v1, which every API server since Kubernetes 1.15 has.
+// Metadata returns a client of the same server that reads the metadata of objects and not their content:
+// PartialObjectMetadata of meta.k8s.io/v1, which every API server since Kubernetes 1.15 has.
 func (c *Client) Metadata() *Client {
 	only := *c
 	only.metadata = true
 	return &only
 }
 
-// Protobuf returns a client of the same server that asks for lists of events in protobuf, which takes a fraction of the time of JSON.
-// A server that has no protobuf answers in JSON.
+// Protobuf returns a client of the same server that asks for lists of events in protobuf, which takes a fraction of the
+// time of JSON. A server that has no protobuf answers in JSON.
 func (c *Client) Protobuf() *Client {
 	fast := *c
 	fast.protobuf = true
@@ -172,8 +172,8 @@ func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
 	return nil, refusal(resp)
 }
 
-// answer returns the answer to a request. A token that is refused with 401 may have expired on the way, or its key may have
-// been withdrawn: the request, which was not carried out, is sent once more if there is another token.
+// answer returns the answer to a request. A token that is refused with 401 may have expired on the way, or its key may
+// have been withdrawn: the request, which was not carried out, is sent once more if there is another token.
 func (c *Client) answer(ctx context.Context, r Request) (*http.Response, error) {
 	body := r.proto
 	if r.Body != nil {
@@ -282,9 +282,9 @@ func (c *Client) list(ctx context.Context, path string, query url.Values) (*Page
 // PageSize is the number of events of one page of a list, if its query has no limit.
 const PageSize = 500
 
-// Pages reads a list page by page and returns the resourceVersion of the list. It calls each with every page, and asks for the next
-// page meanwhile. After a failure it calls again, and asks for the same page once more if that returns nil; otherwise it returns
-// that error.
+// Pages reads a list page by page and returns the resourceVersion of the list. It calls each with every page, and asks
+// for the next page meanwhile. After a failure it calls again, and asks for the same page once more if that returns
+// nil; otherwise it returns that error.
 func (c *Client) Pages(ctx context.Context, path string, query url.Values, each func(*Page) error, again func(error) error) (string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -336,9 +336,9 @@ func (c *Client) version(ctx context.Context, path string, selectors url.Values)
 	return page.Metadata.ResourceVersion, err
 }
 
-// Create stores an object under a name, once. If the answer is lost, the object may be stored: it is sent again under the
-// same name, and if that name is taken, same tells whether the stored object is the one that was sent. After a failure
-// Create calls again, and tries once more if that returns nil; otherwise it returns that error.
+// Create stores an object under a name, once. If the answer is lost, the object may be stored: it is sent again under
+// the same name, and if that name is taken, same tells whether the stored object is the one that was sent. After a
+// failure Create calls again, and tries once more if that returns nil; otherwise it returns that error.
 func (c *Client) Create(ctx context.Context, path, name string, object any, same func(json.RawMessage) bool, again func(error) error) (json.RawMessage, error) {
 	for {
 		var stored json.RawMessage
@@ -363,8 +363,8 @@ func (c *Client) Create(ctx context.Context, path, name string, object any, same
 	}
 }
 
-// EventsPath returns the path of the events of a namespace, or of all namespaces if it is "". group is "" for core/v1, or a
-// name such as events.k8s.io.
+// EventsPath returns the path of the events of a namespace, or of all namespaces if it is "". group is "" for core/v1,
+// or a name such as events.k8s.io.
 func EventsPath(group, namespace string) string {
 	path := "/api/v1"
 	if group != "" {

@@ -60,8 +60,8 @@ func TestTokenIsReplaced(t *testing.T) {
 	}
 }
 
-// TestNoOtherToken: if a token is refused and no other can be fetched, the error tells why there is none, because the request may
-// succeed later.
+// TestNoOtherToken: if a token is refused and no other can be fetched, the error tells why there is none, because the
+// request may succeed later.
 func TestNoOtherToken(t *testing.T) {
 	t.Parallel()
 	away := &tokenclient.UnavailableError{Err: errors.New("away"), RetryAfter: 9 * time.Second}
@@ -253,7 +253,8 @@ func TestNewer(t *testing.T) {
 	}
 }
 
-// TestProgramForTokens: a program that failed may succeed later, as it asks a token endpoint; one that cannot be started will not.
+// TestProgramForTokens: a program that failed may succeed later, as it asks a token endpoint; one that cannot be
+// started will not.
 func TestProgramForTokens(t *testing.T) {
 	t.Parallel()
 	for script, want := range map[string]bool{"false": true, "/none/such": false} {

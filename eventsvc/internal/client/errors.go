@@ -81,8 +81,8 @@ func retryAfter(err error) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// Retryable reports whether the same request may succeed later: nothing answered, or the server or the token endpoint was
-// busy or stopping. A program for tokens that failed may succeed later too, because it asks a token endpoint.
+// Retryable reports whether the same request may succeed later: nothing answered, or the server or the token endpoint
+// was busy or stopping. A program for tokens that failed may succeed later too, because it asks a token endpoint.
 func Retryable(err error) bool {
 	switch code := Code(err); code {
 	case 0:
@@ -97,8 +97,8 @@ func Retryable(err error) bool {
 	}
 }
 
-// Hint returns what a user can do about an error, or "" if its text says enough. There is one hint for each cause, so that
-// every command gives the same advice.
+// Hint returns what a user can do about an error, or "" if its text says enough. There is one hint for each cause, so
+// that every command gives the same advice.
 func Hint(err error) string {
 	unreachable, away := errors.AsType[*UnreachableError](err)
 	switch code := Code(err); {

@@ -21,12 +21,12 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// ErrRewound means that the server's versions are lower than before, for instance because its data was replaced. What was
-// read before says nothing about what is there now.
+// ErrRewound means that the server's versions are lower than before, for instance because its data was replaced. What
+// was read before says nothing about what is there now.
 var ErrRewound = errors.New("the server's versions have started over")
 
-// ErrSilent means that a watch says nothing, although the server has a later version. What has changed is unknown: perhaps nothing
-// that the watch is about, perhaps something between here and the server holds it back.
+// ErrSilent means that a watch says nothing, although the server has a later version. What has changed is unknown:
+// perhaps nothing that the watch is about, perhaps something between here and the server holds it back.
 var ErrSilent = errors.New("the watch says nothing")
 
 // Change is one frame of a watch: a change of an object, or a bookmark, which only tells a version.
@@ -44,31 +44,32 @@ type Follower struct {
 	Connected   func()
 	Change      func(Change) error // with bookmarks too; an error ends Follow
 	Interrupted func(error)        // a failure after which Follow tries again
-	// Silence is how long a watch may say nothing while the server's version grows, until twice as long; 0: silenceWait. Then it is
-	// begun again or, if EndSilent is set, ends Follow with [ErrSilent].
+	// Silence is how long a watch may say nothing while the server's version grows, until twice as long; 0:
+	// silenceWait. Then it is begun again or, if EndSilent is set, ends Follow with [ErrSilent].
 	Silence   time.Duration
 	EndSilent bool
-	// OnlySelected is set if this caller may list only what the query selects. Otherwise the current version is asked for
-	// without the query, because to find the first object that a selector selects may take long.
+	// OnlySelected is set if this caller may list only what the query selects. Otherwise the current version is asked
+	// for without the query, because to find the first object that a selector selects may take long.
 	OnlySelected bool
 }
 
 const (
-	// shortWatch is the time within which a watch that ends without a change is suspicious: a server that ends each watch at
-	// once must not be asked again at once.
+	// shortWatch is the time within which a watch that ends without a change is suspicious: a server that ends each
+	// watch at once must not be asked again at once.
 	shortWatch = time.Second
 	// newKeys is how long a server that has accepted this caller before may take to learn its issuer's new keys.
 	newKeys = 2 * time.Minute
-	// watchSeconds is the shortest time for which a watch is requested. A dead connection that nothing reports is given up
-	// then. A random time is added, so that watches do not all end at the same time.
+	// watchSeconds is the shortest time for which a watch is requested. A dead connection that nothing reports is given
+	// up then. A random time is added, so that watches do not all end at the same time.
 	watchSeconds = 300
 	// silenceWait is longer than the minute between the bookmarks of most servers.
 	silenceWait = 90 * time.Second
 	lookWait    = 10 * time.Second // for the answer to how far a server is whose watch says nothing
 )
 
-// Follow delivers every change after a version, once and in order, also when the server restarts and when tokens expire. It
-// ends with ctx, with an error of Change, or when it cannot continue from the last version: see [Gone] and [ErrRewound].
+// Follow delivers every change after a version, once and in order, also when the server restarts and when tokens
+// expire. It ends with ctx, with an error of Change, or when it cannot continue from the last version: see [Gone] and
+// [ErrRewound].
 func (c *Client) Follow(ctx context.Context, path, version string, query url.Values, f Follower) error {
 	var wait Backoff
 	var accepted time.Time // when the last watch ended
@@ -165,8 +166,8 @@ func (c *Client) watch(ctx context.Context, path string, version *string, query 
 	}
 }
 
-// silent returns why a watch is to end that says nothing: at two looks, with a pause between in which no frame came, the server had a
-// later version than the one waited with, or did not answer. It returns nil when ctx ends.
+// silent returns why a watch is to end that says nothing: at two looks, with a pause between in which no frame came,
+// the server had a later version than the one waited with, or did not answer. It returns nil when ctx ends.
 func silent(ctx context.Context, pause time.Duration, waiting *atomic.Pointer[string], latest func(context.Context) (string, error)) error {
 	var before *string // what was waited with at the last look, if that found something amiss
 	for Sleep(ctx, pause) == nil {
@@ -190,7 +191,8 @@ func silent(ctx context.Context, pause time.Duration, waiting *atomic.Pointer[st
 	return nil
 }
 
-// next returns the next frame of a watch. The ordinary end is io.EOF. An ERROR frame becomes the refusal that it carries.
+// next returns the next frame of a watch. The ordinary end is io.EOF. An ERROR frame becomes the refusal that it
+// carries.
 func (c *Client) next(frames *json.Decoder) (Change, error) {
 	var frame struct {
 		Type   watch.EventType `json:"type"`
@@ -222,8 +224,8 @@ func (c *Client) next(frames *json.Decoder) (Change, error) {
 // Gone reports whether the server no longer keeps the version that was asked for.
 func Gone(err error) bool { return Code(err) == http.StatusGone }
 
-// Newer reports whether version a is later than b. Versions are numbers that grow (KEP-5504). A version that is no number
-// counts as newer unless both are the same.
+// Newer reports whether version a is later than b. Versions are numbers that grow (KEP-5504). A version that is no
+// number counts as newer unless both are the same.
 func Newer(a, b string) bool {
 	x, errX := strconv.ParseUint(a, 10, 64)
 	y, errY := strconv.ParseUint(b, 10, 64)

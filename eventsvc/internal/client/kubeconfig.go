@@ -226,7 +226,8 @@ func relative(dir, file string) string {
 // serviceAccount is the directory in which the kubelet puts what a pod needs to reach its API server.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
-// InCluster returns the settings for the API server of the cluster in which this process is a pod, and whether it is one.
+// InCluster returns the settings for the API server of the cluster in which this process is a pod, and whether it is
+// one.
 func InCluster() (Config, bool, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {

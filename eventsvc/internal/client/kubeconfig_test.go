@@ -61,7 +61,8 @@ func pair(t *testing.T, name string) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// TestKubeconfig: every form of authority and user that kubectl writes is read, and those that are not supported are errors.
+// TestKubeconfig: every form of authority and user that kubectl writes is read, and those that are not supported are
+// errors.
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 	server, dir := cluster(t), t.TempDir()

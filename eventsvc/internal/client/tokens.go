@@ -13,8 +13,9 @@ import (
 	"tidings.example/shared/printable"
 )
 
-// Tokens is a source of bearer tokens that fetches a new token before the current one expires: a command may run for days,
-// and tokens live for minutes. A nil *Tokens returns no token. It is safe for concurrent use; one caller at a time fetches.
+// Tokens is a source of bearer tokens that fetches a new token before the current one expires: a command may run for
+// days, and tokens live for minutes. A nil *Tokens returns no token. It is safe for concurrent use; one caller at a
+// time fetches.
 type Tokens struct {
 	fetch func(context.Context) (credential, error)
 	turn  chan struct{} // holds one element while a caller uses the following fields
@@ -65,7 +66,8 @@ func (t *Tokens) Token(ctx context.Context) (string, error) {
 	return c.token, nil
 }
 
-// replace drops a token that a server refused, and reports whether there is another one now. The error says why there is none.
+// replace drops a token that a server refused, and reports whether there is another one now. The error says why there
+// is none.
 func (t *Tokens) replace(ctx context.Context, refused string) (bool, error) {
 	if t == nil {
 		return false, nil
@@ -102,9 +104,9 @@ func FileToken(name string) *Tokens {
 // bareTokenLife is how long a token is used that a program prints without an expiry time.
 const bareTokenLife = 30 * time.Second
 
-// CommandToken returns a source that runs a program. The program prints either a credential for kubectl (ExecCredential of
-// client.authentication.k8s.io, as `tokensvc credential` does) or only a token (as `tokensvc token fetch` does). env is
-// added to the environment.
+// CommandToken returns a source that runs a program. The program prints either a credential for kubectl (ExecCredential
+// of client.authentication.k8s.io, as `tokensvc credential` does) or only a token (as `tokensvc token fetch` does). env
+// is added to the environment.
 func CommandToken(env []string, name string, args ...string) *Tokens {
 	return newTokens(func(ctx context.Context) (credential, error) {
 		cmd := exec.CommandContext(ctx, name, args...)
@@ -152,8 +154,8 @@ func readCredential(name string, printed []byte) (credential, error) {
 	return credential{token: e.Status.Token, until: until}, nil
 }
 
-// FetchedToken returns a source that calls fetch some time before the current token expires. fetch returns a token and when it
-// expires.
+// FetchedToken returns a source that calls fetch some time before the current token expires. fetch returns a token and
+// when it expires.
 func FetchedToken(fetch func(context.Context) (token string, expires time.Time, err error)) *Tokens {
 	return newTokens(func(ctx context.Context) (credential, error) {
 		token, expires, err := fetch(ctx)

@@ -320,7 +320,8 @@ func appendQuoted[T string | []byte](dst []byte, s T) []byte {
 	return append(append(append(dst, '"'), s...), '"')
 }
 
-// allIn reports whether all bytes of s are in a set, which has 1 for each of its bytes. It looks at eight bytes at a time.
+// allIn reports whether all bytes of s are in a set, which has 1 for each of its bytes. It looks at eight bytes at a
+// time.
 func allIn[T string | []byte](set *[256]byte, s T) bool {
 	for ; len(s) >= 8; s = s[8:] {
 		if set[s[0]]&set[s[1]]&set[s[2]]&set[s[3]]&set[s[4]]&set[s[5]]&set[s[6]]&set[s[7]] == 0 {
@@ -335,8 +336,8 @@ func allIn[T string | []byte](set *[256]byte, s T) bool {
 	return true
 }
 
-// plain are the bytes that stand for themselves in a JSON string, as encoding/json writes it, and plainSet those of a set of
-// fields that encoding/json writes as it is.
+// plain are the bytes that stand for themselves in a JSON string, as encoding/json writes it, and plainSet those of a
+// set of fields that encoding/json writes as it is.
 var plain, plainSet = func() (plain, set [256]byte) {
 	for c := ' '; c <= '~'; c++ {
 		plain[c] = 1

@@ -200,8 +200,9 @@ func Selectable(value []byte) (namespace, name []byte, fields [event.NumFields][
 	return namespace, name, fields, ok
 }
 
-// AppendLabels appends the labels of a stored event as attributes have them ([event.Attributes]): their number (uvarint), and for each
-// the length and text of its key and value. It reports false, and appends nothing, if there is damage.
+// AppendLabels appends the labels of a stored event as attributes have them ([event.Attributes]): their number
+// (uvarint), and for each the length and text of its key and value. It reports false, and appends nothing, if there is
+// damage.
 func AppendLabels(dst, value []byte) ([]byte, bool) {
 	if len(value) == 0 || value[0] != storedFormat {
 		return dst, false
@@ -244,8 +245,8 @@ func pick(message []byte, first int, one *[]byte, second int, other *[]byte) boo
 	})
 }
 
-// eachField calls f with the fields of a message as long as it returns true. It reports false if f does not, or if there is
-// damage.
+// eachField calls f with the fields of a message as long as it returns true. It reports false if f does not, or if
+// there is damage.
 func eachField(b []byte, f func(number int, payload []byte) bool) bool {
 	for len(b) > 0 {
 		number, payload, after, ok := nextField(b)

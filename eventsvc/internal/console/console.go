@@ -29,9 +29,9 @@
 // # What it does not know
 //
 // Events, tokens and the API: the scripts in static do. In static/js, app.js has the state, requests and permanent
-// links, views has a file for each view, and parts what views are made of. Of those in lib, address.js keeps the state in the address, oidc.js signs
-// people in, client.js fetches the tokens of a client, and session.js keeps the token, in the memory
-// of the tab alone.
+// links, views has a file for each view, and parts what views are made of. Of those in lib, address.js keeps the state
+// in the address, oidc.js signs people in, client.js fetches the tokens of a client, and session.js keeps the token, in
+// the memory of the tab alone.
 package console
 
 import (
@@ -164,8 +164,8 @@ func New(c Config) (*Console, error) {
 	return s, nil
 }
 
-// SetSignIn tells pages that are loaded from now on where people sign in. If it returns an error, which names the endpoint
-// that cannot be used, nothing has changed.
+// SetSignIn tells pages that are loaded from now on where people sign in. If it returns an error, which names the
+// endpoint that cannot be used, nothing has changed.
 func (s *Console) SetSignIn(providers []SignIn) error {
 	c := s.fixed
 	c.SignIn = append([]SignIn{}, providers...) // a list in JSON also if there is none

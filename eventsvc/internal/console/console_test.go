@@ -208,9 +208,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestSignIn: pages that are loaded after providers have changed learn of them, and may ask their endpoints for tokens. The
-// content of the page is the same, but its name is not: a browser keeps the headers that it has with a 304, so this must not
-// be the answer while the policy is another one.
+// TestSignIn: pages that are loaded after providers have changed learn of them, and may ask their endpoints for tokens.
+// The content of the page is the same, but its name is not: a browser keeps the headers that it has with a 304, so this
+// must not be the answer while the policy is another one.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	h, err := console.New(config)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// answer is an answer of /query/v1, of any of its paths, with the rows of all pages that were read. It keeps every member, so
-// that it can be passed on as it came.
+// answer is an answer of /query/v1, of any of its paths, with the rows of all pages that were read. It keeps every
+// member, so that it can be passed on as it came.
 type answer struct {
 	Range struct{ From, To time.Time }
 	// HistoryFrom is when the first observation was made that the server still knows.

@@ -21,8 +21,8 @@ const (
 // plainValue is a value that shells take as it is.
 var plainValue = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._/@%+-]*$`)
 
-// seenValues returns the values of a dimension that the server has seen of late, the most frequent first; none if it cannot be
-// asked, or not quickly.
+// seenValues returns the values of a dimension that the server has seen of late, the most frequent first; none if it
+// cannot be asked, or not quickly.
 func (a *access) seenValues(dimension string) []string {
 	ctx, cancel := context.WithTimeout(context.Background(), completeWait)
 	defer cancel()

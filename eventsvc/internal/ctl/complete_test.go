@@ -52,7 +52,8 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// TestCompleteWithout: a server that is away, that has no queries or that does not answer means no values, and no error.
+// TestCompleteWithout: a server that is away, that has no queries or that does not answer means no values, and no
+// error.
 func TestCompleteWithout(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"http://127.0.0.1:1", newStub(t, nil).URL, "no-url"} {

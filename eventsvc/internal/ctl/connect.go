@@ -199,8 +199,8 @@ func (c *Connection) fetchedToken() (*client.Tokens, error) {
 // fetchTimeout is the longest time that a token endpoint may take.
 const fetchTimeout = 30 * time.Second
 
-// request returns how the client authenticates. The file is read for each token, because others replace it: an operator the
-// secret, a kubelet the assertion.
+// request returns how the client authenticates. The file is read for each token, because others replace it: an operator
+// the secret, a kubelet the assertion.
 func (c *Connection) request() (tokenclient.Request, error) {
 	r := tokenclient.Request{TokenURL: c.TokenURL, ClientID: c.ClientID}
 	kind, file, into := "assertion", c.AssertionFile, &r.Assertion

@@ -13,8 +13,8 @@ import (
 	"tidings.example/eventsvc/internal/client"
 )
 
-// TestAssertionIsReadAgain: an assertion is sent instead of a secret (RFC 7523 section 2.2), and its file is read for each
-// token, because a kubelet replaces it.
+// TestAssertionIsReadAgain: an assertion is sent instead of a secret (RFC 7523 section 2.2), and its file is read for
+// each token, because a kubelet replaces it.
 func TestAssertionIsReadAgain(t *testing.T) {
 	t.Parallel()
 	var asked []string

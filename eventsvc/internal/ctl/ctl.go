@@ -1,6 +1,6 @@
-// Package ctl has the commands that use an event server: get, query, tail, record, mirror, alerts and mcp. Each command reads its settings from
-// flags and variables, opens a client, and prints what it finds. The requests are in package client, the copying of a
-// cluster's events in package mirror.
+// Package ctl has the commands that use an event server: get, query, tail, record, mirror, alerts and mcp. Each command
+// reads its settings from flags and variables, opens a client, and prints what it finds. The requests are in package
+// client, the copying of a cluster's events in package mirror.
 package ctl
 
 import (

@@ -14,8 +14,8 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// filters are a server and which of its events a command is about. The server evaluates all of them except --since and text,
-// unless it answers queries.
+// filters are a server and which of its events a command is about. The server evaluates all of them except --since and
+// text, unless it answers queries.
 type filters struct {
 	access              `embed:""`
 	Namespace           string        `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: the namespace of the kubeconfig's context, or default."`
@@ -95,8 +95,8 @@ func (f *filters) query() url.Values {
 	return q
 }
 
-// lastSeen returns the time at which an event counts: its last occurrence or, if that is not credible, its creation. A client
-// knows no more of the write.
+// lastSeen returns the time at which an event counts: its last occurrence or, if that is not credible, its creation. A
+// client knows no more of the write.
 func lastSeen(ev *eventsv1.Event) time.Time {
 	if at := event.LastSeen(ev); event.Credible(at, time.Now()) {
 		return at

@@ -131,8 +131,8 @@ func (g *getting) inOrder() bool { return g.Output == "table" || g.Last > 0 || g
 // searches reports whether only some times or texts are wanted.
 func (g *getting) searches() bool { return g.between != between{} || len(g.Text) > 0 }
 
-// search asks for the events by a query. The error is an unservedError if there is no need to, or if the server does not
-// answer queries.
+// search asks for the events by a query. The error is an unservedError if there is no need to, or if the server does
+// not answer queries.
 func (g *getting) search(ctx context.Context, c *client.Client, namespace string) error {
 	if !g.searches() || g.GroupDomain != "k8s.io" {
 		return &unservedError{}
@@ -274,8 +274,8 @@ func byTime(a, b seen) int {
 // maxAttempts is how often a request is sent that fails.
 const maxAttempts = 5
 
-// attempts returns a function that waits after a failed request, up to maxAttempts. It does not retry if the first attempt
-// has not reached a server, because the address is then probably wrong and the user wants to know.
+// attempts returns a function that waits after a failed request, up to maxAttempts. It does not retry if the first
+// attempt has not reached a server, because the address is then probably wrong and the user wants to know.
 func attempts(ctx context.Context) func(error) error {
 	var wait client.Backoff
 	n, first := 0, time.Now()

@@ -121,8 +121,8 @@ type message struct {
 	} `json:"params"`
 }
 
-// take sends a message, once there is a place for it. Of notifications it heeds the one that cancels a request, and passes
-// none on: the server keeps no state that they could change.
+// take sends a message, once there is a place for it. Of notifications it heeds the one that cancels a request, and
+// passes none on: the server keeps no state that they could change.
 func (b *bridge) take(ctx context.Context, line []byte) {
 	var m message
 	if !json.Valid(line) {

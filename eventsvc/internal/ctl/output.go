@@ -103,8 +103,8 @@ func (l *jsonList) add(s seen) error {
 	return err
 }
 
-// writeYAML writes an object as an item of a list. One whose text could change what a terminal shows is written as JSON,
-// which is YAML too, with escapes.
+// writeYAML writes an object as an item of a list. One whose text could change what a terminal shows is written as
+// JSON, which is YAML too, with escapes.
 func writeYAML(out *bytes.Buffer, object []byte) error {
 	text, err := yaml.JSONToYAML(object)
 	if err != nil {
@@ -135,8 +135,8 @@ func (l *jsonList) end() error {
 	return l.w.Flush()
 }
 
-// grid writes aligned rows, and makes their text harmless for a terminal. The last column is the longest: it is cut at the
-// width of the terminal.
+// grid writes aligned rows, and makes their text harmless for a terminal. The last column is the longest: it is cut at
+// the width of the terminal.
 type grid struct {
 	w      io.Writer
 	header []string
@@ -145,7 +145,8 @@ type grid struct {
 	widths []int // of the columns; nil: the header is not written yet
 }
 
-// write writes rows, after the header if they are the first. Columns only become wider, so that later rows stay aligned.
+// write writes rows, after the header if they are the first. Columns only become wider, so that later rows stay
+// aligned.
 func (g *grid) write(rows [][]string) error {
 	var all [][]string
 	if g.widths == nil {

@@ -369,7 +369,8 @@ func sayNewest(ctx context.Context, c *client.Client, w io.Writer, asked url.Val
 	}
 }
 
-// fetch asks one question. It says so if the server cannot be asked: kube-apiserver has no such path, or has no rule for it.
+// fetch asks one question. It says so if the server cannot be asked: kube-apiserver has no such path, or has no rule
+// for it.
 func fetch(ctx context.Context, c *client.Client, path string, p url.Values) (*answer, error) {
 	again := attempts(ctx)
 	for {
@@ -396,8 +397,8 @@ func (e *unservedError) Error() string {
 		"`eventsvc get` lists what it has"
 }
 
-// unserved reports whether a refusal means that the server has no queries. kube-apiserver refuses callers the path (403)
-// before it looks whether there is something.
+// unserved reports whether a refusal means that the server has no queries. kube-apiserver refuses callers the path
+// (403) before it looks whether there is something.
 func unserved(err error) bool {
 	switch client.Code(err) {
 	case 404:

@@ -207,8 +207,8 @@ func (r *recording) line(ctx context.Context, number int, text []byte) {
 	r.bar.Show("%d recorded, %d failed", r.stored, r.failed)
 }
 
-// decode reads the event of a line, and returns the view through which it can be created. A server drops fields that it does
-// not know, so that they are refused here.
+// decode reads the event of a line, and returns the view through which it can be created. A server drops fields that it
+// does not know, so that they are refused here.
 func (r *recording) decode(text []byte) (event.View, *eventsv1.Event, error) {
 	if text[0] != '{' {
 		return 0, nil, errors.New("no event in JSON: a line is one object")
@@ -238,8 +238,8 @@ func (r *recording) decode(text []byte) (event.View, *eventsv1.Event, error) {
 	return view, ev, nil
 }
 
-// complete sets fields that an event lacks, and clears those that only the server sets. If the event has no time, unique
-// makes its name different from all others.
+// complete sets fields that an event lacks, and clears those that only the server sets. If the event has no time,
+// unique makes its name different from all others.
 func (r *recording) complete(view event.View, ev *eventsv1.Event, unique string) {
 	ev.Kind, ev.APIVersion = event.Kind, r.group.APIVersion(view)
 	ev.UID, ev.ResourceVersion, ev.CreationTimestamp, ev.ManagedFields = "", "", metav1.Time{}, nil

@@ -85,7 +85,8 @@ func recordLines(t *testing.T, handler http.Handler, r record, lines string) (sa
 	return string(text), err
 }
 
-// TestRecordOfDumps: a file in another form than one event a line is refused as a whole, and the error says what reads it.
+// TestRecordOfDumps: a file in another form than one event a line is refused as a whole, and the error says what reads
+// it.
 func TestRecordOfDumps(t *testing.T) {
 	t.Parallel()
 	for _, lines := range []string{
@@ -99,7 +100,8 @@ func TestRecordOfDumps(t *testing.T) {
 	}
 }
 
-// TestRecordRefuses: a line with a field or a kind that would be lost is refused with its number, and the others are recorded.
+// TestRecordRefuses: a line with a field or a kind that would be lost is refused with its number, and the others are
+// recorded.
 func TestRecordRefuses(t *testing.T) {
 	t.Parallel()
 	const good = `{"metadata":{"name":"%s"},"eventTime":"2026-01-05T12:00:00Z","reason":"R","regarding":{"kind":"Pod","name":"web"}}`
@@ -214,8 +216,8 @@ func TestRecordCoreCompletes(t *testing.T) {
 	}
 }
 
-// TestRecordWaitsForToken: while the token service is away or busy, lines are sent again, and standard error says so once. A
-// client that it refuses is told at once.
+// TestRecordWaitsForToken: while the token service is away or busy, lines are sent again, and standard error says so
+// once. A client that it refuses is told at once.
 func TestRecordWaitsForToken(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64

@@ -11,8 +11,8 @@ import (
 // shortFields are those that completion offers.
 var shortFields = []string{"type", "reason", "kind", "name", "namespace", "reporter", "cluster", "owner", "node", "uid"}
 
-// searchOf returns arguments as the search of a query. An argument of several words is a phrase, as the shell has taken away the
-// quotation marks, unless it has more in it than words.
+// searchOf returns arguments as the search of a query. An argument of several words is a phrase, as the shell has taken
+// away the quotation marks, unless it has more in it than words.
 func searchOf(args []string) (string, error) {
 	parts := make([]string, len(args))
 	for i, arg := range args {
@@ -108,6 +108,6 @@ func (w words) in(note string) bool {
 		!slices.ContainsFunc(w.wanted, func(word string) bool { return !contained(word) })
 }
 
-// fold makes texts equal that differ in upper and lower case only. Some characters have two forms in lower case and one in
-// upper case.
+// fold makes texts equal that differ in upper and lower case only. Some characters have two forms in lower case and one
+// in upper case.
 func fold(text string) string { return strings.ToLower(strings.ToUpper(text)) }

@@ -109,7 +109,8 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// TestOldFields: what events had in old versions is stored, or reported by its name, in whatever version and form it comes.
+// TestOldFields: what events had in old versions is stored, or reported by its name, in whatever version and form it
+// comes.
 func TestOldFields(t *testing.T) {
 	t.Parallel()
 	const core = `{"kind":"Event","apiVersion":"v1","metadata":{"name":"e","namespace":"n","uid":"u","clusterName":"north","selfLink":"/x"},"involvedObject":{"namespace":"n"},"firstTimestamp":"2026-02-03T04:05:06Z","reason":"r","message":"m","series":{"count":2,"lastObservedTime":"2026-02-03T05:05:06.000000Z","state":"Ongoing"}}`

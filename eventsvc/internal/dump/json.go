@@ -13,14 +13,15 @@ import (
 )
 
 // lists are the members of objects whose elements are read one by one: of lists and tables of Kubernetes, of logs of
-// OpenTelemetry, and of answers of Google's logging, CloudWatch, Loki, Elasticsearch and others. Other members may have events, too,
-// but are read as a whole, within [maxObject].
+// OpenTelemetry, and of answers of Google's logging, CloudWatch, Loki, Elasticsearch and others. Other members may have
+// events, too, but are read as a whole, within [maxObject].
 var lists = []string{
 	"items", "Items", "rows", "resourceLogs", "scopeLogs", "instrumentationLibraryLogs", "logRecords", "entries",
 	"events", "logEvents", "result", "results", "streams", "values", "hits", "records", "data",
 }
 
-// holders are the objects that have such lists in answers of Elasticsearch and Loki. They are read like a list of one element.
+// holders are the objects that have such lists in answers of Elasticsearch and Loki. They are read like a list of one
+// element.
 var holders = []string{"hits", "data"}
 
 // textFile reads the objects of a text file, which may be between lines of anything else.
@@ -88,7 +89,8 @@ func mayHaveEvent(text []byte) bool {
 	return bytes.Contains(text, wordCore) || bytes.Contains(text, wordEvents)
 }
 
-// prose skips a line that is not JSON. Events in it are read, behind whatever container runtimes and loggers write before them.
+// prose skips a line that is not JSON. Events in it are read, behind whatever container runtimes and loggers write
+// before them.
 func (t *textFile) prose() {
 	line := t.peekLine(maxObject)
 	if n := len(t.plain); n < 40 && len(bytes.TrimSpace(line)) > 0 || n < 50 && bytes.HasPrefix(line, []byte("Events:")) {
@@ -199,7 +201,8 @@ type openObject struct {
 	split bool   // the mark is gone: it has a list that was read, or is too large
 	kind  string // if it is split
 	about bool   // likewise: it is about an object, as events are
-	// apiVersion is set of an object that has one before it says its kind; items is set if the member at hand is named as in a list.
+	// apiVersion is set of an object that has one before it says its kind; items is set if the member at hand is named
+	// as in a list.
 	apiVersion, items bool
 	list              listed
 	had               bool // a list
@@ -252,8 +255,9 @@ func (t *textFile) member(o *openObject, at Position, depth int) error {
 	return nil
 }
 
-// holdsNone reports whether an object is one of Kubernetes that is no list, as far as it shows before the member at hand: an event
-// in it, such as in the data of a ConfigMap, is part of it and none of its own. The name of the member was skipped.
+// holdsNone reports whether an object is one of Kubernetes that is no list, as far as it shows before the member at
+// hand: an event in it, such as in the data of a ConfigMap, is part of it and none of its own. The name of the member
+// was skipped.
 func (o *openObject) holdsNone(t *textFile) bool {
 	part := &object{members: o.members(t.buf[max(t.mark, 0):])}
 	kind := cmp.Or(part.text("kind"), o.kind)

@@ -224,8 +224,8 @@ func (f frame) deeper() frame {
 // maxTries is how many brackets of a text are tried as the beginning of an object.
 const maxTries = 32
 
-// search looks for events in a text that may have JSON behind anything else, as it is, in a quoted string, or in a field of CSV. It reports
-// whether there is an object that is known, and whether there is another one.
+// search looks for events in a text that may have JSON behind anything else, as it is, in a quoted string, or in a
+// field of CSV. It reports whether there is an object that is known, and whether there is another one.
 func (r *reader) search(text []byte, at Position, in frame) (known, other bool) {
 	for tries := 0; tries < maxTries; tries++ {
 		i := bytes.IndexByte(text, '{')
@@ -280,8 +280,8 @@ func objectAt(text []byte, i int) (object []byte, end int) {
 // members finds the members of an object in memory that was found to be sound.
 func members(text []byte) *object { return &object{raw: text, members: appendMembers(nil, text)} }
 
-// scratch keeps lists of members for reuse. Most events are within another object, and the members of an object are needed only
-// until its kind is known.
+// scratch keeps lists of members for reuse. Most events are within another object, and the members of an object are
+// needed only until its kind is known.
 type scratch [][]member
 
 func (s *scratch) take(text []byte) (list []member) {

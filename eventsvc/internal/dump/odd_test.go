@@ -9,8 +9,8 @@ import (
 	"tidings.example/eventsvc/internal/dump"
 )
 
-// TestOddFiles: what people send is read, or a line says what is not read and what to ask for. Nothing that only looks like an event
-// becomes one.
+// TestOddFiles: what people send is read, or a line says what is not read and what to ask for. Nothing that only looks
+// like an event becomes one.
 func TestOddFiles(t *testing.T) {
 	t.Parallel()
 	const askFor = "ask the sender for the output of kubectl get events -A -o json"

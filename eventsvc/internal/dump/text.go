@@ -48,7 +48,8 @@ func (r *reader) readText(p *peeker, name string, in level) error {
 
 var (
 	tableHead = regexp.MustCompile(`^(NAMESPACE +)?((LAST|FIRST) SEEN|LASTSEEN|FIRSTSEEN) .*REASON`)
-	// tableRow is a line without the head: when it was last seen, perhaps how often, the type, the reason and the object.
+	// tableRow is a line without the head: when it was last seen, perhaps how often, the type, the reason and the
+	// object.
 	tableRow  = regexp.MustCompile(`^(\S+ +)?(<unknown>|<invalid>|([0-9]+[ydhms])+)( \(x[0-9]+ over [^)]*\))? +(Normal|Warning) +\S+ +[a-z0-9.]+/`)
 	described = regexp.MustCompile(`^(Events:(\s|$)|Type +Reason +Age +From)`)
 )
@@ -147,7 +148,8 @@ func (u *utf16Reader) Read(b []byte) (int, error) {
 // windows1252 are the characters 0x80 to 0x9f of Windows-1252. The others are those of Unicode.
 var windows1252 = []rune("€\ufffd‚ƒ„…†‡ˆ‰Š‹Œ\ufffdŽ\ufffd\ufffd‘’“”•–—˜™š›œ\ufffdžŸ")
 
-// encoded passes on UTF-8, and turns other bytes into it as those of Windows-1252, which older programs of Windows write.
+// encoded passes on UTF-8, and turns other bytes into it as those of Windows-1252, which older programs of Windows
+// write.
 type encoded struct {
 	r     io.Reader
 	other func() // is called for the first other byte

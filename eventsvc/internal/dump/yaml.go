@@ -45,7 +45,8 @@ var objectLine = regexp.MustCompile(`^(- )?(apiVersion: *\S+ *$|kind: *(Event|Ev
 // eventLine is a line that an event in YAML has, at whatever place of a line.
 var eventLine = regexp.MustCompile(`^[\s>|*-]*(involvedObject|regarding): *$`)
 
-// isSeparator reports whether a line is between documents: of YAML, or of a text in Markdown, or of what was typed into a shell.
+// isSeparator reports whether a line is between documents: of YAML, or of a text in Markdown, or of what was typed into
+// a shell.
 func isSeparator(line []byte) bool {
 	line = bytes.TrimRight(line, "\r")
 	return prompt.Match(line) || bytes.Equal(line, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")) || bytes.Equal(line, []byte("...")) || isFence(line)
@@ -214,7 +215,8 @@ func (y *yamlText) decode(piece []byte, at Position, in *listed) {
 	}
 }
 
-// yamlObject reads a piece of YAML. The library bounds nesting and aliases; before it is asked, the number of values is.
+// yamlObject reads a piece of YAML. The library bounds nesting and aliases; before it is asked, the number of values
+// is.
 func yamlObject(piece []byte) (o *object, note string, err error) {
 	values := 0
 	for _, mark := range []string{"\n", "\r", ",", "[", "{", "- ", "? "} {

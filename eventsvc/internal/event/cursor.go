@@ -6,9 +6,9 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 )
 
-// The mirror's cursor says how far a cluster is copied. It is an event with this reason and the reporter of gaps. Its annotations are
-// the cluster's version, the time up to which everything is copied, the time at which the newest copied event was last written
-// (both in RFC 3339), and the version of the mirror.
+// The mirror's cursor says how far a cluster is copied. It is an event with this reason and the reporter of gaps. Its
+// annotations are the cluster's version, the time up to which everything is copied, the time at which the newest copied
+// event was last written (both in RFC 3339), and the version of the mirror.
 const (
 	CursorReason   = "Mirrored"
 	CursorVersion  = "mirror.tidings.example/cursor"
@@ -26,7 +26,8 @@ type Cursor struct {
 	Mirror   string    // version of the program
 }
 
-// CursorOf returns the cursor that an event reports, whoever wrote it. The copy of an event of a cluster reports none, as with gaps.
+// CursorOf returns the cursor that an event reports, whoever wrote it. The copy of an event of a cluster reports none,
+// as with gaps.
 func CursorOf(ev *eventsv1.Event) (c Cursor, ok bool) {
 	if ev.Reason != CursorReason || !ofMirror(ev) {
 		return c, false

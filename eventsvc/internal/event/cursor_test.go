@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestCursors: an event is a cursor by its reason, reporter, cluster and annotations. The mark of one is no gap, and stays beside a version
-// and with another occurrence.
+// TestCursors: an event is a cursor by its reason, reporter, cluster and annotations. The mark of one is no gap, and
+// stays beside a version and with another occurrence.
 func TestCursors(t *testing.T) {
 	t.Parallel()
 	cursor := func(change func(*eventsv1.Event)) *eventsv1.Event {

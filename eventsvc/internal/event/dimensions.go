@@ -30,8 +30,8 @@ type Dimensions struct {
 	Node      string // value of [NodeLabel], else [NodeOf]
 }
 
-// DimensionNames are the dimensions as parameters, answers and labels of streams name them, in the order in which they are
-// shown. Whoever counts, lists or asks by dimensions does it by these names and [Dimensions.Text].
+// DimensionNames are the dimensions as parameters, answers and labels of streams name them, in the order in which they
+// are shown. Whoever counts, lists or asks by dimensions does it by these names and [Dimensions.Text].
 var DimensionNames = []string{"type", "reason", "kind", "namespace", "reporter", "cluster", "owner", "node"}
 
 // Text returns the dimension of a name, or nil if there is none.
@@ -65,8 +65,8 @@ func (d *Dimensions) Bytes() (n int) {
 	return n
 }
 
-// OwnerOf returns the owner that a mirror has found for the object of an event, as kind/name, from the event's labels; "" if
-// there is none.
+// OwnerOf returns the owner that a mirror has found for the object of an event, as kind/name, from the event's labels;
+// "" if there is none.
 func OwnerOf(label func(key string) string) string {
 	name := label(OwnerNameLabel)
 	if name == "" {
@@ -75,8 +75,9 @@ func OwnerOf(label func(key string) string) string {
 	return label(OwnerKindLabel) + "/" + name
 }
 
-// NodeOf returns the node on which an event happened, as the event says: the object if it is a Node, the host of the deprecated
-// source, or the reportingInstance of a kubelet, which is the name of its node. It is empty if the event does not say.
+// NodeOf returns the node on which an event happened, as the event says: the object if it is a Node, the host of the
+// deprecated source, or the reportingInstance of a kubelet, which is the name of its node. It is empty if the event
+// does not say.
 func NodeOf[T string | []byte](kind, name, host, reporter, instance T) T {
 	switch {
 	case string(kind) == "Node":
@@ -87,14 +88,15 @@ func NodeOf[T string | []byte](kind, name, host, reporter, instance T) T {
 	return host
 }
 
-// MaxDimension is how many bytes of a text count in a dimension. No name that Kubernetes allows is longer, but through core/v1
-// any text is accepted, and it is kept for each group that is counted.
+// MaxDimension is how many bytes of a text count in a dimension. No name that Kubernetes allows is longer, but through
+// core/v1 any text is accepted, and it is kept for each group that is counted.
 const MaxDimension = 512
 
 // cutMark stands for the rest of a text.
 const cutMark = "…"
 
-// CutDimension returns a text as a dimension has it: whole, or if it is longer than MaxDimension its beginning and a mark.
+// CutDimension returns a text as a dimension has it: whole, or if it is longer than MaxDimension its beginning and a
+// mark.
 func CutDimension[T string | []byte](text T) T {
 	if len(text) <= MaxDimension {
 		return text

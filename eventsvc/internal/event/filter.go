@@ -44,7 +44,8 @@ func All(parts ...*Filter) *Filter {
 	return &Filter{Parts: slices.DeleteFunc(parts, func(f *Filter) bool { return f == nil })}
 }
 
-// Filter returns the selector as a filter, nil if it is nil. It leaves out whether a report is marked: see Selector.Dropped.
+// Filter returns the selector as a filter, nil if it is nil. It leaves out whether a report is marked: see
+// Selector.Dropped.
 func (s *Selector) Filter() *Filter {
 	if s == nil {
 		return nil
@@ -66,8 +67,8 @@ func (s *Selector) Filter() *Filter {
 	return all
 }
 
-// Matches reports whether a version matches, of which the text is that of [AppendText]. It is what every other way to find out has to
-// agree with.
+// Matches reports whether a version matches, of which the text is that of [AppendText]. It is what every other way to
+// find out has to agree with.
 func (f *Filter) Matches(namespace, name string, a Attributes, text []byte) bool {
 	matches := func(part *Filter) bool { return part.Matches(namespace, name, a, text) }
 	switch f.Kind {

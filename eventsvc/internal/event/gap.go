@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The mirror reports a time in which it did not watch a cluster as an event with this reason and reporter. Its annotations
-// say from when until when, in RFC 3339, and [ClusterLabel] names the cluster.
+// The mirror reports a time in which it did not watch a cluster as an event with this reason and reporter. Its
+// annotations say from when until when, in RFC 3339, and [ClusterLabel] names the cluster.
 const (
 	GapReason   = "MirrorGap"
 	GapReporter = "tidings.example/mirror"
@@ -17,16 +17,16 @@ const (
 	GapTo       = "mirror.tidings.example/gap-to"
 )
 
-// A mirror reports the changes that a rule dropped in an hour as an event with this reason. Such an event has the annotations of
-// a gap, and two more, which name the rule and count the changes.
+// A mirror reports the changes that a rule dropped in an hour as an event with this reason. Such an event has the
+// annotations of a gap, and two more, which name the rule and count the changes.
 const (
 	DroppedReason = "EventsDropped"
 	DroppedRule   = "mirror.tidings.example/dropped-rule"
 	DroppedCount  = "mirror.tidings.example/dropped-count"
 )
 
-// Gap is a time in which nobody watched a cluster or, if Rule is set, in which that rule dropped changes of events. Times are
-// in whole seconds, UTC.
+// Gap is a time in which nobody watched a cluster or, if Rule is set, in which that rule dropped changes of events.
+// Times are in whole seconds, UTC.
 type Gap struct {
 	From, To time.Time
 	Cluster  string
@@ -34,8 +34,8 @@ type Gap struct {
 	Count    int64  // of the changes that the rule dropped
 }
 
-// GapOf returns the gap that an event reports, whoever wrote it. The copy of an event of a cluster reports none: anybody there
-// may have written it, and the mirror only copies it.
+// GapOf returns the gap that an event reports, whoever wrote it. The copy of an event of a cluster reports none:
+// anybody there may have written it, and the mirror only copies it.
 func GapOf(ev *eventsv1.Event) (g Gap, ok bool) {
 	if ev.Reason != GapReason && ev.Reason != DroppedReason || !ofMirror(ev) {
 		return g, false

@@ -23,8 +23,8 @@ func report(change func(*eventsv1.Event)) *eventsv1.Event {
 	return ev
 }
 
-// TestGaps: an event reports a gap by its reason, reporter and annotations. Its attributes are marked only where the server
-// marks them, and keep the mark with another occurrence.
+// TestGaps: an event reports a gap by its reason, reporter and annotations. Its attributes are marked only where the
+// server marks them, and keep the mark with another occurrence.
 func TestGaps(t *testing.T) {
 	t.Parallel()
 	want := Gap{From: time.Date(2026, 3, 4, 8, 0, 0, 0, time.UTC), To: time.Date(2026, 3, 4, 9, 0, 0, 0, time.UTC), Cluster: "east"}
@@ -66,7 +66,8 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestDropped: an event reports what a rule dropped by another reason, a rule and a count. The mark has both, beside a version.
+// TestDropped: an event reports what a rule dropped by another reason, a rule and a count. The mark has both, beside a
+// version.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	dropped := func(change func(*eventsv1.Event)) *eventsv1.Event {

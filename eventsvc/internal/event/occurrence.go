@@ -96,8 +96,8 @@ func (o Occurrence) Spread(visit func(second, span, n int64)) {
 	visit(last, 0, left)
 }
 
-// LastIn returns when a version was observed last within a range of seconds, of which to is no part, as far as that is known. It
-// reports false if it was not.
+// LastIn returns when a version was observed last within a range of seconds, of which to is no part, as far as that is
+// known. It reports false if it was not.
 func (o Occurrence) LastIn(from, to int64) (at time.Time, ok bool) {
 	if last := o.Time.Unix(); last < to || o.First.IsZero() || o.First.Unix() >= to {
 		return o.Time, last >= from && last < to
@@ -195,15 +195,15 @@ const SourceUID = "mirror.tidings.example/uid"
 // SourceVersion is the annotation of a copy that has the resourceVersion, in its cluster, of the version that it shows.
 const SourceVersion = "mirror.tidings.example/resource-version"
 
-// CopyName returns the name of an event that is stored beside others of its name, such as the copy of a mirror: the same for
-// every version of it, another one for any other event.
+// CopyName returns the name of an event that is stored beside others of its name, such as the copy of a mirror: the
+// same for every version of it, another one for any other event.
 func CopyName(cluster, name string, uid types.UID) string {
 	sum := sha256.Sum256([]byte(cluster + "/" + string(uid)))
 	return fmt.Sprintf("%s.%x", name, sum[:5])
 }
 
-// Origin names an event where it was first written: the copy of a mirror by the uid in its cluster, any other event by its
-// own uid. Events with the same name and origin are the same event: what both of them report counts once.
+// Origin names an event where it was first written: the copy of a mirror by the uid in its cluster, any other event by
+// its own uid. Events with the same name and origin are the same event: what both of them report counts once.
 func Origin(ev *eventsv1.Event) string {
 	if uid, copied := ev.Annotations[SourceUID]; copied {
 		return SourceUID + "=" + uid

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateMetadata is the library's check of the metadata of a new event. The library is asked only if something is unusual,
-// because its regular expressions take a fifth of the time of a create.
+// validateMetadata is the library's check of the metadata of a new event. The library is asked only if something is
+// unusual, because its regular expressions take a fifth of the time of a create.
 func validateMetadata(m *metav1.ObjectMeta, name metavalidation.ValidateNameFunc) field.ErrorList {
 	metadata := field.NewPath("metadata")
 	if plainName(m.Name) && plainMetadata(m) && len(v1validation.ValidateManagedFields(m.ManagedFields, metadata)) == 0 {

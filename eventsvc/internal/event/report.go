@@ -33,8 +33,8 @@ func (a Attributes) ClaimsReport() bool {
 	return false
 }
 
-// WithReport marks attributes with the report of their event. The attributes must have an occurrence. Only the server marks reports,
-// and only the ones that it believes: no field or label of an event sets the mark.
+// WithReport marks attributes with the report of their event. The attributes must have an occurrence. Only the server
+// marks reports, and only the ones that it believes: no field or label of an event sets the mark.
 func (a Attributes) WithReport(r Report) Attributes {
 	m := marks{version: a.Version()}
 	switch {
@@ -69,8 +69,8 @@ type marks struct {
 	count    int64
 }
 
-// withMarks sets the marks: the times (varints), the version (uvarint) and, if there is a rule, the rule (length and text) and
-// its count (varint).
+// withMarks sets the marks: the times (varints), the version (uvarint) and, if there is a rule, the rule (length and
+// text) and its count (varint).
 func (a Attributes) withMarks(m marks) Attributes {
 	before := a[:len(a)-len(a.mark())]
 	marked := append(make(Attributes, 0, len(a)+24), before...)

@@ -14,10 +14,11 @@ import (
 type Selector struct {
 	Fields []FieldRequirement
 	Labels []labels.Requirement
-	// Clusters are patterns of [MatchPattern] for what [ClusterLabel] may say, which is nothing where there is no such label.
-	// Nil: anything.
+	// Clusters are patterns of [MatchPattern] for what [ClusterLabel] may say, which is nothing where there is no such
+	// label. Nil: anything.
 	Clusters []string
-	// Dropped requires that the server believes the event when it reports what a rule dropped: see [Attributes.WithReport].
+	// Dropped requires that the server believes the event when it reports what a rule dropped: see
+	// [Attributes.WithReport].
 	Dropped bool
 }
 

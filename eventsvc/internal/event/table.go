@@ -36,8 +36,8 @@ func TableColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-// TableCells returns the cells of an event, one for each of [TableColumns]. Each text is one line without control and formatting
-// characters, because kubectl sends cells to the terminal as they are. Ages are relative to now.
+// TableCells returns the cells of an event, one for each of [TableColumns]. Each text is one line without control and
+// formatting characters, because kubectl sends cells to the terminal as they are. Ages are relative to now.
 func TableCells(ev *eventsv1.Event, now time.Time) []any {
 	first := age(ev.DeprecatedFirstTimestamp.Time, now)
 	if ev.DeprecatedFirstTimestamp.IsZero() {

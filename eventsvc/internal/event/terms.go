@@ -20,10 +20,10 @@ type Term struct {
 // termOfSet is the begin of a term on several values.
 var termOfSet = regexp.MustCompile(`^\s*([A-Za-z.]+)\s+(in|notin)\s*\(`)
 
-// ParseTerms reads the terms of a selector, in their order. They are those of Kubernetes' field selectors, field=value and
-// field!=value, besides field in (a,b) and field notin (a,b). As there, a backslash stands before a comma, an equal sign or a
-// backslash that belongs to a value; between parentheses, also before a closing one. Blanks around the terms and the values
-// between parentheses do not count.
+// ParseTerms reads the terms of a selector, in their order. They are those of Kubernetes' field selectors, field=value
+// and field!=value, besides field in (a,b) and field notin (a,b). As there, a backslash stands before a comma, an equal
+// sign or a backslash that belongs to a value; between parentheses, also before a closing one. Blanks around the terms
+// and the values between parentheses do not count.
 func ParseTerms(selector string) ([]Term, error) {
 	var terms []Term
 	for rest := selector; rest != ""; {
@@ -79,8 +79,8 @@ func cutSet(text string) (values []string, rest string, err error) {
 	return values, strings.TrimPrefix(rest, ","), nil
 }
 
-// indexUnescaped returns the place of the first of some characters before which there is no backslash, or the length of the
-// text.
+// indexUnescaped returns the place of the first of some characters before which there is no backslash, or the length of
+// the text.
 func indexUnescaped(text, characters string) int {
 	escaped := false
 	for i := range len(text) {

@@ -49,7 +49,8 @@ func TestParseTerms(t *testing.T) {
 	}
 }
 
-// FuzzParseTerms: terms that are read and written again are the same, and without sets they are what Kubernetes' parser reads.
+// FuzzParseTerms: terms that are read and written again are the same, and without sets they are what Kubernetes' parser
+// reads.
 func FuzzParseTerms(f *testing.F) {
 	for _, s := range []string{"type=Normal,reason in (Pulled,Created),kind!=Pod", `a in (b\,c,d\)),e notin (f*)`, "a in (", ",=,", `\`} {
 		f.Add(s)

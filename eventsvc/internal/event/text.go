@@ -2,8 +2,8 @@ package event
 
 import "bytes"
 
-// AppendText appends the text in which words are searched: the note and, each behind a NUL, the reason, the name of the object
-// and the node. In these a NUL is a blank.
+// AppendText appends the text in which words are searched: the note and, each behind a NUL, the reason, the name of the
+// object and the node. In these a NUL is a blank.
 func AppendText(dst, note []byte, a Attributes) []byte {
 	dst = append(dst, note...)
 	var reason, name, node []byte

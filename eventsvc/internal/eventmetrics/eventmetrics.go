@@ -3,16 +3,18 @@
 // # Contract
 //
 // A [Counter] follows the changes of a store and adds the new occurrences of each to a series of
-// eventsvc_observed_events_total, by type, reason, kind, namespace and cluster. An event whose count grows from 7 to 12 adds
+// eventsvc_observed_events_total, by type, reason, kind, namespace and cluster. An event whose count grows from 7 to 12
+// adds
 // 5. Deletions and expiries take nothing away. It counts what is written since [New], whenever it was observed: an import
 // of old events is counted now. Like any counter it begins at zero after a restart.
 //
-// The number of series is bounded. Occurrences of further combinations are counted in one series whose labels are all "other".
+// The number of series is bounded. Occurrences of further combinations are counted in one series whose labels are all
+// "other".
 //
 // # Errors
 //
-// The store never waits for a counter. If one falls so far behind that the store has forgotten changes, it counts that in
-// eventsvc_observed_events_interruptions_total and continues with the newest.
+// The store never waits for a counter. If one falls so far behind that the store has forgotten changes, it counts that
+// in eventsvc_observed_events_interruptions_total and continues with the newest.
 //
 // # Concurrency
 //

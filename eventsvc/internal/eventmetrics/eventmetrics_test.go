@@ -95,7 +95,8 @@ func values(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return all
 }
 
-// TestCounts: increments of what was written after New are counted, combinations beyond the limit together, and deletions not.
+// TestCounts: increments of what was written after New are counted, combinations beyond the limit together, and
+// deletions not.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	db := open(t)

@@ -61,8 +61,8 @@ func TestAnonymousHasASmallShare(t *testing.T) {
 			return ctx.Err() == nil && refused < 10*most
 		}
 		var wait sync.WaitGroup
-		// Each caller may have one refusal more in a period: it was let in, and is charged for the next one only when it asks
-		// again. Four of them stay below the bound in every order in which the goroutines run.
+		// Each caller may have one refusal more in a period: it was let in, and is charged for the next one only when
+		// it asks again. Four of them stay below the bound in every order in which the goroutines run.
 		for range 4 {
 			wait.Go(func() {
 				for goOn() {

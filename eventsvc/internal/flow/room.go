@@ -32,7 +32,8 @@ const FreeAnswer = 64 << 10
 // how large it will be.
 const Question = 4 << 20
 
-// LargestQuestion is the room of an answer that needs more: less than a flow has, so that it gets it when the flow reads its others.
+// LargestQuestion is the room of an answer that needs more: less than a flow has, so that it gets it when the flow
+// reads its others.
 const LargestQuestion = roomOfFlow - 2<<20
 
 // Errors of [Room.Take] and [Room.Try].
@@ -82,7 +83,8 @@ func (r *rooms) fits(f *taken, n, spare int) error {
 	return nil
 }
 
-// take adds n bytes to what a flow holds, unless that leaves less than spare bytes of its limit, or of the limit of all.
+// take adds n bytes to what a flow holds, unless that leaves less than spare bytes of its limit, or of the limit of
+// all.
 func (r *rooms) take(name string, n, spare int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,9 +20,9 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// clusterSigns tells whether events come from different clusters. Events do not say their cluster, but the objects that they
-// are about have uids: an object that lives as long as its cluster, or nearly so, and has one uid here and another one
-// there, is most probably two objects of that name. If it has both of them in one place, it was made anew there.
+// clusterSigns tells whether events come from different clusters. Events do not say their cluster, but the objects that
+// they are about have uids: an object that lives as long as its cluster, or nearly so, and has one uid here and another
+// one there, is most probably two objects of that name. If it has both of them in one place, it was made anew there.
 type clusterSigns struct {
 	places []string                     // where events come from; the first one is the store
 	uids   map[string]map[string]uint64 // by object and uid, the set of places that have it
@@ -42,8 +42,8 @@ func newClusterSigns(files []string) *clusterSigns {
 // longLived are the kinds of objects whose uid seldom changes.
 var longLived = []string{"Namespace", "Node", "Deployment", "DaemonSet", "StatefulSet"}
 
-// place returns the number of the place that a file belongs to, which may be within an archive or folder; no file is the
-// store.
+// place returns the number of the place that a file belongs to, which may be within an archive or folder; no file is
+// the store.
 func (c *clusterSigns) place(file string) int {
 	if file == "" {
 		return 0

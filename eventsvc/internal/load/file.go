@@ -1,8 +1,8 @@
 // Package load stores the events of files in a store: the work of the commands import and open.
 //
-// [Files] reads files of any form with package dump, and passes their events on to [admin.Store.Import], which decides by uid,
-// name and age what becomes of each. file.go has the reading in order, clusters.go the warning about files of two clusters.
-// A function of this package is not safe for concurrent use.
+// [Files] reads files of any form with package dump, and passes their events on to [admin.Store.Import], which decides
+// by uid, name and age what becomes of each. file.go has the reading in order, clusters.go the warning about files of
+// two clusters. A function of this package is not safe for concurrent use.
 package load
 
 import (
@@ -58,8 +58,8 @@ type loader struct {
 	under *storing // the call of Import that is under way; nil: there is none
 }
 
-// Files stores the events of files; "-" is standard input. The result is valid with an error, too. With [ErrUnexpected] nothing
-// was stored, because the files have another number of events than was expected.
+// Files stores the events of files; "-" is standard input. The result is valid with an error, too. With [ErrUnexpected]
+// nothing was stored, because the files have another number of events than was expected.
 func Files(ctx context.Context, s admin.Store, files []string, o Options) (Result, error) {
 	l := &loader{Options: o}
 	defer l.close()
@@ -111,14 +111,15 @@ func (l *loader) files(ctx context.Context, s admin.Store, files []string) (Resu
 	return l.sum, err
 }
 
-// maxMemory is what the garbage collector works for while files are read, which takes no more than 128 MiB with what it does
-// not know of.
+// maxMemory is what the garbage collector works for while files are read, which takes no more than 128 MiB with what it
+// does not know of.
 const maxMemory = 104 << 20
 
 // rareGC is GOGC while the heap is below that limit. It is high because nearly everything that is read is garbage soon.
 const rareGC = 400
 
-// boundMemory sets that limit, unless GOMEMLIMIT sets another one or it is lower already, and returns what takes it back.
+// boundMemory sets that limit, unless GOMEMLIMIT sets another one or it is lower already, and returns what takes it
+// back.
 func boundMemory() (restore func()) {
 	limit, percent := debug.SetMemoryLimit(-1), debug.SetGCPercent(rareGC)
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -139,9 +140,9 @@ type storing struct {
 	err   error
 }
 
-// store begins to store some events. While their commit waits for the disk, the next ones are read and prepared. They wait for the
-// commit if they have an event of the same name, so that the changes of one event stay in order, and as long as no event is known to be
-// stored, because Import treats an empty store in its own way.
+// store begins to store some events. While their commit waits for the disk, the next ones are read and prepared. They
+// wait for the commit if they have an event of the same name, so that the changes of one event stay in order, and as
+// long as no event is known to be stored, because Import treats an empty store in its own way.
 func (l *loader) store(ctx context.Context, s admin.Store, items []dump.Item) error {
 	if l.signs != nil {
 		for _, it := range items {
@@ -171,7 +172,8 @@ func (l *loader) store(ctx context.Context, s admin.Store, items []dump.Item) er
 	return err
 }
 
-// finishTime is how long a call of Import may go on when its command is interrupted: it stores a second's work, and is counted.
+// finishTime is how long a call of Import may go on when its command is interrupted: it stores a second's work, and is
+// counted.
 const finishTime = 10 * time.Second
 
 // finishing returns a context that ends somewhat later than another one.
@@ -206,8 +208,8 @@ const maxMessages = 20
 // ErrUnexpected says that the files have another number of events than was expected.
 var ErrUnexpected = errors.New("none is stored; look at them, and give their number")
 
-// sound returns the files that have nothing wrong in them, if that is asked for, and counts their events. It reads standard input into a file without a name, so that
-// it can be read again.
+// sound returns the files that have nothing wrong in them, if that is asked for, and counts their events. It reads
+// standard input into a file without a name, so that it can be read again.
 func (l *loader) sound(ctx context.Context, files []string) (good []string, err error) {
 	found := int64(0) // events of the good files
 	for _, name := range files {

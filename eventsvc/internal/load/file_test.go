@@ -14,8 +14,8 @@ import (
 	"tidings.example/eventsvc/internal/dump"
 )
 
-// TestImportGoesOn: events are stored while those before wait for the disk, unless one of them has the same name or nothing is known
-// to be stored yet.
+// TestImportGoesOn: events are stored while those before wait for the disk, unless one of them has the same name or
+// nothing is known to be stored yet.
 func TestImportGoesOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -24,8 +24,8 @@ const (
 	maxAuthorities = 16          // in a caBundle: of all replicas, and of some that are gone
 )
 
-// APIService is the registration of an aggregated API whose server makes its own certificate. Each replica has an authority of its own,
-// whose key never leaves it, and puts it beside the others into the caBundle.
+// APIService is the registration of an aggregated API whose server makes its own certificate. Each replica has an
+// authority of its own, whose key never leaves it, and puts it beside the others into the caBundle.
 type APIService struct {
 	Name  string
 	Dir   string   // of [TLSConfig]
@@ -57,8 +57,8 @@ func (a *APIService) renew() (*tls.Config, error) {
 	return config, err
 }
 
-// Run keeps the authority in the caBundle, and the certificate valid, until ctx ends. The account needs get and update of this
-// APIService alone.
+// Run keeps the authority in the caBundle, and the certificate valid, until ctx ends. The account needs get and update
+// of this APIService alone.
 func (a *APIService) Run(ctx context.Context) error {
 	var last error // that was logged
 	for renewed := time.Now(); ; {

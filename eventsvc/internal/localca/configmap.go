@@ -40,9 +40,10 @@ func (c ConfigMap) String() string {
 // caKey is the key of an authority in a ConfigMap, as in kube-root-ca.crt, which every namespace has.
 const caKey = "ca.crt"
 
-// Publisher returns the task that writes the authority in a directory of [TLSConfig] into a ConfigMap of the cluster that this
-// process is a pod of. Pods that mount the ConfigMap start when it has the authority. The account of the pod needs get and update
-// of this object alone. The task tries again until the object is written or ctx ends. Elsewhere than in a pod it is an error.
+// Publisher returns the task that writes the authority in a directory of [TLSConfig] into a ConfigMap of the cluster
+// that this process is a pod of. Pods that mount the ConfigMap start when it has the authority. The account of the pod
+// needs get and update of this object alone. The task tries again until the object is written or ctx ends. Elsewhere
+// than in a pod it is an error.
 func Publisher(dir string, to ConfigMap, log *slog.Logger) (func(ctx context.Context) error, error) {
 	config, inside, err := client.InCluster()
 	if err == nil && !inside {

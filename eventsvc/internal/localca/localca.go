@@ -35,9 +35,9 @@ const (
 	leafKeyFile  = "tls.key"
 )
 
-// TLSConfig returns a TLS configuration with a certificate for the hosts (names and addresses). The certificate is valid for a
-// year; a call renews it if less than 30 days are left or if the hosts have changed. All files are kept in dir with mode 0600,
-// and are durable when the call returns; ca.crt is what clients have to trust.
+// TLSConfig returns a TLS configuration with a certificate for the hosts (names and addresses). The certificate is
+// valid for a year; a call renews it if less than 30 days are left or if the hosts have changed. All files are kept in
+// dir with mode 0600, and are durable when the call returns; ca.crt is what clients have to trust.
 func TLSConfig(dir string, hosts []string, now time.Time) (*tls.Config, error) {
 	if len(hosts) == 0 {
 		return nil, errors.New("self-signed certificate: no host names given")
@@ -49,7 +49,8 @@ func TLSConfig(dir string, hosts []string, now time.Time) (*tls.Config, error) {
 	return httpserver.TLSConfig(func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return leaf, nil }), nil
 }
 
-// loadOrMakeLeaf loads the certificate, or makes it if it is missing, damaged or not usable: clients know only the authority.
+// loadOrMakeLeaf loads the certificate, or makes it if it is missing, damaged or not usable: clients know only the
+// authority.
 func loadOrMakeLeaf(dir string, hosts []string, now time.Time) (*tls.Certificate, error) {
 	if err := safefile.MkdirAll(dir); err != nil {
 		return nil, err
@@ -152,8 +153,8 @@ func makeLeaf(dir string, ca *tls.Certificate, hosts []string, now time.Time) (*
 	return makePair(filepath.Join(dir, leafCertFile), filepath.Join(dir, leafKeyFile), template, ca)
 }
 
-// makePair makes a key and a certificate that ca has signed, or that is self-signed if ca is nil. It writes both files, the
-// key first, and returns the pair also if that fails.
+// makePair makes a key and a certificate that ca has signed, or that is self-signed if ca is nil. It writes both files,
+// the key first, and returns the pair also if that fails.
 func makePair(certFile, keyFile string, template *x509.Certificate, ca *tls.Certificate) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -20,8 +20,9 @@ const (
 // errNoBulk says that the target, or a proxy before it, serves no bulk requests.
 var errNoBulk = errors.New("the target serves no bulk requests")
 
-// writeMany writes items in as few requests as possible. It returns the items that have to be written one by one: items whose name
-// is taken, whose labels have changed, or that the target may accept later, and all items if it has no bulk requests.
+// writeMany writes items in as few requests as possible. It returns the items that have to be written one by one: items
+// whose name is taken, whose labels have changed, or that the target may accept later, and all items if it has no bulk
+// requests.
 func (c *copier) writeMany(ctx context.Context, items []item) (rest []item) {
 	places := c.together(items)
 	if len(places) == 0 || len(places) == 1 && !items[places[0]].modified || time.Now().Before(c.noBulk) {
@@ -52,8 +53,9 @@ func (c *copier) writeMany(ctx context.Context, items []item) (rest []item) {
 	return rest
 }
 
-// together returns the indexes of the items that can be written in bulk requests. Items that the target has are left out. Where
-// the labels of an event have changed, so is that item and each later one of the event: a bulk request cannot change labels.
+// together returns the indexes of the items that can be written in bulk requests. Items that the target has are left
+// out. Where the labels of an event have changed, so is that item and each later one of the event: a bulk request
+// cannot change labels.
 func (c *copier) together(items []item) (places []int) {
 	alone := map[string]bool{}
 	for i := range items {
@@ -88,8 +90,8 @@ func (c *copier) bulk(ctx context.Context, events []corev1.Event) (results []cli
 	return results, err
 }
 
-// took notes the result of an item in a bulk request, and reports whether it is final. The result is not final if the name is
-// taken, or if the target may accept the item later.
+// took notes the result of an item in a bulk request, and reports whether it is final. The result is not final if the
+// name is taken, or if the target may accept the item later.
 func (c *copier) took(ctx context.Context, it *item, r client.Result) bool {
 	switch {
 	case r.Code == http.StatusCreated:

@@ -28,9 +28,9 @@ const (
 // checks returns the time between comparisons of the cursor with the source.
 func (c *copier) checks() time.Duration { return cmp.Or(c.CheckEvery, checkEvery) }
 
-// check asks the source from time to time for its version, and sends what it learns to marks. Once the cursor has reached
-// that version, it is known to have been complete at that time. The time at which a change arrives would not tell that:
-// while the mirror catches up, later changes are minutes old already.
+// check asks the source from time to time for its version, and sends what it learns to marks. Once the cursor has
+// reached that version, it is known to have been complete at that time. The time at which a change arrives would not
+// tell that: while the mirror catches up, later changes are minutes old already.
 func (c *copier) check(ctx context.Context, marks chan<- cursor) {
 	for {
 		before, asked := c.state.reached(), time.Now()
@@ -72,12 +72,12 @@ func (c *copier) moved(version string) {
 	c.passMark()
 }
 
-// errLost reports that the target has an older cursor than the one that was saved there, or none: it was restored, or has lost
-// writes, and the copies that were written since then are missing as well.
+// errLost reports that the target has an older cursor than the one that was saved there, or none: it was restored, or
+// has lost writes, and the copies that were written since then are missing as well.
 var errLost = errors.New("the target has lost writes")
 
-// save writes the cursor, unless another mirror of the same events has written a later one. If that fails, a restart copies the
-// same events again, which changes nothing. The error is nil or errLost: then nothing was written.
+// save writes the cursor, unless another mirror of the same events has written a later one. If that fails, a restart
+// copies the same events again, which changes nothing. The error is nil or errLost: then nothing was written.
 func (c events) save(ctx context.Context) error {
 	c.savedAt = time.Now()
 	stored, _, revision, err := c.loadCursor(ctx)

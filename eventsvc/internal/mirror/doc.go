@@ -4,14 +4,16 @@
 //	   │                            ├─► batch ─► write by name and version ─► cursor
 //	   └────── watch from cursor ───┘
 //
-// The files: mirror.go decides where to begin after a start, lists, watches and begins again; write.go and bulk.go write; cursor.go says how far everything is written and
-// when that is saved, gap.go what is missing; own.go makes the events that both are stored as.
+// The files: mirror.go decides where to begin after a start, lists, watches and begins again; write.go and bulk.go
+// write; cursor.go says how far everything is written and when that is saved, gap.go what is missing; own.go makes the
+// events that both are stored as.
 //
-// All waiting changes are written by one bulk request, in their order. A change does not wait for others to join it. Changes that a
-// bulk request cannot make are written one by one: changes of one event in their order, changes of different events in parallel.
+// All waiting changes are written by one bulk request, in their order. A change does not wait for others to join it.
+// Changes that a bulk request cannot make are written one by one: changes of one event in their order, changes of
+// different events in parallel.
 //
-// While the target does not answer, the mirror tries again until it does, and reads on only until [batchSize] changes wait. So an outage of
-// the target loses nothing that the source still keeps afterwards.
+// While the target does not answer, the mirror tries again until it does, and reads on only until [batchSize] changes
+// wait. So an outage of the target loses nothing that the source still keeps afterwards.
 //
 // Everything is read and written through core/v1, which has all fields of old and new events.
 //
@@ -28,9 +30,9 @@
 //     What it had deleted before the list was never seen. The target gets an event with the reason MirrorGap, which says from
 //     when until when that was so. A mirror that continues from its cursor without a list has missed nothing.
 //
-// A gap begins at the last time at which the cursor is known to have been complete: the source is asked for its version every
-// 30 seconds, and once the cursor has reached that version, it was complete when the source was asked. That time is stored
-// with the cursor.
+// A gap begins at the last time at which the cursor is known to have been complete: the source is asked for its version
+// every 30 seconds, and once the cursor has reached that version, it was complete when the source was asked. That time
+// is stored with the cursor.
 //
 // What the source deletes, mostly because of its age, stays at the target.
 //
@@ -38,8 +40,8 @@
 //
 // # Labels of objects
 //
-// An event names an object, and nothing else is left of it when the object is gone. So copies get labels of the object and of
-// the namespace: see [Enrichment].
+// An event names an object, and nothing else is left of it when the object is gone. So copies get labels of the object
+// and of the namespace: see [Enrichment].
 //
 //	cluster ── metadata of pods and namespaces, followed ──► index ──┐
 //	   │                                                             ├─► labels of the copy
@@ -47,6 +49,6 @@
 //
 // reflect.go follows, index.go keeps what it saw, objects.go reads others one by one, enrich.go adds the labels.
 //
-// They are found by uid, so that another object of the same name lends nothing. They are a help and no part of the event: it
-// waits 250 ms for them at most, and is copied without where the source does not let them be read.
+// They are found by uid, so that another object of the same name lends nothing. They are a help and no part of the
+// event: it waits 250 ms for them at most, and is copied without where the source does not let them be read.
 package mirror

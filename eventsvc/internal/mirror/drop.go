@@ -41,8 +41,9 @@ func (d *drop) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// drops are the counts of a copier. Those of the cursor's version are stored with it, so that a restart, which sees the changes
-// behind that version again, counts each once. A report has the whole count of its hour, so it can be written again.
+// drops are the counts of a copier. Those of the cursor's version are stored with it, so that a restart, which sees the
+// changes behind that version again, counts each once. A report has the whole count of its hour, so it can be written
+// again.
 type drops struct {
 	counts   map[drop]int64
 	pending  map[drop]int64 // of the changes that are being written
@@ -74,8 +75,8 @@ func (m *Mirror) rules() *rules.Set {
 	return m.Rules()
 }
 
-// drop reports whether a rule drops an item, and counts it then. What an earlier version of the cursor stood for has been
-// counted.
+// drop reports whether a rule drops an item, and counts it then. What an earlier version of the cursor stood for has
+// been counted.
 func (c *copier) drop(it *item) bool {
 	set := c.rules()
 	if !set.Drops() {
@@ -114,8 +115,9 @@ func (c *copier) dropped() {
 	c.drops.pending = nil
 }
 
-// reportDrops reports the counts of hours that have changed: at once for the first time, then from time to time, and when the
-// hour is over or the mirror stops (all). Hours to which nothing more can be added are forgotten once they are reported.
+// reportDrops reports the counts of hours that have changed: at once for the first time, then from time to time, and
+// when the hour is over or the mirror stops (all). Hours to which nothing more can be added are forgotten once they are
+// reported.
 func (c *copier) reportDrops(ctx context.Context, all bool) {
 	now := time.Now()
 	for _, d := range slices.SortedFunc(maps.Keys(c.drops.counts), func(a, b drop) int {
@@ -226,8 +228,8 @@ type Tried struct {
 	By     map[string]int // of them, those that the rule of this name decides about
 }
 
-// Try lists a cluster, and says what rules do to the events that were last written since a time. Namespaces are those of the
-// cluster that are looked at; none: all.
+// Try lists a cluster, and says what rules do to the events that were last written since a time. Namespaces are those
+// of the cluster that are looked at; none: all.
 func Try(ctx context.Context, source *client.Client, namespaces []string, cluster string, set *rules.Set, since time.Time) (t Tried, err error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{""}

@@ -17,8 +17,8 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// Enrichment says which labels copies get that their events do not have. The zero value adds none. With any of them, copies
-// have the uid of their namespace too.
+// Enrichment says which labels copies get that their events do not have. The zero value adds none. With any of them,
+// copies have the uid of their namespace too.
 type Enrichment struct {
 	Owner           bool     // the controller at the top of the object, and the node
 	Labels          bool     // the object's [UsualLabels] and CopyLabels
@@ -30,8 +30,8 @@ type Enrichment struct {
 // On reports whether anything is added.
 func (e Enrichment) On() bool { return e.Owner || e.Labels || e.Namespace }
 
-// UsualLabels are the keys by which people find what belongs together. Versions and hashes are not among them, because they
-// have a new value with each rollout.
+// UsualLabels are the keys by which people find what belongs together. Versions and hashes are not among them, because
+// they have a new value with each rollout.
 var UsualLabels = []string{
 	"app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component", "app.kubernetes.io/part-of", "app", "k8s-app",
 }
@@ -47,8 +47,8 @@ const (
 	fresh      = 10 * time.Second       // the pod of an older event is known, if there is one
 )
 
-// NamespaceKey returns the key under which a label of a namespace is copied. A key has one slash, so another one becomes an
-// underscore. The error says why that is no key.
+// NamespaceKey returns the key under which a label of a namespace is copied. A key has one slash, so another one
+// becomes an underscore. The error says why that is no key.
 func NamespaceKey(label string) (string, error) {
 	key := event.NamespaceLabelPrefix + strings.ReplaceAll(label, "/", "_")
 	if problems := append(validation.IsQualifiedName(label), validation.IsQualifiedName(key)...); len(problems) > 0 {
@@ -57,8 +57,8 @@ func NamespaceKey(label string) (string, error) {
 	return key, nil
 }
 
-// What was found out about the object and the namespace of an event, as the metric names it. The later one counts if they
-// differ.
+// What was found out about the object and the namespace of an event, as the metric names it. The later one counts if
+// they differ.
 const (
 	enrichedAdded   = "added"
 	enrichedUnknown = "unknown" // there is no such object any more, or there never was
@@ -130,8 +130,8 @@ func (e *enricher) reflectors() []*reflector {
 	return append(slices.Collect(maps.Values(e.podsOf)), e.spaces)
 }
 
-// begun waits until pods and namespaces are known or cannot be read. Otherwise the events that the cluster has when a mirror
-// begins would be copied without labels.
+// begun waits until pods and namespaces are known or cannot be read. Otherwise the events that the cluster has when a
+// mirror begins would be copied without labels.
 func (e *enricher) begun(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
@@ -283,8 +283,8 @@ func reserved(key string) bool {
 }
 
 // metadata returns the labels and annotations of a copy that is to replace a stored one, which may be none. Labels that
-// somebody has added to that stay. What this package adds never changes, and an event's own labels win: those of a copy that is
-// mirrored again, for instance.
+// somebody has added to that stay. What this package adds never changes, and an event's own labels win: those of a copy
+// that is mirrored again, for instance.
 func (it *item) metadata(stored, annotations map[string]string) (l, a map[string]string) {
 	l, a = labels.Merge(stored, it.copy.Labels), labels.Merge(annotations, it.copy.Annotations)
 	for key, value := range it.added.labels {
@@ -303,8 +303,8 @@ func (it *item) metadata(stored, annotations map[string]string) (l, a map[string
 	return l, a
 }
 
-// labelValue returns a text as the value of a label. Of one that is too long, or has characters that a value cannot have, it is
-// the first 54 characters and a hash of all.
+// labelValue returns a text as the value of a label. Of one that is too long, or has characters that a value cannot
+// have, it is the first 54 characters and a hash of all.
 func labelValue(text string) string {
 	if len(validation.IsValidLabelValue(text)) == 0 {
 		return text

@@ -27,8 +27,8 @@ type item struct {
 	added    addition
 }
 
-// newItem makes the copy of an event, without the fields that only a server sets, without finalizers, which nobody would
-// remove from the copy, and without owners, which a garbage collector would miss. It changes the event.
+// newItem makes the copy of an event, without the fields that only a server sets, without finalizers, which nobody
+// would remove from the copy, and without owners, which a garbage collector would miss. It changes the event.
 func (m *Mirror) newItem(ev *corev1.Event, modified bool) item {
 	it := item{copy: ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(ev), modified: modified,
 		created: ev.CreationTimestamp.Time, labels: hash(ev.Labels)}

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// gap is a time in which events of the source may be missing: from the last time at which the cursor was complete until the
-// source was listed. What the source had deleted by then, mostly because of its age, was never seen. What it still had is
-// copied.
+// gap is a time in which events of the source may be missing: from the last time at which the cursor was complete until
+// the source was listed. What the source had deleted by then, mostly because of its age, was never seen. What it still
+// had is copied.
 type gap struct {
 	cursor cursor    // the last one before the gap
 	to     time.Time // when the first page of the list came
@@ -30,8 +30,8 @@ const (
 	ageSlack = time.Minute     // for which events of different age may be deleted together
 )
 
-// closed reports whether the list has closed the gap: it was short, or the source still has an event from before it, so that none was
-// deleted because of its age.
+// closed reports whether the list has closed the gap: it was short, or the source still has an event from before it, so
+// that none was deleted because of its age.
 func (g *gap) closed() bool {
 	from := g.cursor.complete
 	return g.to.Sub(from) < keptFor || !g.oldest.IsZero() && g.oldest.Before(from.Add(-ageSlack))
@@ -58,8 +58,8 @@ func (g *gap) end() time.Time { return g.to.Add(time.Second - 1).Truncate(time.S
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// report stores an event for the gap before a list, and counts it. Before the first list of a new mirror there is no gap, only
-// the beginning. What the list has closed is none either, if the source is the same as before.
+// report stores an event for the gap before a list, and counts it. Before the first list of a new mirror there is no
+// gap, only the beginning. What the list has closed is none either, if the source is the same as before.
 func (c *copier) report(ctx context.Context, g gap, reason string) error {
 	if g.cursor.complete.IsZero() || g.closed() && (reason == reasonGone || reason == reasonSilent) {
 		return nil

@@ -15,8 +15,8 @@ const (
 	askedFor = 4096 // keys that were looked for in vain
 )
 
-// index keeps what objects add to their events, also for a while after they are gone. The zero value is empty. It is safe for
-// concurrent use.
+// index keeps what objects add to their events, also for a while after they are gone. The zero value is empty. It is
+// safe for concurrent use.
 type index[K comparable, V any] struct {
 	mu     sync.Mutex
 	known  map[K]cached[V]
@@ -98,8 +98,8 @@ func (x *index[K, V]) goes(k K) {
 	}
 }
 
-// find returns what is kept of an object. If it is not there, the source is followed, and the object may have been created a
-// moment ago, it may come soon: but not if it was sought for enrichWait already.
+// find returns what is kept of an object. If it is not there, the source is followed, and the object may have been
+// created a moment ago, it may come soon: but not if it was sought for enrichWait already.
 func (x *index[K, V]) find(k K, s following, created bool) found[V] {
 	x.mu.Lock()
 	defer x.mu.Unlock()

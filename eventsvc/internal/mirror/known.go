@@ -9,8 +9,9 @@ import (
 // knownMax is the number of events whose versions are known, which take some megabytes.
 const knownMax = 40_000
 
-// known caches which versions the target has, for the last tens of thousands of events, so that another list does not ask the
-// target about events that did not change. The target is asked about events that are not in it. It is safe for concurrent use.
+// known caches which versions the target has, for the last tens of thousands of events, so that another list does not
+// ask the target about events that did not change. The target is asked about events that are not in it. It is safe for
+// concurrent use.
 type known struct {
 	mu       sync.Mutex
 	versions recent[string, knownVersion] // by uid
@@ -43,7 +44,8 @@ func (k *known) clear() {
 	k.versions.now, k.versions.old = nil, nil
 }
 
-// add notes that the target has the version of an item or a later one. Only if the item was written are the labels known.
+// add notes that the target has the version of an item or a later one. Only if the item was written are the labels
+// known.
 func (k *known) add(it *item, written bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

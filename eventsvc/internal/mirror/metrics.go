@@ -139,7 +139,8 @@ func (s *state) moved(version string) {
 	s.version = version
 }
 
-// await notes since when the source has had a version that the cursor has not reached; nil: it has reached all that are known.
+// await notes since when the source has had a version that the cursor has not reached; nil: it has reached all that are
+// known.
 func (s *state) await(mark *cursor) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,8 +180,8 @@ func (s *state) ready() error {
 	return nil
 }
 
-// showRules begins the counters of rules that drop at 0, and takes out those of rules that are gone. Shown are those that are
-// there.
+// showRules begins the counters of rules that drop at 0, and takes out those of rules that are gone. Shown are those
+// that are there.
 func (m *metrics) showRules(set *rules.Set, shown map[string]bool) {
 	now := map[string]bool{}
 	for _, r := range set.All() {

@@ -220,8 +220,8 @@ func (c events) begin(ctx context.Context) error {
 	return nil
 }
 
-// list copies every event of the source. The version of the list becomes the cursor. If there was a cursor before, the time
-// since then is a gap.
+// list copies every event of the source. The version of the list becomes the cursor. If there was a cursor before, the
+// time since then is a gap.
 func (c events) list(ctx context.Context, reason string) error {
 	if c.cursor != c.saved { // so that the gap begins at the same time, and has the same name, if this process is killed
 		if err := c.save(ctx); err != nil {
@@ -440,8 +440,8 @@ func (c *copier) tellFailure(err error) {
 func (c *copier) sourceFailed(err error) { c.failed(sourceSide, err) }
 func (c *copier) targetFailed(err error) { c.failed(targetSide, err) }
 
-// failed counts a failure of a side and keeps it for the readiness probe. It logs when failures begin and when they end; nil
-// is a success.
+// failed counts a failure of a side and keeps it for the readiness probe. It logs when failures begin and when they
+// end; nil is a success.
 func (c *copier) failed(side string, err error) {
 	if err != nil {
 		c.metrics.failures.WithLabelValues(side, fmt.Sprint(client.Code(err))).Inc()

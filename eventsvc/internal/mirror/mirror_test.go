@@ -137,8 +137,8 @@ func create(w *apitest.World, namespace, name string) {
 		`"source":{"component":"kubelet","host":"n"}}`, name, namespace)).Must(201)
 }
 
-// TestMirror copies two clusters with events of the same names into one server. The source loses its history, starts its
-// versions over, and deletes events.
+// TestMirror copies two clusters with events of the same names into one server. The source loses its history, starts
+// its versions over, and deletes events.
 func TestMirror(t *testing.T) {
 	t.Parallel()
 	target, source, other := apitest.New(t), apitest.New(t), apitest.New(t)
@@ -327,7 +327,8 @@ func TestMirror(t *testing.T) {
 	stop()
 }
 
-// checkGaps checks what the mirror recorded about gaps, none of which began before a time. It returns their begins by name.
+// checkGaps checks what the mirror recorded about gaps, none of which began before a time. It returns their begins by
+// name.
 func checkGaps(t *testing.T, gaps map[string]corev1.Event, began time.Time) map[string]time.Time {
 	t.Helper()
 	begins := map[string]time.Time{}
@@ -351,8 +352,8 @@ func checkGaps(t *testing.T, gaps map[string]corev1.Event, began time.Time) map[
 	return begins
 }
 
-// TestMirrorSilent: a watch that says nothing while the source has something is noticed. A list takes its place, which no gap is reported
-// for. While the source does not answer that either, the mirror is behind, and not ready.
+// TestMirrorSilent: a watch that says nothing while the source has something is noticed. A list takes its place, which
+// no gap is reported for. While the source does not answer that either, the mirror is behind, and not ready.
 func TestMirrorSilent(t *testing.T) {
 	t.Parallel()
 	target, source := apitest.New(t), apitest.New(t)
@@ -393,8 +394,9 @@ func TestMirrorSilent(t *testing.T) {
 	})
 }
 
-// TestMirrorLeavesOthersAlone: an event of somebody else that has the name of a copy stays as it is, whether it says nothing of where it
-// comes from or that it is the copy of another event. The mirror counts what it leaves out, and copies what comes behind.
+// TestMirrorLeavesOthersAlone: an event of somebody else that has the name of a copy stays as it is, whether it says
+// nothing of where it comes from or that it is the copy of another event. The mirror counts what it leaves out, and
+// copies what comes behind.
 func TestMirrorLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	for name, annotations := range map[string]string{"an event of its own": `{}`, "another copy": `{"` + event.SourceUID + `":"other","` + event.SourceVersion + `":"1"}`} {
@@ -440,8 +442,8 @@ func TestMirrorLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// TestMirrorBatches copies a thousand events in few requests: through answers that are lost, to a target that asks to wait, and one
-// by one to a target that has no bulk requests.
+// TestMirrorBatches copies a thousand events in few requests: through answers that are lost, to a target that asks to
+// wait, and one by one to a target that has no bulk requests.
 func TestMirrorBatches(t *testing.T) {
 	t.Parallel()
 	const n = 1100
@@ -579,7 +581,8 @@ func TestTargetRestored(t *testing.T) {
 	stop()
 }
 
-// TestRewoundAndNotSaved: a cursor of versions that started over is saved in the place of a higher one, also if the first try fails.
+// TestRewoundAndNotSaved: a cursor of versions that started over is saved in the place of a higher one, also if the
+// first try fails.
 func TestRewoundAndNotSaved(t *testing.T) {
 	t.Parallel()
 	source, target := apitest.New(t), apitest.New(t)

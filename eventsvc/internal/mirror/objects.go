@@ -185,7 +185,8 @@ func (o *objects) allow(ref reference, err error) {
 	}
 }
 
-// path returns the path of an object. What an event says about its object is only a claim: it must not name another path.
+// path returns the path of an object. What an event says about its object is only a claim: it must not name another
+// path.
 func (o *objects) path(ctx context.Context, ref reference) (string, error) {
 	resource, root, err := o.resource(ctx, ref)
 	if err != nil {
@@ -200,8 +201,8 @@ func (o *objects) path(ctx context.Context, ref reference) (string, error) {
 	return root + "/" + url.PathEscape(resource.Name) + "/" + url.PathEscape(ref.name), nil
 }
 
-// resource returns the resource of a kind, and the path of its group. A group is read when it is needed first, and at most once
-// a minute because it lacks a kind.
+// resource returns the resource of a kind, and the path of its group. A group is read when it is needed first, and at
+// most once a minute because it lacks a kind.
 func (o *objects) resource(ctx context.Context, ref reference) (r metav1.APIResource, root string, err error) {
 	version, err := schema.ParseGroupVersion(ref.apiVersion)
 	if err != nil || len(path.IsValidPathSegmentName(version.Version)) > 0 || len(path.IsValidPathSegmentName(version.Group)) > 0 || version.Version == "" {

@@ -68,8 +68,8 @@ func (o ownEvents) event(name, eventType, reason string) *corev1.Event {
 	return ev
 }
 
-// loadCursor returns the cursor and the counts that are stored with it, or zero values if there is none yet. If only its version
-// is missing, because somebody has removed that, the time remains. The revision is that of the target.
+// loadCursor returns the cursor and the counts that are stored with it, or zero values if there is none yet. If only
+// its version is missing, because somebody has removed that, the time remains. The revision is that of the target.
 func (o ownEvents) loadCursor(ctx context.Context) (at cursor, dropped map[drop]int64, revision string, err error) {
 	var ev corev1.Event
 	err = o.Target.Do(ctx, client.Request{Path: eventPath(o.CursorNamespace, o.cursorName())}, &ev)
@@ -85,7 +85,8 @@ func (o ownEvents) loadCursor(ctx context.Context) (at cursor, dropped map[drop]
 	return cursor{version: ev.Annotations[event.CursorVersion], complete: complete, last: last}, dropped, ev.ResourceVersion, err
 }
 
-// saveCursor writes the cursor with its counts, if the one that is stored still has the revision, or if there is still none ("").
+// saveCursor writes the cursor with its counts, if the one that is stored still has the revision, or if there is still
+// none ("").
 func (o ownEvents) saveCursor(ctx context.Context, at cursor, dropped map[drop]int64, revision string) error {
 	now := metav1.Now()
 	ev := o.event(o.cursorName(), corev1.EventTypeNormal, event.CursorReason)
@@ -108,8 +109,8 @@ func (o ownEvents) saveCursor(ctx context.Context, at cursor, dropped map[drop]i
 	return o.put(ctx, ev)
 }
 
-// gapName returns the name of the event that reports a gap: the same one if it is reported again, because the mirror was
-// killed before it could save the next cursor.
+// gapName returns the name of the event that reports a gap: the same one if it is reported again, because the mirror
+// was killed before it could save the next cursor.
 func (o ownEvents) gapName(g gap) string {
 	sum := sha256.Sum256([]byte(g.cursor.version + "/" + stamp(g.cursor.complete)))
 	return fmt.Sprintf("%s.gap.%x", o.cursorName(), sum[:5])

@@ -25,15 +25,16 @@ type metadata struct {
 	} `json:"metadata"`
 }
 
-// top has the kinds that own what belongs to a workload. Their own owners, such as the custom resource of an operator, are not
-// asked for.
+// top has the kinds that own what belongs to a workload. Their own owners, such as the custom resource of an operator,
+// are not asked for.
 var top = map[string]bool{"Deployment": true, "StatefulSet": true, "DaemonSet": true, "CronJob": true}
 
 // controlled has the kinds that mostly have an owner, which only the object tells.
 var controlled = map[string]bool{"Pod": true, "ReplicaSet": true, "Job": true}
 
-// owner returns the controller at the top of an object. A ReplicaSet and a Job are not read to know theirs: a Deployment names
-// its ReplicaSets by the hash that is a label of the pods too, and a CronJob names its Jobs by the minute of their time.
+// owner returns the controller at the top of an object. A ReplicaSet and a Job are not read to know theirs: a
+// Deployment names its ReplicaSets by the hash that is a label of the pods too, and a CronJob names its Jobs by the
+// minute of their time.
 func owner(kind string, object *metadata) (ownerKind, name string) {
 	m := &object.Metadata
 	i := slices.IndexFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Controller != nil && *r.Controller })
@@ -56,8 +57,8 @@ func owner(kind string, object *metadata) (ownerKind, name string) {
 	return ref.Kind, ref.Name
 }
 
-// cronJob returns the name of the CronJob that has made a Job. The Job's name ends with the minute at which it was due, counted
-// from 1970, which tells it from a date such as 20260131.
+// cronJob returns the name of the CronJob that has made a Job. The Job's name ends with the minute at which it was due,
+// counted from 1970, which tells it from a date such as 20260131.
 func cronJob(job string, created time.Time) (name string, ok bool) {
 	const digits, late = 8, 365 * 24 * time.Hour
 	cut := len(job) - digits - 1
@@ -77,8 +78,8 @@ func (e *enricher) factsOf(kind string, object *metadata) facts {
 	return f
 }
 
-// nodeOf returns the node on which an event happened: the node that it is about, or the host of the kubelet or kube-proxy that
-// reports it. Other reporters set the name of a pod or nothing as their host.
+// nodeOf returns the node on which an event happened: the node that it is about, or the host of the kubelet or
+// kube-proxy that reports it. Other reporters set the name of a pod or nothing as their host.
 func nodeOf(ev *corev1.Event) string {
 	switch host := ev.Source.Host; {
 	case ev.InvolvedObject.Kind == "Node":

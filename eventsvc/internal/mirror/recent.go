@@ -1,7 +1,7 @@
 package mirror
 
-// recent is a map that keeps at least the half of most entries that were used last, and never more than most. It is not safe
-// for concurrent use.
+// recent is a map that keeps at least the half of most entries that were used last, and never more than most. It is not
+// safe for concurrent use.
 type recent[K comparable, V any] struct {
 	most     int
 	now, old map[K]V // two generations: when now is full, it becomes old

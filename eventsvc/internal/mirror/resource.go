@@ -53,8 +53,8 @@ var workloads = []Resource{
 	{"", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", true},
 }
 
-// Resources returns the resources with these names: "workloads", one of that list, or NAME.GROUP as kubectl api-resources has
-// it. Custom resources are looked up in the source, which is waited for.
+// Resources returns the resources with these names: "workloads", one of that list, or NAME.GROUP as kubectl
+// api-resources has it. Custom resources are looked up in the source, which is waited for.
 func Resources(ctx context.Context, source *client.Client, names []string, log *slog.Logger) (all []Resource, err error) {
 	var wait client.Backoff
 	for _, name := range names {

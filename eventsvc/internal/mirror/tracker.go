@@ -30,9 +30,9 @@ const (
 
 // tracker makes events of what changes in the objects of a resource, in one namespace or all of them.
 //
-// What was seen of an object, and the source's version up to which everything was, are stored at once, after the events that tell of
-// it. So a killed mirror makes the same events again. Changes that are added to an event are in the file at once, and in the event
-// when its minute is over.
+// What was seen of an object, and the source's version up to which everything was, are stored at once, after the events
+// that tell of it. So a killed mirror makes the same events again. Changes that are added to an event are in the file
+// at once, and in the event when its minute is over.
 type tracker struct {
 	*copier
 	resource Resource
@@ -58,7 +58,8 @@ func newTrackers(m *Mirror, namespaces []string) (all []*copier) {
 	return all
 }
 
-// begin continues from the position in the file. Without one, the source is listed, and nothing is claimed about what was before.
+// begin continues from the position in the file. Without one, the source is listed, and nothing is claimed about what
+// was before.
 func (t *tracker) begin(ctx context.Context) error {
 	position, err := t.seen.Position(t.path)
 	if err != nil {
@@ -118,7 +119,8 @@ func (t *tracker) list(ctx context.Context, reason string) error {
 	return t.flush(ctx, &b, t.cursor)
 }
 
-// pages lists the objects. No two trackers do so at once, because objects take twenty times as much memory as what is kept of them.
+// pages lists the objects. No two trackers do so at once, because objects take twenty times as much memory as what is
+// kept of them.
 func (t *tracker) pages(ctx context.Context, each func(*client.Page) error, again func(error) error) (version string, err error) {
 	t.listing.Lock()
 	defer t.listing.Unlock()
@@ -235,8 +237,8 @@ func (t *tracker) before(b *batch, uid string) *objectchange.Seen {
 	return seen
 }
 
-// see compares an object with what was seen of it. It returns the uid. Of an object of a list nothing tells that it is new but its
-// age, and before the first list nothing is claimed.
+// see compares an object with what was seen of it. It returns the uid. Of an object of a list nothing tells that it is
+// new but its age, and before the first list nothing is claimed.
 func (t *tracker) see(b *batch, raw json.RawMessage, added bool) string {
 	now := t.read(raw)
 	if now == nil {
@@ -334,8 +336,8 @@ func (t *tracker) lose(b *batch, uid string, last *objectchange.Seen, version st
 	t.add(b, last, event.ObjectDeleted, "deleted", objectchange.Deleted(last, from, to), now, now, 1)
 }
 
-// add appends an event about an object. Its name is made of what tells it from other events about the object, so that the event is
-// the same one however often the change is seen.
+// add appends an event about an object. Its name is made of what tells it from other events about the object, so that
+// the event is the same one however often the change is seen.
 func (t *tracker) add(b *batch, about *objectchange.Seen, reason, which, note string, first, last time.Time, count int32) {
 	ev := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{

@@ -197,7 +197,8 @@ func changed(w *apitest.World) (all []string) {
 	return all
 }
 
-// track has a mirror follow objects, with a file, until the returned function is called. It returns after the first list.
+// track has a mirror follow objects, with a file, until the returned function is called. It returns after the first
+// list.
 func track(t *testing.T, source *objects, url, target, file string, names ...string) (stop func()) {
 	t.Helper()
 	state, err := objectchange.Open(file)
@@ -246,8 +247,8 @@ func deployment(image string, replicas int) string {
 	return fmt.Sprintf(`{"spec":{"replicas":%d,"template":{"spec":{"containers":[{"name":"web","image":%q}]}}},"status":{"observedGeneration":%d}}`, replicas, image, time.Now().UnixNano())
 }
 
-// TestObjectChanges: a mirror makes an event of each change, of those while it was away too, and claims nothing about what was
-// before its first start. What a watch has missed is told with the times between which it happened.
+// TestObjectChanges: a mirror makes an event of each change, of those while it was away too, and claims nothing about
+// what was before its first start. What a watch has missed is told with the times between which it happened.
 func TestObjectChanges(t *testing.T) {
 	t.Parallel()
 	target := apitest.New(t)
@@ -304,8 +305,8 @@ func TestObjectChanges(t *testing.T) {
 	})
 }
 
-// TestChangeFlood: changes of the same fields within a minute are one event with their count; another change is another event.
-// A mirror that was killed meanwhile counts none of them twice, and none is lost.
+// TestChangeFlood: changes of the same fields within a minute are one event with their count; another change is another
+// event. A mirror that was killed meanwhile counts none of them twice, and none is lost.
 func TestChangeFlood(t *testing.T) {
 	t.Parallel()
 	target := apitest.New(t)
@@ -356,8 +357,8 @@ func TestChangeFlood(t *testing.T) {
 	})
 }
 
-// TestSecretsStaySecret: of Secrets, ConfigMaps and of fields that are secrets by their name or form, the names are told. Neither
-// the events nor the file have the values, in any encoding that a reader would try.
+// TestSecretsStaySecret: of Secrets, ConfigMaps and of fields that are secrets by their name or form, the names are
+// told. Neither the events nor the file have the values, in any encoding that a reader would try.
 func TestSecretsStaySecret(t *testing.T) {
 	t.Parallel()
 	target := apitest.New(t)

@@ -23,8 +23,9 @@ const (
 	resultKept      = "kept"      // deleted at the source, kept at the target
 )
 
-// write stores items: as many as possible in bulk requests, and the rest one by one. Items of one event keep their order, items of
-// different events are written in parallel. It returns when each item is stored or refused for good, or with the error of ctx.
+// write stores items: as many as possible in bulk requests, and the rest one by one. Items of one event keep their
+// order, items of different events are written in parallel. It returns when each item is stored or refused for good, or
+// with the error of ctx.
 func (c *copier) write(ctx context.Context, items []item) error {
 	if c.enricher != nil {
 		c.enricher.enrich(ctx, items, &c.known)
@@ -84,8 +85,8 @@ func (c *copier) leaveOut(ctx context.Context, it *item, err error) {
 	c.Log.WarnContext(ctx, "the target refuses an event, it is left out", "namespace", it.copy.Namespace, "name", it.copy.Name, "error", err)
 }
 
-// insist calls write until it succeeds, until the target refuses for good what is written, or until ctx ends. It returns that
-// refusal, or the error of ctx.
+// insist calls write until it succeeds, until the target refuses for good what is written, or until ctx ends. It
+// returns that refusal, or the error of ctx.
 func (c *copier) insist(ctx context.Context, write func() error) error {
 	var wait client.Backoff
 	for ctx.Err() == nil {
@@ -159,8 +160,8 @@ func raced(err error) error {
 	return err
 }
 
-// refused reports whether the target would refuse this event at any time. A missing right (401, 403) and a target without
-// core/v1 (404) concern the whole mirror: it waits until that is corrected.
+// refused reports whether the target would refuse this event at any time. A missing right (401, 403) and a target
+// without core/v1 (404) concern the whole mirror: it waits until that is corrected.
 func refused(err error) bool {
 	switch client.Code(err) {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:

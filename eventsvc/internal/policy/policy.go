@@ -21,10 +21,10 @@
 //	      - claim: groups
 //	        value: team-a
 //
-// The pattern "*" matches every namespace, and only it allows requests across all
-// namespaces. "ci-*" matches every namespace with that prefix, but allows no requests
-// across them. Rules and bindings that name no clusters are for events of all of them. A subject matches tokens of the first issuer only, unless it names an
-// issuer, because different issuers may give the same client id to different clients.
+// The pattern "*" matches every namespace, and only it allows requests across all namespaces. "ci-*" matches every
+// namespace with that prefix, but allows no requests across them. Rules and bindings that name no clusters are for
+// events of all of them. A subject matches tokens of the first issuer only, unless it names an issuer, because
+// different issuers may give the same client id to different clients.
 package policy
 
 import (
@@ -48,8 +48,8 @@ const AllNamespaces = ""
 // Decision says whether a request is allowed.
 type Decision struct {
 	Allowed bool
-	// Clusters are those whose events it is allowed for, as [pattern.Join] writes them; the name of those without one is
-	// empty. A refused request has none.
+	// Clusters are those whose events it is allowed for, as [pattern.Join] writes them; the name of those without one
+	// is empty. A refused request has none.
 	Clusters pattern.List
 	// Rule has the rules that allow the request, or the reason of a refusal.
 	Rule string

@@ -313,8 +313,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// TestDecideIsTheSameEveryTime: a caller with several claims gets one decision, whatever order its token, the file or chance
-// has them in, so that no watch ends because its decision is made again.
+// TestDecideIsTheSameEveryTime: a caller with several claims gets one decision, whatever order its token, the file or
+// chance has them in, so that no watch ends because its decision is made again.
 func TestDecideIsTheSameEveryTime(t *testing.T) {
 	t.Parallel()
 	o := policy.Options{Issuers: []string{first}, Default: first, Claims: map[string][]string{first: {"groups", "team", "site", "dept"}}}

@@ -20,8 +20,8 @@ const (
 	Oldest  Order = "oldest" // by their first observation
 )
 
-// The bounds of what a count keeps in memory. Together with the cells of a histogram and with what is selected from them, they are less
-// than the largest room of one client (flow).
+// The bounds of what a count keeps in memory. Together with the cells of a histogram and with what is selected from
+// them, they are less than the largest room of one client (flow).
 const (
 	tableBytes = 20 << 20 // groups
 	keyBytes   = 256      // of a group, besides its texts
@@ -81,8 +81,9 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 	return id
 }
 
-// count counts what was observed by some dimensions, and by objects if that is one of them. If hours is set, one occurrence may be the
-// sum of an hour. It calls start at the beginning, and again if it has to begin again; what that returns takes the observations.
+// count counts what was observed by some dimensions, and by objects if that is one of them. If hours is set, one
+// occurrence may be the sum of an hour. It calls start at the beginning, and again if it has to begin again; what that
+// returns takes the observations.
 func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start func(*table) func(store.Occurred)) (t *table, err error) {
 	s.OverEvents = s.query.Terms.overEvents() || slices.Contains(by, Object)
 	err = s.reading(func() error {

@@ -10,9 +10,10 @@ const (
 	lineBreaks = "\t\r\n"   // some spreadsheets drop those at the begin of a cell
 )
 
-// EscapeFormulas puts ' before what a spreadsheet would take for a formula: a cell that begins with =, +, -, @, a tab or a line
-// break, and is no number. It does the same behind a semicolon, a tab or a line break in a cell, because a spreadsheet that
-// separates cells by those begins another one there. Spreadsheets show the cell as text; other programs must remove the '.
+// EscapeFormulas puts ' before what a spreadsheet would take for a formula: a cell that begins with =, +, -, @, a tab
+// or a line break, and is no number. It does the same behind a semicolon, a tab or a line break in a cell, because a
+// spreadsheet that separates cells by those begins another one there. Spreadsheets show the cell as text; other
+// programs must remove the '.
 func EscapeFormulas(rows [][]string) {
 	for _, cells := range rows {
 		for i, cell := range cells {

@@ -18,9 +18,9 @@ type Deletion struct {
 	By []byte       // who did it
 }
 
-// Deleted returns the events that somebody has deleted within the range, in the order of the deletions, as far as they are held
-// and wanted. An event that is there again in the state of the snapshot is left out; so is an earlier deletion of one that was
-// deleted twice. What has expired was deleted by nobody.
+// Deleted returns the events that somebody has deleted within the range, in the order of the deletions, as far as they
+// are held and wanted. An event that is there again in the state of the snapshot is left out; so is an earlier deletion
+// of one that was deleted twice. What has expired was deleted by nobody.
 func (s *Snapshot) Deleted(ctx context.Context, p ObjectPage) (found []Deletion, next Next, err error) {
 	next.After = p.After
 	size := 0
@@ -54,8 +54,8 @@ func (s *Snapshot) Deleted(ctx context.Context, p ObjectPage) (found []Deletion,
 	return gone, next, nil
 }
 
-// back reports whether an event exists again in the state of the snapshot, or was deleted again: under its name or, if another one
-// had taken that, under the one that an import gives it beside.
+// back reports whether an event exists again in the state of the snapshot, or was deleted again: under its name or, if
+// another one had taken that, under the one that an import gives it beside.
 func (s *Snapshot) back(ctx context.Context, deleted *store.View) (back bool, err error) {
 	origin, err := s.querier.Origin(deleted)
 	if err != nil {

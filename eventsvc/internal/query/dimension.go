@@ -84,9 +84,8 @@ func cut(r Regarding) Regarding {
 	}
 }
 
-// Key is what the observations of a group have in common: the dimensions by which they
-// are grouped, and the object if that is one of them. Other dimensions are empty, except the namespace and the cluster of an object
-// without a UID.
+// Key is what the observations of a group have in common: the dimensions by which they are grouped, and the object if
+// that is one of them. Other dimensions are empty, except the namespace and the cluster of an object without a UID.
 type Key struct {
 	Dimensions event.Dimensions
 	Object     Regarding
@@ -98,8 +97,8 @@ func (k *Key) bytes() int {
 	return k.Dimensions.Bytes() + len(o.Kind) + len(o.Namespace) + len(o.Name) + len(o.UID)
 }
 
-// keyOf returns the key of an observation. An object without a UID is told apart by its cluster and the namespace of its events, so
-// its key has these too.
+// keyOf returns the key of an observation. An object without a UID is told apart by its cluster and the namespace of
+// its events, so its key has these too.
 func keyOf(d event.Dimensions, object Regarding, by []Dimension) (k Key) {
 	for _, dimension := range by {
 		*dimension.of(&k.Dimensions) = *dimension.of(&d)

@@ -8,11 +8,10 @@
 // events, [Snapshot.Histogram], [Snapshot.Facets] and [Snapshot.Groups] with counts.
 // A [Head] says what an answer covers; it is complete when the method has returned.
 //
-// Counts are of observations: an update of a series from count 7 to 12 counts 5, at the
-// time of the last one. As long as a query asks about [Dimension]s only, its counts come
-// from [store.Timeline.Occurrences], and what has been deleted since is counted like all else. A query with text, with terms
-// on other fields or labels, or by object ([Head.OverEvents]) counts with [store.Timeline.Count] what the versions that are
-// held report.
+// Counts are of observations: an update of a series from count 7 to 12 counts 5, at the time of the last one. As long
+// as a query asks about [Dimension]s only, its counts come from [store.Timeline.Occurrences], and what has been deleted
+// since is counted like all else. A query with text, with terms on other fields or labels, or by object
+// ([Head.OverEvents]) counts with [store.Timeline.Count] what the versions that are held report.
 //
 // A snapshot whose revision is no longer held goes on with the newest state, leaves out
 // what was written after its revision, and is partial: what it showed is not shown again.
@@ -26,8 +25,8 @@
 //
 // # Concurrency
 //
-// A Querier is safe for concurrent use, a Snapshot is for one goroutine. A count is one call of the timeline, which lets others
-// go first now and then. [DefaultLimits] bound the groups of each count, and the time of a list.
+// A Querier is safe for concurrent use, a Snapshot is for one goroutine. A count is one call of the timeline, which
+// lets others go first now and then. [DefaultLimits] bound the groups of each count, and the time of a list.
 //
 // # What it does not know
 //

@@ -21,9 +21,10 @@ type Next struct {
 	More  bool // there may be more behind it
 }
 
-// Events calls visit with the events that exist in the state of the snapshot and were observed within its range, each as it was last
-// observed there, until visit returns false: the page ends behind that event. It also ends when it has taken the time that a query may take, and the answer says how
-// far it has come. So a page may have few events or none although there are more.
+// Events calls visit with the events that exist in the state of the snapshot and were observed within its range, each
+// as it was last observed there, until visit returns false: the page ends behind that event. It also ends when it has
+// taken the time that a query may take, and the answer says how far it has come. So a page may have few events or none
+// although there are more.
 func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, store.Moment) bool) (next Next, err error) {
 	err = s.pages(ctx, s.timeQuery(ctx, p), func(v *store.View, at store.Moment) (bool, error) {
 		return visit(v, at), nil

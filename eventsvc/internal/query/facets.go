@@ -55,8 +55,8 @@ func (t *table) add(counts []int64, o store.Occurred) []int64 {
 // facetBytes is about what a value takes of which it is counted how often it was observed.
 const facetBytes = 96
 
-// Overview is [Snapshot.Facets] and a [Snapshot.Histogram] in one pass. The histogram is by one of the dimensions, in at most so
-// many buckets, and one more if the range does not begin with one.
+// Overview is [Snapshot.Facets] and a [Snapshot.Histogram] in one pass. The histogram is by one of the dimensions, in
+// at most so many buckets, and one more if the range does not begin with one.
 func (s *Snapshot) Overview(ctx context.Context, by []Dimension, limit int, over Dimension, most int64) ([]Facet, Histogram, error) {
 	step := StepOf(s.begin(), s.To.Add(-time.Second), most)
 	var counts []int64

@@ -128,8 +128,8 @@ func (p *GroupPage) behind(all []tally, t *table, by []Dimension) (ids []int) {
 	return ids
 }
 
-// sample returns the newest event of a group as it was last observed. If the event of the last observation has been deleted, one page
-// more has to do.
+// sample returns the newest event of a group as it was last observed. If the event of the last observation has been
+// deleted, one page more has to do.
 func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store.Record, error) {
 	last := store.Range{From: g.Last, To: g.Last.Add(time.Second)}
 	sample, err := s.newestOf(ctx, g, by, last)

@@ -91,7 +91,8 @@ func (t *Terms) asked(namespaces []string, subject Subject) (all []wish) {
 	return all
 }
 
-// hintOf says what may have been meant by a term, empty if nothing is known. Alone says that a search has no other term.
+// hintOf says what may have been meant by a term, empty if nothing is known. Alone says that a search has no other
+// term.
 func hintOf(term wish, alone bool, values map[string]map[string]bool) string {
 	switch {
 	case term.Kind == search.Word && !term.Note:
@@ -138,8 +139,8 @@ func looksLikeName(word string) bool {
 	return strings.ContainsAny(word, "-_.:/0123456789") || strings.ToLower(word) != word
 }
 
-// hintOfWord says what to write instead of a word of another language, or looks for a word among the fields and the dimensions that
-// people search for by bare words. A word of a sentence is no mistyped name.
+// hintOfWord says what to write instead of a word of another language, or looks for a word among the fields and the
+// dimensions that people search for by bare words. A word of a sentence is no mistyped name.
 func hintOfWord(word string, alone bool, values map[string]map[string]bool) string {
 	for _, not := range notWords {
 		if not.form.MatchString(word) {

@@ -97,7 +97,8 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 	}
 	t, g, err := s.countOver(ctx, by, step, nil)
 	if err == nil && g.full {
-		// The cells of all groups are too many. Those of the groups that are shown are not, so it counts once more for them alone.
+		// The cells of all groups are too many. Those of the groups that are shown are not, so it counts once more for
+		// them alone.
 		var shown []int
 		if shown, err = g.most(ctx, t); err == nil {
 			only := map[Key]bool{}
@@ -113,7 +114,8 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 	return g.histogram(ctx, t)
 }
 
-// countOver counts by some dimensions and in buckets. If only is not nil, groups that are not in it are counted as the rest.
+// countOver counts by some dimensions and in buckets. If only is not nil, groups that are not in it are counted as the
+// rest.
 func (s *Snapshot) countOver(ctx context.Context, by []Dimension, step time.Duration, only map[Key]bool) (t *table, g *grid, err error) {
 	t, err = s.count(ctx, by, step%time.Hour == 0, func(t *table) func(store.Occurred) {
 		g = s.newGrid(t.memory, step)

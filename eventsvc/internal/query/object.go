@@ -40,8 +40,8 @@ func (o Subject) selector() *event.Selector {
 	}}
 }
 
-// Written returns a subject whose kind is spelled as events of the range spell it: Pod for pod. A kind that the range does
-// not have stays as it is.
+// Written returns a subject whose kind is spelled as events of the range spell it: Pod for pod. A kind that the range
+// does not have stays as it is.
 func (s *Snapshot) Written(ctx context.Context, o Subject) (Subject, error) {
 	if o.Kind == "" {
 		return o, nil

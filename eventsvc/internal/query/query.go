@@ -37,8 +37,8 @@ type Query struct {
 	// beginning of history.
 	From, To time.Time
 	Revision uint64 // the state that is looked at; 0: the newest
-	// Allows reports whether the caller may look at the events of a cluster in a namespace. The cluster is empty for those
-	// without one.
+	// Allows reports whether the caller may look at the events of a cluster in a namespace. The cluster is empty for
+	// those without one.
 	Allows func(namespace, cluster string) bool
 	Terms  Terms
 }
@@ -52,7 +52,8 @@ type Head struct {
 	Dropped  []event.Gap // what each rule dropped, in one time that has all of its hours
 	Partial  []string    // why the answer is not whole; empty: it is
 	Hints    []string    // which terms of the search fit nothing, if nothing was found, and what may have been meant
-	// OverEvents is set if counts are those of the versions of events that are held, because the dimensions alone cannot answer.
+	// OverEvents is set if counts are those of the versions of events that are held, because the dimensions alone
+	// cannot answer.
 	OverEvents bool
 }
 
@@ -140,8 +141,8 @@ func (s *Snapshot) begin() time.Time {
 	return s.From
 }
 
-// occurrences visits what was observed in the range. Of in, only Nodes, Hours and Sees count. group and visit are those of
-// [store.Timeline.Occurrences].
+// occurrences visits what was observed in the range. Of in, only Nodes, Hours and Sees count. group and visit are those
+// of [store.Timeline.Occurrences].
 func (s *Snapshot) occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
 	in.From, in.To, in.Revision = s.begin(), s.To, s.held
 	if in.Sees == nil {

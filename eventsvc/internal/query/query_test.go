@@ -187,8 +187,8 @@ func (r reports) Gaps(_ context.Context, _ uint64, most int) ([]store.Gap, bool,
 	return r.gaps[:min(len(r.gaps), most)], len(r.gaps) > most, nil
 }
 
-// TestFindGaps: an answer has each gap of its range once, of the state that it shows. It looks at 256 reports, or at more if
-// some are not for the caller, and says if there are more.
+// TestFindGaps: an answer has each gap of its range once, of the state that it shows. It looks at 256 reports, or at
+// more if some are not for the caller, and says if there are more.
 func TestFindGaps(t *testing.T) {
 	t.Parallel()
 	querier := newQuerier(t, 1)
@@ -254,7 +254,8 @@ func (d *drops) Observed(_ context.Context, q store.TimeQuery, visit func(*store
 	return store.TimePage{More: d.more}, nil
 }
 
-// TestFindDropped: an answer has one sum for each rule. It looks at 4,096 reports of one page, and says if there are more.
+// TestFindDropped: an answer has one sum for each rule. It looks at 4,096 reports of one page, and says if there are
+// more.
 func TestFindDropped(t *testing.T) {
 	t.Parallel()
 	querier := newQuerier(t, 1)
@@ -496,7 +497,8 @@ func (s *summed) Occurrences(ctx context.Context, r store.Range, group func(even
 	})
 }
 
-// TestCompressedCounts: a store whose files are compressed, and then have sums of hours, gives the answers that it gave before.
+// TestCompressedCounts: a store whose files are compressed, and then have sums of hours, gives the answers that it gave
+// before.
 func TestCompressedCounts(t *testing.T) {
 	t.Parallel()
 	db, err := bolt.Open(bolt.Options{Dir: t.TempDir(), SegmentBytes: 32 << 10})

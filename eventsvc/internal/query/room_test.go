@@ -33,8 +33,8 @@ func (m many) Occurrences(_ context.Context, r store.Range, group func(event.Dim
 	return nil
 }
 
-// TestHistogramBeyondCells: a histogram whose cells are too many for all groups is exact for those that it shows, and says nothing
-// else. It has each bucket and the total.
+// TestHistogramBeyondCells: a histogram whose cells are too many for all groups is exact for those that it shows, and
+// says nothing else. It has each bucket and the total.
 func TestHistogramBeyondCells(t *testing.T) {
 	t.Parallel()
 	querier := newQuerier(t, 1)
@@ -85,7 +85,8 @@ func TestHistogramBeyondCells(t *testing.T) {
 	}
 }
 
-// TestQuestionsTakeRoom: what a question keeps in memory takes its room before. Without room it ends with the error of the room.
+// TestQuestionsTakeRoom: what a question keeps in memory takes its room before. Without room it ends with the error of
+// the room.
 func TestQuestionsTakeRoom(t *testing.T) {
 	t.Parallel()
 	querier := newQuerier(t, 1)

@@ -46,9 +46,9 @@ var fieldOf = func() map[string]Dimension {
 // maxStars bounds the work for one value that is compared with a pattern.
 const maxStars = 16
 
-// ParseTerms reads a field selector, a label selector and a search ([search.Parse]). The selectors have the form and the
-// fields of lists; each dimension is a field as well, a value with * is a pattern, and a
-// term can name several values ([event.ParseTerms]).
+// ParseTerms reads a field selector, a label selector and a search ([search.Parse]). The selectors have the form and
+// the fields of lists; each dimension is a field as well, a value with * is a pattern, and a term can name several
+// values ([event.ParseTerms]).
 func ParseTerms(fieldSelector, labelSelector, text string) (t Terms, err error) {
 	byField, err := event.ParseTerms(fieldSelector)
 	if err != nil {
@@ -140,8 +140,8 @@ func namesOne(term *search.Expr) bool {
 	return term.Kind == search.Field && term.Name == string(Namespace) && len(term.Values) == 1 && !strings.Contains(term.Values[0], "*") && term.Values[0] != ""
 }
 
-// OfSeries splits a search. wanted evaluates the terms on kinds, reasons, types, namespaces and clusters. others has the terms for
-// which events have to be read, nil if there are none. A term that names one namespace is in neither.
+// OfSeries splits a search. wanted evaluates the terms on kinds, reasons, types, namespaces and clusters. others has
+// the terms for which events have to be read, nil if there are none. A term that names one namespace is in neither.
 func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others *Terms) {
 	var exprs, read []*search.Expr
 	for _, e := range t.search.Conjuncts() {

@@ -10,8 +10,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// TestPatterns: * in a value of a field selector stands for any text, in counts of occurrences and of events. Event n has the
-// reason Rn, and is about pn; the odd ones were observed twice.
+// TestPatterns: * in a value of a field selector stands for any text, in counts of occurrences and of events. Event n
+// has the reason Rn, and is about pn; the odd ones were observed twice.
 func TestPatterns(t *testing.T) {
 	t.Parallel()
 	querier := newQuerier(t, 12)

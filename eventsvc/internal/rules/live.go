@@ -27,8 +27,8 @@ type Config struct {
 	Registry prometheus.Registerer
 }
 
-// Live holds the rules in force and follows their file. A new version is read and checked as a whole before it replaces the
-// rules. A bad version changes nothing. Run follows the file.
+// Live holds the rules in force and follows their file. A new version is read and checked as a whole before it replaces
+// the rules. A bad version changes nothing. Run follows the file.
 type Live struct {
 	*livefile.File
 	current atomic.Pointer[Set]

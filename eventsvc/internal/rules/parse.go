@@ -33,7 +33,8 @@ var (
 	intoOne = regexp.MustCompile(`into rules\.written`)
 )
 
-// Parse reads a file of rules, a YAML list. The error names each rule that is wrong, its field, and what to write instead.
+// Parse reads a file of rules, a YAML list. The error names each rule that is wrong, its field, and what to write
+// instead.
 func Parse(data []byte) (*Set, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("the file has more than %d bytes", MaxFile)

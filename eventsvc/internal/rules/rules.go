@@ -1,11 +1,12 @@
-// Package rules says which events are kept, and for how long: one list of rules, of which the first that fits an event counts.
+// Package rules says which events are kept, and for how long: one list of rules, of which the first that fits an event
+// counts.
 //
 //   - {name: noise, where: "type=Normal,reason in (Pulled,Created)", namespaces: ["ci-*"], drop: true}
 //   - {name: warnings, where: "type=Warning", keep: 90d}
 //
-// A rule with drop works in the mirror, which does not copy what fits it. A server stores what it has acknowledged, so it
-// passes over these rules. A rule with keep is a retention of the server. In the mirror it keeps later rules from dropping what
-// fits it.
+// A rule with drop works in the mirror, which does not copy what fits it. A server stores what it has acknowledged, so
+// it passes over these rules. A rule with keep is a retention of the server. In the mirror it keeps later rules from
+// dropping what fits it.
 package rules
 
 import (
@@ -83,7 +84,8 @@ type Rule struct {
 	Keep  time.Duration // unless Drop: the server deletes them so long after their last write; 0: never
 }
 
-// Term requires that a field has one of some values or, with Not, none of them. A * at the end of a value stands for any text.
+// Term requires that a field has one of some values or, with Not, none of them. A * at the end of a value stands for
+// any text.
 type Term struct {
 	Field  Field
 	Values []string
@@ -152,8 +154,8 @@ func (s *Set) All() []Rule {
 	return s.rules
 }
 
-// Dropped returns the rule by which a mirror does not copy an event, nil if it copies it. What mirrors themselves report
-// is never dropped: where they stand, what they did not see, and what they dropped.
+// Dropped returns the rule by which a mirror does not copy an event, nil if it copies it. What mirrors themselves
+// report is never dropped: where they stand, what they did not see, and what they dropped.
 func (s *Set) Dropped(f *Facts) *Rule {
 	if string(f[Reporter]) == event.GapReporter {
 		return nil
@@ -164,8 +166,8 @@ func (s *Set) Dropped(f *Facts) *Rule {
 	return nil
 }
 
-// Decides returns the index of the rule that drops an event or, if none does, of the one that says how long it is kept; -1 if
-// there is none.
+// Decides returns the index of the rule that drops an event or, if none does, of the one that says how long it is kept;
+// -1 if there is none.
 func (s *Set) Decides(f *Facts) int {
 	r := s.Dropped(f)
 	if r == nil {
@@ -205,8 +207,8 @@ func (s *Set) Forever() bool {
 	return slices.ContainsFunc(s.All(), func(r Rule) bool { return !r.Drop && r.Keep == 0 })
 }
 
-// Unreachable says which rules never count, and why: no event fits them, or one rule before them fits all of their events. A
-// rule that drops does not keep one that keeps from counting: the server passes over it.
+// Unreachable says which rules never count, and why: no event fits them, or one rule before them fits all of their
+// events. A rule that drops does not keep one that keeps from counting: the server passes over it.
 func (s *Set) Unreachable() (texts []string) {
 	for i := range s.All() {
 		r := &s.rules[i]

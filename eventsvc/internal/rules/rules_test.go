@@ -105,8 +105,8 @@ func randomEvent(r *rand.Rand) (map[string]string, rules.Facts) {
 	return ev, rules.FactsOf([]byte(ev["namespace"]), event.NewAttributes(f, map[string]string{event.ClusterLabel: ev["cluster"], "app": "a"}))
 }
 
-// TestRulesEqualNaive: random rules decide about random events what a naive evaluation of the same rules says, and a rule that
-// is said never to count does not count for any of them.
+// TestRulesEqualNaive: random rules decide about random events what a naive evaluation of the same rules says, and a
+// rule that is said never to count does not count for any of them.
 func TestRulesEqualNaive(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)

@@ -6,7 +6,8 @@
 // Run [Finder.Run]. It gives [Config.Found] the providers, in the order of the entries, as soon as it begins, whenever
 // something about them has become known, and after [Finder.Recheck] if entries have changed. A provider that has not
 // answered is listed as unavailable. It is asked again, at first soon and then every 15 seconds; one that has answered
-// every hour, and keeps its endpoints while it does not answer. Each is asked for itself, so that a slow one delays no other.
+// every hour, and keeps its endpoints while it does not answer. Each is asked for itself, so that a slow one delays no
+// other.
 //
 // # Concurrency
 //

@@ -112,8 +112,8 @@ func one(all []console.SignIn, name string, available bool) bool {
 	return len(all) == 1 && all[0].Name == name && (all[0].Unavailable == "") == available
 }
 
-// TestFinder goes through the life of entries: a provider is found, renamed without being asked again, joined by another, and
-// gone.
+// TestFinder goes through the life of entries: a provider is found, renamed without being asked again, joined by
+// another, and gone.
 func TestFinder(t *testing.T) {
 	t.Parallel()
 	p, other := newProvider(t, nil), newProvider(t, nil)
@@ -143,8 +143,8 @@ func TestFinder(t *testing.T) {
 	b.until(t, "none", func(all []console.SignIn) bool { return len(all) == 0 })
 }
 
-// TestUnavailable: a provider that does not answer, or with something else, delays no other. It is asked again until it does,
-// and what everybody can read about it names no address.
+// TestUnavailable: a provider that does not answer, or with something else, delays no other. It is asked again until it
+// does, and what everybody can read about it names no address.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})

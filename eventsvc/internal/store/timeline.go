@@ -10,10 +10,10 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// Timeline is what an engine knows of what happened, by the time at which it was observed
-// (see [event.Occurrence]). Every method is safe for concurrent use. A call reads one
-// state of the store, of which an engine holds the files meanwhile: the functions that it calls must not wait for a client.
-// A call that takes long lets other requests go first now and then.
+// Timeline is what an engine knows of what happened, by the time at which it was observed (see [event.Occurrence]).
+// Every method is safe for concurrent use. A call reads one state of the store, of which an engine holds the files
+// meanwhile: the functions that it calls must not wait for a client. A call that takes long lets other requests go
+// first now and then.
 type Timeline interface {
 	// Occurrences calls visit with all that was observed in a range of time, the newest minutes
 	// first, and in no order within a minute. The work depends on what is stored and
@@ -22,8 +22,8 @@ type Timeline interface {
 	// and leaves out those for which that returns a negative number. A deletion, an
 	// expiry or a compaction takes nothing away from what happened.
 	Occurrences(ctx context.Context, r Range, group func(event.Dimensions) int, visit func(Occurred)) error
-	// Count counts as Occurrences does, and looks at more than dimensions: at the versions that are held, and, if it is about nothing but
-	// dimensions, at those that were. Of a revision it has no need to be held.
+	// Count counts as Occurrences does, and looks at more than dimensions: at the versions that are held, and, if it is
+	// about nothing but dimensions, at those that were. Of a revision it has no need to be held.
 	Count(ctx context.Context, c Count, visit func(Occurred)) error
 	// Observed calls visit with the events of a page, ordered by their last observation in the range,
 	// until visit returns false. It reads a bounded number of events, so a page may have
@@ -38,9 +38,9 @@ type Timeline interface {
 	// far as they are held, the newest first, until it returns false. It
 	// goes back over a bounded number of versions, and ends where one is damaged.
 	Deleted(ctx context.Context, key Key, visit func(*View) bool) error
-	// Deletions calls visit with the last version of each event that somebody deleted, and with who did, under the revision
-	// and time of its deletion and in the order of these, until it returns false. What the service itself has deleted, because
-	// it was past its time, is left out. So is what is no longer held.
+	// Deletions calls visit with the last version of each event that somebody deleted, and with who did, under the
+	// revision and time of its deletion and in the order of these, until it returns false. What the service itself has
+	// deleted, because it was past its time, is left out. So is what is no longer held.
 	Deletions(ctx context.Context, q DeletionQuery, visit func(v *View, by []byte) bool) error
 	// Gaps returns the gaps without a rule that the marked events of a state report, those that were
 	// written last first. It looks at so many marked versions at most, and tells whether
@@ -59,8 +59,9 @@ type Range struct {
 	Nodes bool
 	// Hours allows what was observed within one hour (UTC) to be visited as one sum. It has no effect with Nodes.
 	Hours bool
-	// Sees reports whether the caller may see events of the namespace and cluster of these dimensions, of which it looks at no
-	// others; nil: all. What it may not see is not read, so that a caller does not pay for what others have written.
+	// Sees reports whether the caller may see events of the namespace and cluster of these dimensions, of which it
+	// looks at no others; nil: all. What it may not see is not read, so that a caller does not pay for what others have
+	// written.
 	Sees func(event.Dimensions) bool
 }
 
@@ -147,19 +148,20 @@ func (m Moment) Compare(other Moment, oldestFirst bool) int {
 	return cmp.Or(m.Time.Compare(other.Time), cmp.Compare(m.Revision, other.Revision))
 }
 
-// TimeQuery says which events a page of a timeline is about: those that exist in the state of the range's revision, and that were last
-// observed within the range.
+// TimeQuery says which events a page of a timeline is about: those that exist in the state of the range's revision, and
+// that were last observed within the range.
 type TimeQuery struct {
 	Range
-	// Window asks for all events that were observed within the range, each as it was last observed there: its newest version there that
-	// matches. One that was observed behind the range ends the search for newer ones.
+	// Window asks for all events that were observed within the range, each as it was last observed there: its newest
+	// version there that matches. One that was observed behind the range ends the search for newer ones.
 	Window      bool
 	OldestFirst bool                        // newest first otherwise
 	After       Moment                      // only behind this place; zero: from the first
 	Wanted      func(event.Dimensions) bool // nil: all
 	Selector    *event.Selector             // nil: all
 	Filter      *event.Filter               // nil: all
-	// Match decides on the text of a version that is wanted otherwise ([event.AppendText]); nil: all match. An error ends the page.
+	// Match decides on the text of a version that is wanted otherwise ([event.AppendText]); nil: all match. An error
+	// ends the page.
 	Match func(text []byte) (bool, error)
 	Limit int // visit takes about so many events, so that no others are looked for; 0: not known
 }
@@ -186,8 +188,8 @@ type Count struct {
 	Filter  *event.Filter // nil: all
 	By      []string      // the dimensions that Group is told of ([event.DimensionNames]); nil: all
 	Objects bool          // Group is told of objects
-	// Group returns the number of the group of observations, a negative one if they are left out. It is called once or more with
-	// each combination of what it is told of.
+	// Group returns the number of the group of observations, a negative one if they are left out. It is called once or
+	// more with each combination of what it is told of.
 	Group func(event.Dimensions, event.Regarding) int
 }
 

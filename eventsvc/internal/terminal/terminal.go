@@ -81,8 +81,8 @@ func Pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-Columns(text), 0))
 }
 
-// Progress shows the progress of long work on one line, which it rewrites. It does nothing if its output is not a terminal.
-// It is not safe for concurrent use.
+// Progress shows the progress of long work on one line, which it rewrites. It does nothing if its output is not a
+// terminal. It is not safe for concurrent use.
 type Progress struct {
 	w     io.Writer
 	width int

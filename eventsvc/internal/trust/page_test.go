@@ -34,8 +34,8 @@ func entries(t *testing.T, page string) (all []trust.Issuer) {
 	return all
 }
 
-// TestSignInPages: the entries for providers are good as they stand. Each says whom a token is for, and that people are told apart
-// by sub: a token with client_id would make all of them one client.
+// TestSignInPages: the entries for providers are good as they stand. Each says whom a token is for, and that people are
+// told apart by sub: a token with client_id would make all of them one client.
 func TestSignInPages(t *testing.T) {
 	t.Parallel()
 	for page, most := range map[string]int{"how-to/sign-in.md": 6, "how-to/identity-provider.md": 5, "reference/issuers.md": 5} {

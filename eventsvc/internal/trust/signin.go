@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// SignIn says how people sign in to the console at an issuer, by the code flow of OpenID Connect with PKCE. It is the block
-// console of an issuer's entry.
+// SignIn says how people sign in to the console at an issuer, by the code flow of OpenID Connect with PKCE. It is the
+// block console of an issuer's entry.
 type SignIn struct {
 	ClientID   string            `yaml:"clientID"`   // of the console, registered there as a public client
 	Name       string            `yaml:"name"`       // of the issuer, for people; empty: the host of its URL
@@ -24,7 +24,8 @@ type SignIn struct {
 // signInMembers are the names above, for errors.
 const signInMembers = "clientID, name, scopes, token and parameters"
 
-// ownParameters are those of the authorization request that the page sets itself, or that would change how it is answered.
+// ownParameters are those of the authorization request that the page sets itself, or that would change how it is
+// answered.
 var ownParameters = []string{
 	"response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method",
 	"response_mode", "request", "request_uri",

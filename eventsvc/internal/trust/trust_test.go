@@ -73,7 +73,8 @@ func TestRemovedWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestClusterElsewhere: an entry that means the pod's cluster is refused outside of one, and without an audience everywhere.
+// TestClusterElsewhere: an entry that means the pod's cluster is refused outside of one, and without an audience
+// everywhere.
 func TestClusterElsewhere(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{

@@ -14,8 +14,8 @@
 // has caught up. It never skips a change: if the log no longer has it, the
 // watcher ends with the log's error (an expired revision).
 //
-// The files: hub.go has the ring, topic.go says who is woken, watcher.go reads ring or log without a gap between them, change.go says
-// what a change is to a selector.
+// The files: hub.go has the ring, topic.go says who is woken, watcher.go reads ring or log without a gap between them,
+// change.go says what a change is to a selector.
 //
 // # Concurrency
 //

@@ -111,8 +111,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestBehindWithoutAnything: a watcher that has fallen behind reads the log, finds nothing for it there, and hears of what
-// comes then.
+// TestBehindWithoutAnything: a watcher that has fallen behind reads the log, finds nothing for it there, and hears of
+// what comes then.
 func TestBehindWithoutAnything(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

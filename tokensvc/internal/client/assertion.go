@@ -50,9 +50,9 @@ var ErrIssuerUnavailable = errors.New("the keys of the assertion's issuer are no
 // maxAssertion is the most bytes of an assertion: half of what a token request may have.
 const maxAssertion = 8 << 10
 
-// AuthenticateAssertion returns the registration of the client that the assertion is for, and the method of authentication.
-// Errors are those of [Authenticator.Authenticate], or wrap [ErrIssuerUnavailable]. The client returned with an error has
-// the id that the assertion claims, and nothing else.
+// AuthenticateAssertion returns the registration of the client that the assertion is for, and the method of
+// authentication. Errors are those of [Authenticator.Authenticate], or wrap [ErrIssuerUnavailable]. The client returned
+// with an error has the id that the assertion claims, and nothing else.
 func (a *Authenticator) AuthenticateAssertion(ctx context.Context, try Assertion) (Client, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.c.Timeout)
 	defer cancel()
@@ -82,8 +82,8 @@ func (a *Authenticator) AuthenticateAssertion(ctx context.Context, try Assertion
 	return Client{ClientID: claimed}, method, err
 }
 
-// equalize makes every refused assertion cost as much as a signature that is checked by [clientkey.MaxKeys] keys, so that the
-// time of the answer does not show which issuers are trusted, or for which algorithms.
+// equalize makes every refused assertion cost as much as a signature that is checked by [clientkey.MaxKeys] keys, so
+// that the time of the answer does not show which issuers are trusted, or for which algorithms.
 func (a *Authenticator) equalize(assertion *bearer.Decoded, method string) {
 	switch {
 	case !assertion.Tried():
@@ -110,8 +110,8 @@ func (a *Authenticator) byKey(ctx context.Context, clientID string, assertion *b
 	return reg, err
 }
 
-// federated authenticates a workload that has an assertion of a trusted issuer. Such assertions are used again by design, so
-// their jti is not looked at.
+// federated authenticates a workload that has an assertion of a trusted issuer. Such assertions are used again by
+// design, so their jti is not looked at.
 func (a *Authenticator) federated(ctx context.Context, clientID string, assertion *bearer.Decoded) (Client, error) {
 	subject, err := a.c.Assertions.Federation.Verify(ctx, assertion)
 	if err != nil {

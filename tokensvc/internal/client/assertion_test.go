@@ -88,8 +88,8 @@ const (
 
 const rs256 = `{"alg":"RS256","kid":"rsa"}`
 
-// payload is a good one of the client "keyed", with some members replaced: name, JSON value, …; an empty value leaves the
-// member out. Every jti is new.
+// payload is a good one of the client "keyed", with some members replaced: name, JSON value, …; an empty value leaves
+// the member out. Every jti is new.
 func payload(changes ...string) string {
 	now := time.Now().Unix()
 	members := map[string]string{
@@ -211,7 +211,8 @@ func TestAssertionClientID(t *testing.T) {
 	}
 }
 
-// TestClientWithKeys: a client that has keys only has no secret that could be guessed, and takes the time of one that has.
+// TestClientWithKeys: a client that has keys only has no secret that could be guessed, and takes the time of one that
+// has.
 func TestClientWithKeys(t *testing.T) {
 	t.Parallel()
 	own := newSigner(t)
@@ -269,8 +270,8 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// TestReplayAfterRestart: a process refuses assertions from before its start, as it does not know whether they were used. Those
-// of other issuers are used again by design.
+// TestReplayAfterRestart: a process refuses assertions from before its start, as it does not know whether they were
+// used. Those of other issuers are used again by design.
 func TestReplayAfterRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -304,7 +305,8 @@ func TestReplayAfterRestart(t *testing.T) {
 	})
 }
 
-// TestReplayTableIsBounded: a client that sends too many assertions has to wait, nothing is forgotten, and others go on.
+// TestReplayTableIsBounded: a client that sends too many assertions has to wait, nothing is forgotten, and others go
+// on.
 func TestReplayTableIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_800_000_000, 0)
@@ -375,8 +377,8 @@ func TestFloodOfAssertions(t *testing.T) { // not parallel: what others allocate
 	}
 }
 
-// TestFullReplayTable: a client with a stolen key has used up its places in the table in use. Its further assertions have to
-// wait until others expire. Those of other clients are accepted, each once.
+// TestFullReplayTable: a client with a stolen key has used up its places in the table in use. Its further assertions
+// have to wait until others expire. Those of other clients are accepted, each once.
 func TestFullReplayTable(t *testing.T) {
 	t.Parallel()
 	flooder, other := newSigner(t), newSigner(t)

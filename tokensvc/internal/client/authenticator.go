@@ -103,7 +103,8 @@ type Authenticator struct {
 // maxProofs is the largest number of remembered secrets: about 1 MiB.
 const maxProofs = 1 << 14
 
-// sourceFactor is how many more attempts a source address has than a client id, because many clients can share an address.
+// sourceFactor is how many more attempts a source address has than a client id, because many clients can share an
+// address.
 const sourceFactor = 16
 
 // New returns an Authenticator.
@@ -159,7 +160,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, try Attempt) (Client, 
 	return readings[matched].reg, nil
 }
 
-// read looks up the clients of the readings of an attempt. It asks for every id, whether the first is registered or not.
+// read looks up the clients of the readings of an attempt. It asks for every id, whether the first is registered or
+// not.
 func (a *Authenticator) read(ctx context.Context, try Attempt) ([]reading, error) {
 	readings := []reading{{id: try.ClientID, secret: try.Secret}}
 	if try.RawSecret != "" {
@@ -201,8 +203,8 @@ func (a *Authenticator) remembered(keys []proof, secrets []Secret, secret string
 		slices.ContainsFunc(secrets, func(s Secret) bool { return s.matchesPlain(secret) })
 }
 
-// flightKey returns the same key for attempts with the same ids, the same submitted secrets and the same stored secrets,
-// which have the same outcome.
+// flightKey returns the same key for attempts with the same ids, the same submitted secrets and the same stored
+// secrets, which have the same outcome.
 func flightKey(keys []proof) string {
 	var key []byte
 	for _, k := range keys {
@@ -211,8 +213,8 @@ func flightKey(keys []proof) string {
 	return string(key)
 }
 
-// compare throttles the attempt, waits for a seat and compares. It returns the reading that matches. What a failure costs depends
-// on the ids alone, in the same way whether they are registered or not: see [costs].
+// compare throttles the attempt, waits for a seat and compares. It returns the reading that matches. What a failure
+// costs depends on the ids alone, in the same way whether they are registered or not: see [costs].
 func (a *Authenticator) compare(ctx context.Context, readings []reading, source string) (matched int, err error) {
 	var begun []attempt
 	work := 0
@@ -266,8 +268,8 @@ func (a *Authenticator) beginSource(ctx context.Context, source string) (attempt
 	return a.sources.begin(ctx, source)
 }
 
-// matchAny returns the first reading that matches, or -1. They are compared at the same time: the gate hides which clients are
-// registered only if every attempt is in its seat for as long as others.
+// matchAny returns the first reading that matches, or -1. They are compared at the same time: the gate hides which
+// clients are registered only if every attempt is in its seat for as long as others.
 func (a *Authenticator) matchAny(readings []reading) int {
 	matched := make([]bool, len(readings))
 	var others sync.WaitGroup
@@ -279,8 +281,8 @@ func (a *Authenticator) matchAny(readings []reading) int {
 	return slices.Index(matched, true)
 }
 
-// match compares a reading with the stored secrets one by one, and remembers the submitted secret if one matches. If there is none
-// to compare with, it does the work that stands in for it.
+// match compares a reading with the stored secrets one by one, and remembers the submitted secret if one matches. If
+// there is none to compare with, it does the work that stands in for it.
 func (a *Authenticator) match(r reading) bool {
 	for _, s := range r.secrets {
 		if !s.Plain() && s.matchesHash(r.secret) {

@@ -170,8 +170,8 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// TestTwoReadings: an attempt whose text has two readings is right if one of them is, and is not right by the id of one and the
-// secret of the other.
+// TestTwoReadings: an attempt whose text has two readings is right if one of them is, and is not right by the id of one
+// and the secret of the other.
 func TestTwoReadings(t *testing.T) {
 	t.Parallel()
 	hashed := func(secret string) client.Secret {
@@ -218,8 +218,8 @@ func TestTwoReadings(t *testing.T) {
 	}
 }
 
-// TestTwoReadingsCountOnce: an attempt with two readings counts once, for each id that it names, and takes as long as one with a
-// single reading, whether the client exists or not.
+// TestTwoReadingsCountOnce: an attempt with two readings counts once, for each id that it names, and takes as long as
+// one with a single reading, whether the client exists or not.
 func TestTwoReadingsCountOnce(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"noop", "nobody"} {
@@ -407,8 +407,8 @@ type answer struct {
 	After   time.Duration
 }
 
-// TestThrottling guesses secrets one after the other, and then many at once. Registered and unknown ids are treated alike, and
-// a remembered secret is never delayed. With fake time, only waiting takes time.
+// TestThrottling guesses secrets one after the other, and then many at once. Registered and unknown ids are treated
+// alike, and a remembered secret is never delayed. With fake time, only waiting takes time.
 func TestThrottling(t *testing.T) {
 	t.Parallel()
 	for _, id := range []string{"noop", "nobody"} {
@@ -489,8 +489,8 @@ func TestSourceThrottling(t *testing.T) {
 	})
 }
 
-// TestFairness: compares run one at a time, and guesses for one client and for many unknown ids wait. The first compare of
-// another client then does not wait for all of them.
+// TestFairness: compares run one at a time, and guesses for one client and for many unknown ids wait. The first compare
+// of another client then does not wait for all of them.
 func TestFairness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -524,8 +524,8 @@ func TestFairness(t *testing.T) {
 	})
 }
 
-// TestLineHidesRegistrations: under any load, a wrong secret for a registered client gets the same answer at the same time as
-// an unknown id, and so do all other attempts.
+// TestLineHidesRegistrations: under any load, a wrong secret for a registered client gets the same answer at the same
+// time as an unknown id, and so do all other attempts.
 func TestLineHidesRegistrations(t *testing.T) {
 	t.Parallel()
 	const compare = 60 * time.Millisecond
@@ -548,8 +548,8 @@ func TestLineHidesRegistrations(t *testing.T) {
 	}
 }
 
-// TestLineHidesCostlyRegistrations is the same for hashes whose costs differ: what a probe costs depends on its id, and neither its
-// own time nor that of others on whether the id is registered.
+// TestLineHidesCostlyRegistrations is the same for hashes whose costs differ: what a probe costs depends on its id, and
+// neither its own time nor that of others on whether the id is registered.
 func TestLineHidesCostlyRegistrations(t *testing.T) {
 	t.Parallel()
 	for _, works := range [][]int{{1, 16, 1}, {16, 1, 16}, {1, 1, 17}, {2, 16, 1}, {17, 17, 17}} { // of guesses before, the probes, and guesses after
@@ -595,8 +595,8 @@ func passGate(parallel, probes int, name string, works []int) []time.Duration {
 	return took
 }
 
-// TestUnknownIDsCostWhatOthersDo: unknown ids cost what registered ones do, each always the same, and one expensive hash makes few of
-// them expensive.
+// TestUnknownIDsCostWhatOthersDo: unknown ids cost what registered ones do, each always the same, and one expensive
+// hash makes few of them expensive.
 func TestUnknownIDsCostWhatOthersDo(t *testing.T) {
 	t.Parallel()
 	a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t))})
@@ -634,8 +634,8 @@ func TestUnknownIDsCostWhatOthersDo(t *testing.T) {
 	}
 }
 
-// TestFailuresCostTheirOwn: a wrong secret costs the compares of its client and no more, whatever hashes others have, and an id
-// without hashes costs what stands in for it.
+// TestFailuresCostTheirOwn: a wrong secret costs the compares of its client and no more, whatever hashes others have,
+// and an id without hashes costs what stands in for it.
 func TestFailuresCostTheirOwn(t *testing.T) {
 	t.Parallel()
 	a := newAuthenticator(t, client.Config{Store: newStore(t, plainText(t))})
@@ -674,8 +674,8 @@ func TestFailuresCostTheirOwn(t *testing.T) {
 	}
 }
 
-// observe sends guesses of unknown ids before and after probes of one id, and returns when each of them was answered. So many
-// probes below zero have two readings.
+// observe sends guesses of unknown ids before and after probes of one id, and returns when each of them was answered.
+// So many probes below zero have two readings.
 func observe(t *testing.T, a *client.Authenticator, id string, guesses, probes int) []answer {
 	t.Helper()
 	raw := ""
@@ -737,7 +737,8 @@ func TestFullLine(t *testing.T) {
 	})
 }
 
-// TestPlacesAreGivenBack: all seats are free in the end, whether attempts match, fail or time out, and in which queue they wait.
+// TestPlacesAreGivenBack: all seats are free in the end, whether attempts match, fail or time out, and in which queue
+// they wait.
 func TestPlacesAreGivenBack(t *testing.T) {
 	t.Parallel()
 	first := randtest.Seed(t)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Binding names the assertions that authenticate a client, by issuer and subject: another issuer can assert the same subject.
-// The zero value names none.
+// Binding names the assertions that authenticate a client, by issuer and subject: another issuer can assert the same
+// subject. The zero value names none.
 type Binding struct {
 	Issuer  string
 	Subject string // empty: the id of the client; or the service accounts of a namespace, with serviceAccounts and anyAccount
 }
 
-// A subject of Kubernetes is system:serviceaccount:NAMESPACE:NAME. With anyAccount for the name, it stands for all accounts
-// of the namespace. No other subject stands for more than itself.
+// A subject of Kubernetes is system:serviceaccount:NAMESPACE:NAME. With anyAccount for the name, it stands for all
+// accounts of the namespace. No other subject stands for more than itself.
 const (
 	serviceAccounts = "system:serviceaccount:"
 	anyAccount      = "*"

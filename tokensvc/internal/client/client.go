@@ -1,25 +1,26 @@
-// Package client authenticates the clients of the service: their registrations, and the comparison of a submitted secret
-// or the verification of a signed assertion.
+// Package client authenticates the clients of the service: their registrations, and the comparison of a submitted
+// secret or the verification of a signed assertion.
 //
-// Registrations are read from a [Store] (packages clientsfile and postgres) and never written. secret.go says which hashes they
-// may have and of which cost, compares a secret with them, and spends work where there is none. throttle.go and gate.go
-// delay or refuse attempts. The limits of throttle.go are settings (config.go of the service), 16 times as high for a source address as
-// for an id; those of gate.go are fixed. An [Authenticator] decides about one attempt, in these steps:
+// Registrations are read from a [Store] (packages clientsfile and postgres) and never written. secret.go says which
+// hashes they may have and of which cost, compares a secret with them, and spends work where there is none. throttle.go
+// and gate.go delay or refuse attempts. The limits of throttle.go are settings (config.go of the service), 16 times as
+// high for a source address as for an id; those of gate.go are fixed. An [Authenticator] decides about one attempt, in
+// these steps:
 //
 //	look up ─▶ remembered? ─▶ throttle ─▶ gate ─▶ BCrypt ─▶ remember
 //	              │ yes          │ full     │ full    │ no match
 //	              ▼              ▼          ▼         ▼
 //	           accepted         busy       busy    rejected
 //
-// A signed assertion (RFC 7523) needs neither memory nor a gate, because verifying it takes a hundredth of the time. Only
-// failures are throttled:
+// A signed assertion (RFC 7523) needs neither memory nor a gate, because verifying it takes a hundredth of the time.
+// Only failures are throttled:
 //
 //	look up ─▶ verify ─▶ not replayed? ─▶ accepted
 //	              └────────────┴─ no ──▶ throttle ─▶ rejected, or busy
 //
-// An id that is not registered passes the same steps with the work of some registered one (costs.go), so that neither the answer
-// nor its time shows which ids are registered. A refused assertion costs the same lookup and verifications, whether its issuer is
-// a client, trusted or neither.
+// An id that is not registered passes the same steps with the work of some registered one (costs.go), so that neither
+// the answer nor its time shows which ids are registered. A refused assertion costs the same lookup and verifications,
+// whether its issuer is a client, trusted or neither.
 package client
 
 import (
@@ -40,8 +41,8 @@ const (
 	MethodBasic = "client_secret_basic"
 	MethodKey   = "private_key_jwt"
 
-	// MethodFederated is the name in logs and metrics for an assertion of another issuer, which is private_key_jwt to the
-	// client.
+	// MethodFederated is the name in logs and metrics for an assertion of another issuer, which is private_key_jwt to
+	// the client.
 	MethodFederated = "federated_jwt"
 )
 
@@ -66,7 +67,8 @@ type Store interface {
 	ByClientID(ctx context.Context, clientID string) (Client, error)
 
 	// BySubject returns the registration that is bound to the issuer and, by its assertion_subject, to one of the
-	// subjects: the first of them that has one. None, or several for the same subject, is an error that wraps ErrNotFound.
+	// subjects: the first of them that has one. None, or several for the same subject, is an error that wraps
+	// ErrNotFound.
 	BySubject(ctx context.Context, issuer string, subjects []string) (Client, error)
 }
 
@@ -105,7 +107,8 @@ func validScope(s string) bool {
 	return s != "" && ValidID(s) && !strings.ContainsAny(s, ` "\`)
 }
 
-// Method returns the method by which the client should authenticate: the one without a shared secret, if it can use that.
+// Method returns the method by which the client should authenticate: the one without a shared secret, if it can use
+// that.
 func (c Client) Method() string {
 	if len(c.Keys) > 0 || c.Bound.Issuer != "" {
 		return MethodKey
@@ -121,8 +124,8 @@ func (c Client) TokenAudience() []string {
 	return c.Audience
 }
 
-// ParseSecrets reads the secrets of a registration by a function: none if first is empty, and a second one while it is being
-// changed. An error names the field.
+// ParseSecrets reads the secrets of a registration by a function: none if first is empty, and a second one while it is
+// being changed. An error names the field.
 func ParseSecrets(first, next string, nextUntil *time.Time, parse func(string) (Secret, error)) ([]Secret, error) {
 	switch {
 	case first == "" && next != "":
@@ -147,8 +150,8 @@ func ParseSecrets(first, next string, nextUntil *time.Time, parse func(string) (
 	return []Secret{secret, second}, nil
 }
 
-// ParseKeys reads the keys of a registration: a JWK set, public keys in PEM, or both. Either may be empty. An error names
-// the field.
+// ParseKeys reads the keys of a registration: a JWK set, public keys in PEM, or both. Either may be empty. An error
+// names the field.
 func ParseKeys(jwks, publicKeys []byte) ([]clientkey.Public, error) {
 	var keys, more []clientkey.Public
 	var err error

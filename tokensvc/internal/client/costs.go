@@ -7,9 +7,10 @@ import (
 	"sync"
 )
 
-// costs says what a failed attempt costs of an id that has no BCrypt hash to compare with: what it costs of a registered id, which
-// the id itself chooses by a keyed hash. So the time of an answer depends on the id alone, unknown ids take each time as often as
-// registered ones do, and one expensive hash makes few of them expensive. It learns the registered ids from look-ups.
+// costs says what a failed attempt costs of an id that has no BCrypt hash to compare with: what it costs of a
+// registered id, which the id itself chooses by a keyed hash. So the time of an answer depends on the id alone, unknown
+// ids take each time as often as registered ones do, and one expensive hash makes few of them expensive. It learns the
+// registered ids from look-ups.
 type costs struct {
 	seed maphash.Seed
 

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Apart returns n client ids, or source addresses, of which no two share an allowance. Which names share one is random, so a
-// test with fixed names would fail once in a hundred runs.
+// Apart returns n client ids, or source addresses, of which no two share an allowance. Which names share one is random,
+// so a test with fixed names would fail once in a hundred runs.
 func (a *Authenticator) Apart(n int) []string {
 	var names []string
 	taken := map[uint64]bool{}
@@ -38,7 +38,8 @@ func (a *Authenticator) HoldGate() (release func()) {
 	return func() { close(released) }
 }
 
-// CompareTakes replaces the work of a failure by a wait in fake time, because BCrypt takes a second under the race detector.
+// CompareTakes replaces the work of a failure by a wait in fake time, because BCrypt takes a second under the race
+// detector.
 func (a *Authenticator) CompareTakes(d time.Duration) { a.burn = func(int) { time.Sleep(d) } }
 
 // Burns replaces the work that stands in for a compare.

@@ -188,8 +188,8 @@ func TestBindings(t *testing.T) {
 	}
 }
 
-// TestIssuerAway: an issuer whose keys were never there neither rejects nor accepts, and is not counted as a failure, for
-// which the attempts after the first would have to wait.
+// TestIssuerAway: an issuer whose keys were never there neither rejects nor accepts, and is not counted as a failure,
+// for which the attempts after the first would have to wait.
 func TestIssuerAway(t *testing.T) {
 	t.Parallel()
 	one := newSigner(t)
@@ -204,9 +204,9 @@ func TestIssuerAway(t *testing.T) {
 	}
 }
 
-// TestEqualRefusals: a refused assertion costs the same verifications and the same queries, whatever is wrong with it, so that
-// the time of the answer does not show which issuers are trusted. It holds from the first refusal on, without any client that
-// has a key.
+// TestEqualRefusals: a refused assertion costs the same verifications and the same queries, whatever is wrong with it,
+// so that the time of the answer does not show which issuers are trusted. It holds from the first refusal on, without
+// any client that has a key.
 func TestEqualRefusals(t *testing.T) { // not parallel: it counts allocations, of which a verification has a dozen
 	one, other := newSigner(t), newSigner(t)
 	for _, keys := range []bool{true, false} {

@@ -8,8 +8,8 @@ import (
 )
 
 // flights shares the outcome of one compare between attempts with the same id and secret that arrive meanwhile. So the
-// instances of a client that start together cost one compare. The compare goes on when its requests have been cancelled,
-// because clients that time out soon try again.
+// instances of a client that start together cost one compare. The compare goes on when its requests have been
+// cancelled, because clients that time out soon try again.
 type flights struct {
 	timeout time.Duration
 	group   singleflight.Group

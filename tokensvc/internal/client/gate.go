@@ -8,17 +8,19 @@ import (
 	"time"
 )
 
-// gate limits how many BCrypt compares run at the same time, so that signing and everything else keep their share of the
-// cores. A compare takes a seat; the two readings of an attempt share one. Free seats go to two queues in alternation:
+// gate limits how many BCrypt compares run at the same time, so that signing and everything else keep their share of
+// the cores. A compare takes a seat; the two readings of an attempt share one. Free seats go to two queues in
+// alternation:
 //
 //	queue   all waiting attempts, in the order of arrival
 //	fair    only attempts for registered ids, one client after the other
 //
 // The fair queue keeps a flood of guesses from delaying a client's first compare. It must not show which ids are
-// registered. So the queue advances as if the fair queue did not exist: a seat of the fair queue goes back to the queue after the
-// time that the compare before it took, whether an attempt uses it or not. A compare that costs more work than the one before goes
-// on beside the queue, and the next seats of the fair queue stay empty for it. An attempt that fails in a seat of the fair queue
-// keeps its position in the queue, and is answered from there after the same work once more.
+// registered. So the queue advances as if the fair queue did not exist: a seat of the fair queue goes back to the queue
+// after the time that the compare before it took, whether an attempt uses it or not. A compare that costs more work
+// than the one before goes on beside the queue, and the next seats of the fair queue stay empty for it. An attempt that
+// fails in a seat of the fair queue keeps its position in the queue, and is answered from there after the same work
+// once more.
 type gate struct {
 	max int // attempts that may wait
 
@@ -39,9 +41,10 @@ type waiter struct {
 
 func newGate(parallel, limit int) *gate { return &gate{free: parallel, max: limit} }
 
-// run calls compare in a seat and returns its result, negative for a failure, which costs so much work. The client is a registered
-// one, or empty. Then, or if compare succeeds, it is called once; otherwise it may be called a second time, also beside the first. The error is a [*BusyError]: ctx has ended, or too many
-// attempts wait, of which a random one is refused.
+// run calls compare in a seat and returns its result, negative for a failure, which costs so much work. The client is a
+// registered one, or empty. Then, or if compare succeeds, it is called once; otherwise it may be called a second time,
+// also beside the first. The error is a [*BusyError]: ctx has ended, or too many attempts wait, of which a random one
+// is refused.
 func (g *gate) run(ctx context.Context, client string, work int, compare func() int) (matched int, err error) {
 	w := g.enter(client, work)
 	defer g.giveUp(w)

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// maxReplays is the largest number of remembered assertions, which take about 24 MiB. One client gets half of them: 1,600 a
-// second that are good for five minutes.
+// maxReplays is the largest number of remembered assertions, which take about 24 MiB. One client gets half of them:
+// 1,600 a second that are good for five minutes.
 const maxReplays = 1 << 20
 
 // replays remembers the assertions that were accepted until they expire, so that each is good once (RFC 7523 section 3,
 // item 7). Nothing is forgotten early: when there is no room, further assertions are refused. A client can take as many
-// places as are free then, so whoever takes most of them leaves half of the rest to others. The memory is of this process
-// only.
+// places as are free then, so whoever takes most of them leaves half of the rest to others. The memory is of this
+// process only.
 type replays struct {
 	seed maphash.Seed // of this process, so that nobody can choose ids that collide
 	max  int

@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// proof records that a submitted secret matched a stored secret of a client. It is a keyed hash of the three and reveals
-// none of them. A changed stored secret has another proof, so a change takes effect at once and proofs need not expire.
+// proof records that a submitted secret matched a stored secret of a client. It is a keyed hash of the three and
+// reveals none of them. A changed stored secret has another proof, so a change takes effect at once and proofs need not
+// expire.
 type proof [sha256.Size]byte
 
 // proofs remembers the secrets that BCrypt has confirmed. Only right secrets are added, so guesses cannot evict them.
@@ -39,8 +40,8 @@ func (p *proofs) of(clientID string, stored Secret, secret string) proof {
 	return proof(mac.Sum(nil))
 }
 
-// all returns the proof of each stored secret. Without stored secrets, as of an unknown client, it returns one proof that is
-// never remembered.
+// all returns the proof of each stored secret. Without stored secrets, as of an unknown client, it returns one proof
+// that is never remembered.
 func (p *proofs) all(clientID string, stored []Secret, secret string) []proof {
 	if len(stored) == 0 {
 		return []proof{p.of(clientID, Secret{}, secret)}
@@ -59,7 +60,8 @@ func (p *proofs) has(k proof) bool {
 	return ok
 }
 
-// add remembers k. If there are too many, it forgets an arbitrary other one, whose client then needs one BCrypt compare.
+// add remembers k. If there are too many, it forgets an arbitrary other one, whose client then needs one BCrypt
+// compare.
 func (p *proofs) add(k proof) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

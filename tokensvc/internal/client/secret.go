@@ -103,9 +103,9 @@ func (s Secret) matchesPlain(secret string) bool {
 	return s.Plain() && subtle.ConstantTimeCompare([]byte(s.encoded), []byte(secret)) == 1
 }
 
-// matchesHash compares with a stored BCrypt hash, and always takes the time of the hash. BCrypt repeats its key with a NUL
-// in between and ignores bytes after the 72nd, so "s\0s" and a longer secret would match. Such secrets, and the empty one,
-// are refused after a compare that only takes the time.
+// matchesHash compares with a stored BCrypt hash, and always takes the time of the hash. BCrypt repeats its key with a
+// NUL in between and ignores bytes after the 72nd, so "s\0s" and a longer secret would match. Such secrets, and the
+// empty one, are refused after a compare that only takes the time.
 func (s Secret) matchesHash(secret string) bool {
 	usable := secret != "" && len(secret) <= maxSecret && !strings.ContainsRune(secret, 0)
 	if !usable {

@@ -92,8 +92,8 @@ func FuzzParseSecret(f *testing.F) {
 	})
 }
 
-// FuzzMatchesHash: a hash of any version matches only the secret that it was made of. BCrypt itself repeats the bytes before a
-// NUL and ignores those after the 72nd.
+// FuzzMatchesHash: a hash of any version matches only the secret that it was made of. BCrypt itself repeats the bytes
+// before a NUL and ignores those after the 72nd.
 func FuzzMatchesHash(f *testing.F) {
 	long := strings.Repeat("0123456789", 8)
 	for _, s := range []struct{ stored, given string }{

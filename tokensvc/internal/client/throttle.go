@@ -9,9 +9,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// throttle slows guessing down. Every name (a client id or a source address) has an allowance of attempts that refills with
-// time. A right secret returns its attempt. An attempt without allowance waits for it, and is refused only if too many wait
-// under the same name. No name is ever locked out.
+// throttle slows guessing down. Every name (a client id or a source address) has an allowance of attempts that refills
+// with time. A right secret returns its attempt. An attempt without allowance waits for it, and is refused only if too
+// many wait under the same name. No name is ever locked out.
 //
 // The table has a fixed size and is indexed by a keyed hash. So registered and unknown ids are treated alike, the table
 // cannot overflow, and an attacker cannot choose names that collide.
@@ -87,8 +87,8 @@ func (a attempt) spend() (time.Duration, error) {
 	return wait, nil
 }
 
-// refund returns an attempt to the allowance. A Reservation cannot be cancelled after its time has come, which is before
-// the secret is compared, so refund reserves -1.
+// refund returns an attempt to the allowance. A Reservation cannot be cancelled after its time has come, which is
+// before the secret is compared, so refund reserves -1.
 func (e *allowance) refund(now time.Time) { e.limiter.ReserveN(now, -1) }
 
 // end ends the attempt. It is refunded if the secret was right, or if the attempt was not decided.

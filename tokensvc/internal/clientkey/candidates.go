@@ -15,9 +15,9 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// Kinds knows the largest RSA key that was seen, of clients and of trusted issuers. Stand-ins are not larger, so that forged
-// signatures cost more work than those of 2048 bits only where there are such keys: 4096 bits take 18 times as long. The zero
-// value is ready for use.
+// Kinds knows the largest RSA key that was seen, of clients and of trusted issuers. Stand-ins are not larger, so that
+// forged signatures cost more work than those of 2048 bits only where there are such keys: 4096 bits take 18 times as
+// long. The zero value is ready for use.
 type Kinds struct{ largest atomic.Int64 } // size of the signature in bytes
 
 // Set is the keys of a client as a [bearer.KeySet]. An unknown client has an empty one. A failed verification costs the

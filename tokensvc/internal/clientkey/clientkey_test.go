@@ -154,7 +154,8 @@ func TestBadPublicKeys(t *testing.T) {
 	}
 }
 
-// TestKeysOfOneID: a client may have two keys of one kid, of different kty or alg (RFC 7517 section 4.5), and either is good.
+// TestKeysOfOneID: a client may have two keys of one kid, of different kty or alg (RFC 7517 section 4.5), and either is
+// good.
 func TestKeysOfOneID(t *testing.T) {
 	t.Parallel()
 	const kid = "2026"

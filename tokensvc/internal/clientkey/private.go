@@ -131,8 +131,8 @@ func JWKS(keys ...*Private) ([]byte, error) {
 // assertionLife is how long an assertion is valid: enough for clocks that differ, as it is used once and at once.
 const assertionLife = time.Minute
 
-// Assertion returns a signed assertion by which the client authenticates to the token service once (RFC 7523 section 3).
-// The audience is the issuer of the token service.
+// Assertion returns a signed assertion by which the client authenticates to the token service once (RFC 7523 section
+// 3). The audience is the issuer of the token service.
 func (p *Private) Assertion(clientID, audience string, now time.Time) (string, error) {
 	payload, err := json.Marshal(struct {
 		Issuer   string `json:"iss"`

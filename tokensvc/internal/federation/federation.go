@@ -1,10 +1,10 @@
-// Package federation verifies assertions of other issuers: the service-account tokens of a Kubernetes cluster, the JWT-SVIDs
-// of SPIFFE, the tokens of a CI system. It says whose subject a workload is (RFC 7523 section 3); which client that may be
-// is decided by package client.
+// Package federation verifies assertions of other issuers: the service-account tokens of a Kubernetes cluster, the
+// JWT-SVIDs of SPIFFE, the tokens of a CI system. It says whose subject a workload is (RFC 7523 section 3); which
+// client that may be is decided by package client.
 //
-// Every issuer has its own keys, audiences and rules, so none can speak in the name of another, and one that is slow or away
-// does not delay the assertions of others. An issuer that does not answer is asked at most once a second, and its last keys
-// stay in use for a day.
+// Every issuer has its own keys, audiences and rules, so none can speak in the name of another, and one that is slow or
+// away does not delay the assertions of others. An issuer that does not answer is asked at most once a second, and its
+// last keys stay in use for a day.
 package federation
 
 import (
@@ -89,8 +89,8 @@ type Federation struct {
 	live *issuers.Live[Issuer]
 }
 
-// usualLife is how long an assertion may live unless its issuer's entry allows more. Whoever reads one can use it until it
-// expires, because nothing but its life ends it.
+// usualLife is how long an assertion may live unless its issuer's entry allows more. Whoever reads one can use it until
+// it expires, because nothing but its life ends it.
 const usualLife = 15 * time.Minute
 
 // skew is the allowance for issuers whose clocks differ.
@@ -142,8 +142,8 @@ func (f *Federation) Trusts(issuer string) bool {
 	return f != nil && f.live.Current().Find(issuer) != nil
 }
 
-// Verify returns the subject of an assertion of a trusted issuer. An error is a *[bearer.Error]; with its status 503, the
-// keys of the issuer are not available at present.
+// Verify returns the subject of an assertion of a trusted issuer. An error is a *[bearer.Error]; with its status 503,
+// the keys of the issuer are not available at present.
 func (f *Federation) Verify(ctx context.Context, assertion *bearer.Decoded) (subject string, err error) {
 	for {
 		now := f.live.Current()

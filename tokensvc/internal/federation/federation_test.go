@@ -129,8 +129,8 @@ func (c *cluster) token(kid string) string {
 	return input + "." + encode(signature)
 }
 
-// TestHostileIssuers: an issuer that is slow, endless, redirecting or broken makes its own assertions unavailable (503), and
-// delays nobody else's.
+// TestHostileIssuers: an issuer that is slow, endless, redirecting or broken makes its own assertions unavailable
+// (503), and delays nobody else's.
 func TestHostileIssuers(t *testing.T) {
 	t.Parallel()
 	stop := make(chan struct{})
@@ -206,7 +206,8 @@ func TestHostileIssuers(t *testing.T) {
 	}
 }
 
-// TestRemovedWhileWaiting: an assertion waits for the keys of its issuer. When they come, the issuer is no longer trusted.
+// TestRemovedWhileWaiting: an assertion waits for the keys of its issuer. When they come, the issuer is no longer
+// trusted.
 func TestRemovedWhileWaiting(t *testing.T) {
 	t.Parallel()
 	answer := make(chan struct{})

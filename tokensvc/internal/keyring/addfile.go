@@ -73,9 +73,9 @@ func Inspect(path string, c Config) ([]Status, error) {
 // arrival is the time in which all replicas see a new file: they look every second, or later if they are busy.
 const arrival = 5 * time.Second
 
-// AddFile makes a key and writes it into the directory. Its file name is the time at which it begins to sign: now for the
-// first key, otherwise when all replicas have seen the file and all cached key sets have expired (lead). All replicas that
-// see the directory use it.
+// AddFile makes a key and writes it into the directory. Its file name is the time at which it begins to sign: now for
+// the first key, otherwise when all replicas have seen the file and all cached key sets have expired (lead). All
+// replicas that see the directory use it.
 func AddFile(dir string, c Config) error {
 	files, _, err := readFiles(dir)
 	if err != nil {

@@ -40,8 +40,8 @@ type Config struct {
 	Now      func() time.Time
 }
 
-// Keyring signs with the key that is in the state [Signing], and publishes all keys that verifiers may need. It is safe for
-// concurrent use.
+// Keyring signs with the key that is in the state [Signing], and publishes all keys that verifiers may need. It is safe
+// for concurrent use.
 type Keyring struct {
 	c       Config
 	current atomic.Pointer[snapshot]

@@ -139,8 +139,8 @@ func TestSign(t *testing.T) {
 // rotations is how many rotations TestRotation follows: each makes an RSA key.
 const rotations = 15
 
-// TestRotation follows a schedule for many rotations. Several users get tokens and verify them with a key set that they cache
-// for its whole max-age. No token may fail while it is valid.
+// TestRotation follows a schedule for many rotations. Several users get tokens and verify them with a key set that they
+// cache for its whole max-age. No token may fail while it is valid.
 func TestRotation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,8 +160,8 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// useTokens gets a token at a fixed interval, until there were enough rotations, and each time verifies the oldest valid token,
-// the newest and one in between.
+// useTokens gets a token at a fixed interval, until there were enough rotations, and each time verifies the oldest
+// valid token, the newest and one in between.
 func useTokens(t *testing.T, r *keyring.Keyring, every time.Duration) {
 	v := &verifier{ring: r}
 	type issued struct {
@@ -365,8 +365,8 @@ func TestKeyFiles(t *testing.T) {
 	}
 }
 
-// TestReplicas: two replicas that read one directory at different times always verify each other's tokens while the key is
-// rotated by a new file.
+// TestReplicas: two replicas that read one directory at different times always verify each other's tokens while the key
+// is rotated by a new file.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -418,8 +418,8 @@ func TestBadReload(t *testing.T) {
 	}
 }
 
-// TestReplacedFile replaces the only key file of a running service twice. A verifier that caches the key set for its max-age
-// can verify every token, and in the end only the last key is published.
+// TestReplacedFile replaces the only key file of a running service twice. A verifier that caches the key set for its
+// max-age can verify every token, and in the end only the last key is published.
 func TestReplacedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -15,8 +15,8 @@ func (r *Keyring) tick() error {
 	return r.advance()
 }
 
-// Rotate makes a new key in memory, which is published now and signs after lead. With key files it only reloads them: they
-// are rotated by adding a file, so that all replicas see it.
+// Rotate makes a new key in memory, which is published now and signs after lead. With key files it only reloads them:
+// they are rotated by adding a file, so that all replicas see it.
 func (r *Keyring) Rotate() error {
 	if r.c.Path != "" {
 		return r.Reload()

@@ -29,8 +29,8 @@ type Set struct {
 // Published returns the current key set.
 func (r *Keyring) Published() Set { return r.current.Load().set }
 
-// schedule returns the key that signs at the time now, and the keys that are published then, by the rules of the package
-// comment. Keys without a private half are always published.
+// schedule returns the key that signs at the time now, and the keys that are published then, by the rules of the
+// package comment. Keys without a private half are always published.
 func schedule(keys []*key, now time.Time, tail time.Duration) (signing *key, published []*key) {
 	var private []*key
 	for _, k := range keys {
@@ -92,8 +92,8 @@ func encodeSet(published []*key, maxAge time.Duration) (Set, error) {
 	return Set{Body: body, ETag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`, MaxAge: maxAge}, nil
 }
 
-// scheduled returns the time at which the next key made in memory begins to sign, and whether it has to be made now. The first
-// one signs at once.
+// scheduled returns the time at which the next key made in memory begins to sign, and whether it has to be made now.
+// The first one signs at once.
 func (r *Keyring) scheduled() (from time.Time, due bool) {
 	now := r.c.Now()
 	switch {

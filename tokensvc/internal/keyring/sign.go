@@ -16,8 +16,8 @@ func (r *Keyring) Sign(ctx context.Context, payload []byte) (token, kid string, 
 	case <-ctx.Done():
 		return "", "", ctx.Err()
 	}
-	// Without this, the Go scheduler runs the next signer in line at once each time, and requests that have arrived wait
-	// to be read. Gosched puts this signer behind them.
+	// Without this, the Go scheduler runs the next signer in line at once each time, and requests that have arrived
+	// wait to be read. Gosched puts this signer behind them.
 	runtime.Gosched()
 	k := r.current.Load().signing
 	enc := base64.RawURLEncoding

@@ -34,8 +34,8 @@ type fault struct {
 // Error returns a text with the reason.
 func (f *fault) Error() string { return f.reason }
 
-// newFault returns a fault with its answer. Without a description, the body has only the code: a client that has failed to
-// authenticate learns nothing else.
+// newFault returns a fault with its answer. Without a description, the body has only the code: a client that has failed
+// to authenticate learns nothing else.
 func newFault(reason string, status int, code, description string) *fault {
 	body, err := json.Marshal(struct {
 		Error       string `json:"error"`

@@ -22,8 +22,9 @@ const metadataMaxAge = time.Hour
 // pathAuthorize is not served.
 const pathAuthorize = "/oauth2/authorize"
 
-// metadata is the document of RFC 8414 section 2 and of OpenID Connect Discovery section 3. This service authenticates no
-// users. The members that are about them are here because OpenID Connect requires them, and stock clients do of both documents.
+// metadata is the document of RFC 8414 section 2 and of OpenID Connect Discovery section 3. This service authenticates
+// no users. The members that are about them are here because OpenID Connect requires them, and stock clients do of both
+// documents.
 type metadata struct {
 	Issuer                string   `json:"issuer"`
 	AuthorizationEndpoint string   `json:"authorization_endpoint"` // answers as an unknown path
@@ -76,9 +77,10 @@ func newMetadata(c Config) (published, error) {
 	return published{body: body, etag: `"` + base64.RawURLEncoding.EncodeToString(sum[:12]) + `"`}, nil
 }
 
-// paths returns the paths at which resources are served, each with the one that it stands for. Those below the path of the
-// public URL are for proxies that keep this path, the others for proxies that remove it. The metadata of an issuer with a path
-// is also where RFC 8414 section 3.1 and OpenID Connect Discovery section 4 put it. An issuer that is not a URL has no metadata.
+// paths returns the paths at which resources are served, each with the one that it stands for. Those below the path of
+// the public URL are for proxies that keep this path, the others for proxies that remove it. The metadata of an issuer
+// with a path is also where RFC 8414 section 3.1 and OpenID Connect Discovery section 4 put it. An issuer that is not a
+// URL has no metadata.
 func paths(c Config) map[string]string {
 	base, tenant := pathOf(c.PublicURL), pathOf(c.Issuer)
 	served := map[string]string{}

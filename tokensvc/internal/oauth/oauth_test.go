@@ -297,8 +297,8 @@ func TestBasic(t *testing.T) {
 	compareGolden(t, "testdata/basic.golden", got.String())
 }
 
-// TestBasicReadings: id and secret of Basic may be form-encoded, as RFC 6749 section 2.3.1 says, or raw, as curl and Authlib send
-// them.
+// TestBasicReadings: id and secret of Basic may be form-encoded, as RFC 6749 section 2.3.1 says, or raw, as curl and
+// Authlib send them.
 func TestBasicReadings(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, func(c *oauth.Config) { c.Basic = true })
@@ -541,8 +541,8 @@ func TestPublicURLWithPath(t *testing.T) {
 	}
 }
 
-// TestMetadata: the members that OpenID Connect Discovery section 3 requires, and clients with it, at both paths and for pages
-// of every origin.
+// TestMetadata: the members that OpenID Connect Discovery section 3 requires, and clients with it, at both paths and
+// for pages of every origin.
 func TestMetadata(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, func(c *oauth.Config) { c.Issuer, c.PublicURL = "https://a.example/", "https://public.example/base" })
@@ -700,8 +700,8 @@ func TestCountedSource(t *testing.T) {
 	}
 }
 
-// FuzzTokenRequest: every answer is one of the table, is JSON and must not be stored. A token is issued only for the right
-// secret in the body.
+// FuzzTokenRequest: every answer is one of the table, is JSON and must not be stored. A token is issued only for the
+// right secret in the body.
 func FuzzTokenRequest(f *testing.F) {
 	for _, tc := range matrix() {
 		if tc.status != http.StatusInternalServerError {

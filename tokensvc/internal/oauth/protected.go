@@ -57,7 +57,8 @@ func (s *Server) writePlain(c echo.Context, status int) error {
 	return c.JSON(status, plainError{code})
 }
 
-// registration is the part of a registration that its client may see (field names of RFC 7591 section 2): not the secret.
+// registration is the part of a registration that its client may see (field names of RFC 7591 section 2): not the
+// secret.
 type registration struct {
 	ID              string   `json:"id"`
 	ClientID        string   `json:"client_id"`

@@ -36,8 +36,8 @@ type request struct {
 // assertionType is the only client_assertion_type (RFC 7523 section 2.2).
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-// readRequest reads a token request. An error is the fault of a malformed one. Parameters are read from the body only; form
-// values of a framework would include the query.
+// readRequest reads a token request. An error is the fault of a malformed one. Parameters are read from the body only;
+// form values of a framework would include the query.
 func (s *Server) readRequest(w http.ResponseWriter, r *http.Request) (request, error) {
 	var req request
 	if credentialsInQuery(r.URL.RawQuery) {
@@ -97,7 +97,8 @@ func (q *request) checkCredentials(typ string, assertions bool) error {
 	return nil
 }
 
-// credentialsInQuery reports whether the query has credentials. It decodes names only, so no value can be logged by mistake.
+// credentialsInQuery reports whether the query has credentials. It decodes names only, so no value can be logged by
+// mistake.
 func credentialsInQuery(query string) bool {
 	for pair := range strings.SplitSeq(query, "&") {
 		name, _, _ := strings.Cut(pair, "=")
@@ -137,8 +138,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (string, error) {
 	return string(body), nil
 }
 
-// parseForm returns the parameters of a form. Parameters with other names are ignored; those with the given names must not be
-// repeated (RFC 6749 section 3.2).
+// parseForm returns the parameters of a form. Parameters with other names are ignored; those with the given names must
+// not be repeated (RFC 6749 section 3.2).
 func parseForm(body string, names ...string) (url.Values, error) {
 	if strings.Count(body, "&") >= maxParameters {
 		return nil, faultParameters
@@ -176,9 +177,9 @@ func unescaped(rawID, rawSecret string) (id, secret string, ok bool) {
 	return id, secret, idErr == nil && secretErr == nil && client.ValidID(id)
 }
 
-// readBasic reads client_secret_basic. Its id and secret are form-encoded by RFC 6749 section 2.3.1, but many clients send them
-// raw, as in RFC 7617. Nothing tells which, so both readings count where they differ. If the method is not allowed, a client
-// that uses it is not authenticated.
+// readBasic reads client_secret_basic. Its id and secret are form-encoded by RFC 6749 section 2.3.1, but many clients
+// send them raw, as in RFC 7617. Nothing tells which, so both readings count where they differ. If the method is not
+// allowed, a client that uses it is not authenticated.
 func (q *request) readBasic(header string, allowed bool) error {
 	q.method = client.MethodBasic
 	if q.clientSecret != "" || q.assertion != "" {

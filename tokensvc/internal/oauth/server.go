@@ -80,8 +80,8 @@ func New(c Config) (http.Handler, error) {
 	}), nil
 }
 
-// routes lists every resource. Public paths are answered without a token. Every other path requires one, even if it does
-// not exist, so that the answer does not show which paths exist.
+// routes lists every resource. Public paths are answered without a token. Every other path requires one, even if it
+// does not exist, so that the answer does not show which paths exist.
 func (s *Server) routes() *echo.Echo {
 	e := echo.New()
 	e.HTTPErrorHandler = s.handleError

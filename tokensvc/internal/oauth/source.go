@@ -7,8 +7,8 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// countedSource returns the address under which failures are counted. It is empty for loopback and trusted proxies, which
-// stand for many clients.
+// countedSource returns the address under which failures are counted. It is empty for loopback and trusted proxies,
+// which stand for many clients.
 func (s *Server) countedSource(source string) string {
 	if addr, err := netip.ParseAddr(source); err == nil {
 		addr = addr.Unmap()

@@ -52,8 +52,8 @@ type decision struct {
 	token    token.Token
 }
 
-// decide authenticates the client before it checks anything else, so that only the client itself learns what is registered
-// for it.
+// decide authenticates the client before it checks anything else, so that only the client itself learns what is
+// registered for it.
 func (s *Server) decide(ctx context.Context, req request, source string) (decision, error) {
 	d := decision{clientID: req.clientID, method: req.method}
 	var err error
@@ -86,8 +86,8 @@ func (s *Server) decide(ctx context.Context, req request, source string) (decisi
 	return d, err
 }
 
-// narrow makes the resources that a request names the audience of its token (RFC 8707 section 2.2). It reports whether the
-// client is registered for all of them.
+// narrow makes the resources that a request names the audience of its token (RFC 8707 section 2.2). It reports whether
+// the client is registered for all of them.
 func narrow(c *client.Client, resources []string) bool {
 	if len(resources) == 0 {
 		return true

@@ -1,5 +1,5 @@
-// Package outputtest searches the output of the tests of a package, and of the code under test, for secrets, tokens, stored
-// hashes and private keys. It fails the tests if it finds one.
+// Package outputtest searches the output of the tests of a package, and of the code under test, for secrets, tokens,
+// stored hashes and private keys. It fails the tests if it finds one.
 package outputtest
 
 import (
@@ -19,8 +19,8 @@ var forbidden = regexp.MustCompile(`s3cret|demo-secret|passw0rd|pa55|qu3ry|eyJ[\
 // inner is set in the process that runs the tests.
 const inner = "OUTPUT_IS_LOOKED_THROUGH"
 
-// Main must be called by TestMain. It runs the tests in a second process, whose whole output it reads, and with -v, so that
-// the output has the logs of tests that pass. Tests send logs to [testing.T.Output].
+// Main must be called by TestMain. It runs the tests in a second process, whose whole output it reads, and with -v, so
+// that the output has the logs of tests that pass. Tests send logs to [testing.T.Output].
 func Main(m *testing.M) {
 	if os.Getenv(inner) != "" || !testsOnly() {
 		os.Exit(m.Run())

@@ -81,7 +81,8 @@ func New(c Config) (*Issuer, error) {
 	return &Issuer{c: c}, nil
 }
 
-// Issue issues a token to an authenticated client. The token has the scope claim if withScope or Config.ScopeClaim is set.
+// Issue issues a token to an authenticated client. The token has the scope claim if withScope or Config.ScopeClaim is
+// set.
 func (i *Issuer) Issue(ctx context.Context, cl client.Client, withScope bool) (Token, error) {
 	id, err := uuid.NewRandom()
 	if err != nil {

@@ -44,7 +44,8 @@ type activity struct {
 // background is what happens in a cluster all the time.
 type background struct{ *cluster }
 
-// live has a week that begins at a time pass with a number of events: what happens all the time, and incidents at their times.
+// live has a week that begins at a time pass with a number of events: what happens all the time, and incidents at their
+// times.
 func (bg background) live(begin time.Time, events int, incidents []activity) error {
 	usual, left := bg.usual(), 0.0
 	for hour := range hours {

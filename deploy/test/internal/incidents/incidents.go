@@ -3,15 +3,15 @@
 //
 // # Contract
 //
-// [Week.Write] writes the lines of an export, which `eventsvc import` reads, in the order of time. The same [Week] gives
-// the same lines. [Facts] say what happened, when, and to what: what a person who looks for it has to find.
+// [Week.Write] writes the lines of an export, which `eventsvc import` reads, in the order of time. The same [Week]
+// gives the same lines. [Facts] say what happened, when, and to what: what a person who looks for it has to find.
 //
 // # What is in it
 //
-// Deployments with their ReplicaSets and Pods on nodes, cron jobs, autoscaling, volumes, certificates; notes, reasons and
-// reporters as Kubernetes has them. Controllers of the old style report with deprecatedSource, first and last timestamp
-// and count; the scheduler with eventTime and series. More events are more of the background: the incidents stay as they
-// are.
+// Deployments with their ReplicaSets and Pods on nodes, cron jobs, autoscaling, volumes, certificates; notes, reasons
+// and reporters as Kubernetes has them. Controllers of the old style report with deprecatedSource, first and last
+// timestamp and count; the scheduler with eventTime and series. More events are more of the background: the incidents
+// stay as they are.
 package incidents
 
 import (

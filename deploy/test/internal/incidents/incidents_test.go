@@ -49,7 +49,8 @@ func observed(e *eventsv1.Event) time.Time {
 	return e.DeprecatedLastTimestamp.Time
 }
 
-// TestWeek: a week has as many events as were asked for, within the week and in the order of time, and is always the same.
+// TestWeek: a week has as many events as were asked for, within the week and in the order of time, and is always the
+// same.
 func TestWeek(t *testing.T) {
 	t.Parallel()
 	facts, all, text := lines(t, week)

@@ -9,8 +9,8 @@
 // clusters only, and it must not tell of others. [Store] is the store that handlers use: it
 // takes and yields the seat, so that no handler can forget to.
 //
-// What one caller may take: seats.go, requests in progress (package flow has the queues); rates.go, new events in a second; package
-// stream counts open watches, and flow/room.go counts answers that nobody reads.
+// What one caller may take: seats.go, requests in progress (package flow has the queues); rates.go, new events in a
+// second; package stream counts open watches, and flow/room.go counts answers that nobody reads.
 //
 // # Errors
 //

@@ -27,8 +27,8 @@ func (g *Guard) Allow(of schema.GroupResource, v policy.Verb, next Handler) echo
 	return g.allow(v, func(c echo.Context) (Grant, error) { return g.Authorize(c, of, v) }, next)
 }
 
-// AllowSome is Allow for requests that name their namespaces in their body: the caller needs the right in some namespace, and the
-// handler asks about each.
+// AllowSome is Allow for requests that name their namespaces in their body: the caller needs the right in some
+// namespace, and the handler asks about each.
 func (g *Guard) AllowSome(of schema.GroupResource, v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 	return g.allow(v, func(c echo.Context) (Grant, error) {
 		_, err := g.Readable(c, of, v, nil)

@@ -16,12 +16,13 @@ import (
 	"tidings.example/shared/bearer"
 )
 
-// Grant is what the policy allows a request: a verb in a namespace, on the events of some clusters. Its zero value allows
-// nothing.
+// Grant is what the policy allows a request: a verb in a namespace, on the events of some clusters. Its zero value
+// allows nothing.
 //
-// An event of another cluster must look as if it were not there. A handler that reads narrows its selector ([Grant.Narrow]) or
-// asks about each version ([Grant.Sees]). One that writes answers 404 unless it sees the stored version, and asks about the
-// version that it is about to store ([Grant.MayStore]), so that no event changes to another cluster.
+// An event of another cluster must look as if it were not there. A handler that reads narrows its selector
+// ([Grant.Narrow]) or asks about each version ([Grant.Sees]). One that writes answers 404 unless it sees the stored
+// version, and asks about the version that it is about to store ([Grant.MayStore]), so that no event changes to another
+// cluster.
 type Grant struct {
 	c         echo.Context
 	of        schema.GroupResource
@@ -33,9 +34,9 @@ type Grant struct {
 // Handler serves what a request is allowed.
 type Handler func(c echo.Context, may Grant) error
 
-// Grant returns what the caller may do with a verb in a namespace, or a 403 if that is nothing. The name is the object's; the audit log
-// and the 403 show it. A request about one namespace gets its grant from [Guard.Allow]. A request whose body names several namespaces gets one for
-// each from here.
+// Grant returns what the caller may do with a verb in a namespace, or a 403 if that is nothing. The name is the
+// object's; the audit log and the 403 show it. A request about one namespace gets its grant from [Guard.Allow]. A
+// request whose body names several namespaces gets one for each from here.
 func (g *Guard) Grant(c echo.Context, of schema.GroupResource, v policy.Verb, namespace, name string) (Grant, error) {
 	ctx := c.Request().Context()
 	caller, ok := bearer.FromContext(ctx)

@@ -30,9 +30,10 @@ const (
 // NoImpersonation returns the answer to a request that asks to act as another user. A client that sends such a header
 // expects the rights of that user, so the request must not be served with the rights of its token.
 //
-// It answers as kube-apiserver answers a caller without the right: 403 if a header names a user, otherwise 400. The 403 names
-// the verb impersonate; since 1.36, kube-apiserver names narrower verbs. A request that has only an empty user, or only headers
-// with the prefix that kube-apiserver does not know, is refused too, although kube-apiserver ignores such headers.
+// It answers as kube-apiserver answers a caller without the right: 403 if a header names a user, otherwise 400. The 403
+// names the verb impersonate; since 1.36, kube-apiserver names narrower verbs. A request that has only an empty user,
+// or only headers with the prefix that kube-apiserver does not know, is refused too, although kube-apiserver ignores
+// such headers.
 func NoImpersonation(req *http.Request) error {
 	caller, ok := bearer.FromContext(req.Context())
 	if !ok || !impersonates(req.Header) {

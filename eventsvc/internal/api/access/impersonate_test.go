@@ -23,9 +23,10 @@ import (
 
 const leaveOut = "impersonation is not supported here: leave out --as"
 
-// impersonations are headers, as lines of HTTP/1.1, and the answers of kube-apiserver to a caller without the right. Answers to
-// requests with a user name the verb impersonate, as kube-apiserver does before 1.36; the other answers are from 1.37. The last
-// two rows are ours: kube-apiserver ignores such headers. The test of the chart asks kube-apiserver's own filters.
+// impersonations are headers, as lines of HTTP/1.1, and the answers of kube-apiserver to a caller without the right.
+// Answers to requests with a user name the verb impersonate, as kube-apiserver does before 1.36; the other answers are
+// from 1.37. The last two rows are ours: kube-apiserver ignores such headers. The test of the chart asks
+// kube-apiserver's own filters.
 var impersonations = []struct {
 	name    string
 	lines   []string
@@ -102,8 +103,8 @@ var impersonations = []struct {
 	},
 }
 
-// TestImpersonationIsRefused: over HTTP/1.1 and HTTP/2, a request with such headers is answered as kube-apiserver would answer
-// it, and does nothing.
+// TestImpersonationIsRefused: over HTTP/1.1 and HTTP/2, a request with such headers is answered as kube-apiserver would
+// answer it, and does nothing.
 func TestImpersonationIsRefused(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t, func(c *api.Config) { c.Registry = prometheus.NewRegistry() })
@@ -167,7 +168,8 @@ func TestImpersonationIsRefused(t *testing.T) {
 	}
 }
 
-// TestImpersonationIsRefusedEverywhere: on every path that needs a token, those that do not exist too, the answer is 403.
+// TestImpersonationIsRefusedEverywhere: on every path that needs a token, those that do not exist too, the answer is
+// 403.
 // A caller without a good token gets 401 first.
 func TestImpersonationIsRefusedEverywhere(t *testing.T) {
 	t.Parallel()

@@ -68,8 +68,8 @@ func readable(t *testing.T, g *access.Guard, log *audit.Log, token string, asked
 	return in, err
 }
 
-// TestReadable: a request may look at what the rules of its caller say, of that at what it has asked for, and its answer says
-// what it leaves out.
+// TestReadable: a request may look at what the rules of its caller say, of that at what it has asked for, and its
+// answer says what it leaves out.
 func TestReadable(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, someRights, nil)
@@ -117,7 +117,8 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// TestReadableIsWhatTheListIs: the set of a caller that asks for none has exactly the events that it may list in each namespace.
+// TestReadableIsWhatTheListIs: the set of a caller that asks for none has exactly the events that it may list in each
+// namespace.
 func TestReadableIsWhatTheListIs(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, someRights, nil)
@@ -138,8 +139,8 @@ func TestReadableIsWhatTheListIs(t *testing.T) {
 	}
 }
 
-// TestUnreadable: a namespace that is asked for and not granted is the 403 of its list, and a caller without rights gets that of
-// all namespaces. The audit log has the decision, whatever it is.
+// TestUnreadable: a namespace that is asked for and not granted is the 403 of its list, and a caller without rights
+// gets that of all namespaces. The audit log has the decision, whatever it is.
 func TestUnreadable(t *testing.T) {
 	t.Parallel()
 	log := apitest.OpenAudit(t)
@@ -204,7 +205,8 @@ func TestAllowSome(t *testing.T) {
 	}
 }
 
-// TestNoWritesWithoutAudit: while the audit log fails and is required, writes are refused before they have a seat, and reads are not.
+// TestNoWritesWithoutAudit: while the audit log fails and is required, writes are refused before they have a seat, and
+// reads are not.
 func TestNoWritesWithoutAudit(t *testing.T) {
 	t.Parallel()
 	log := apitest.OpenAudit(t)
@@ -249,7 +251,8 @@ func TestFresh(t *testing.T) {
 	}
 }
 
-// TestGrantOfAClusterIsNarrow: a grant for the events of one cluster shows and stores no others, and holds until a decision is for others.
+// TestGrantOfAClusterIsNarrow: a grant for the events of one cluster shows and stores no others, and holds until a
+// decision is for others.
 func TestGrantOfAClusterIsNarrow(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, someRights, nil)

@@ -123,8 +123,8 @@ func newSeated(t *testing.T) *seated {
 	return s
 }
 
-// TestReadsTakeASeat: each read waits for the seat of its request, and is not begun if the request ends meanwhile. It holds the seat
-// while it reads, and what it has read is returned.
+// TestReadsTakeASeat: each read waits for the seat of its request, and is not begun if the request ends meanwhile. It
+// holds the seat while it reads, and what it has read is returned.
 func TestReadsTakeASeat(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func(context.Context, store.Store, store.Timeline) (whole bool, err error){
@@ -177,8 +177,8 @@ func TestReadsTakeASeat(t *testing.T) {
 	}
 }
 
-// TestWritesYieldTheirSeat: writes of many events hold a seat while they decide and when they have returned, and none while the disk
-// works, also when a decision is made again.
+// TestWritesYieldTheirSeat: writes of many events hold a seat while they decide and when they have returned, and none
+// while the disk works, also when a decision is made again.
 func TestWritesYieldTheirSeat(t *testing.T) {
 	t.Parallel()
 	s := newSeated(t)
@@ -218,7 +218,8 @@ func TestWritesYieldTheirSeat(t *testing.T) {
 	apitest.Equal(t, s.seats(), 1.0)
 }
 
-// TestBesideWaitsWithoutASeat: the work beside a request has no seat, the request has none while it waits for it, and gets the error.
+// TestBesideWaitsWithoutASeat: the work beside a request has no seat, the request has none while it waits for it, and
+// gets the error.
 func TestBesideWaitsWithoutASeat(t *testing.T) {
 	t.Parallel()
 	s := newSeated(t)

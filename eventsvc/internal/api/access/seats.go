@@ -72,8 +72,8 @@ func (g *Guard) sit(c echo.Context, v policy.Verb) (*flow.Seat, error) {
 	return seat, nil
 }
 
-// freshen makes the store show every write that was acknowledged before the request. The header Age (RFC 9111, section 5.1)
-// tells a client that it may see an older state.
+// freshen makes the store show every write that was acknowledged before the request. The header Age (RFC 9111, section
+// 5.1) tells a client that it may see an older state.
 func (g *Guard) freshen(c echo.Context) error {
 	age, err := g.Fresh(c.Request().Context())
 	if err == nil && age > 0 {

@@ -111,8 +111,8 @@ func (s *Server) routes(groups []discovery.Group) {
 	s.echo = e
 }
 
-// ServeHTTP serves one request. Routes and names are those of the decoded path, as in kube-apiserver; a slash at the end has no
-// meaning there.
+// ServeHTTP serves one request. Routes and names are those of the decoded path, as in kube-apiserver; a slash at the
+// end has no meaning there.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u := *r.URL
 	u.RawPath = ""
@@ -168,7 +168,8 @@ func isProbe(path string) bool {
 	return slices.ContainsFunc(probes, func(probe string) bool { return httpio.Under(path, probe) })
 }
 
-// refuseWrite answers every write with a 405: the namespace controller takes a 405 for "not supported", but a 403 for a failure.
+// refuseWrite answers every write with a 405: the namespace controller takes a 405 for "not supported", but a 403 for a
+// failure.
 func (s *Server) refuseWrite(c echo.Context) error {
 	c.Response().Header().Set("Allow", "GET, HEAD")
 	return &apierrors.StatusError{ErrStatus: metav1.Status{

@@ -99,8 +99,8 @@ func (s *Server) answer(c echo.Context, watchPath bool) error {
 	return s.once(ctx, c, q)
 }
 
-// question reads what a request asks for, as kube-apiserver does: a name in the path makes it a get whatever the query says, and
-// a name that the selector names is the name of a list or watch.
+// question reads what a request asks for, as kube-apiserver does: a name in the path makes it a get whatever the query
+// says, and a name that the selector names is the name of a list or watch.
 func (s *Server) question(c echo.Context, watchPath bool) (*question, error) {
 	r := c.Request()
 	user, _ := r.Context().Value(userKey{}).(*authenticationv1.UserInfo)
@@ -189,7 +189,8 @@ func (s *Server) forbidden(q *question, d decision) error {
 	return access.Forbidden(q.spec.User, s.Codec.Group.Resource(event.EventsV1), q.verb, at.Namespace, at.Name, reason)
 }
 
-// open asks the event server. If the event server refuses this process, the user gets a 503, because the user cannot fix that.
+// open asks the event server. If the event server refuses this process, the user gets a 503, because the user cannot
+// fix that.
 func (s *Server) open(ctx context.Context, r *http.Request, q *question) (*http.Response, error) {
 	header := http.Header{"Accept-Encoding": {"identity"}}
 	if accepted := r.Header["Accept-Encoding"]; len(accepted) > 0 && q.verb != verbWatch {
@@ -239,8 +240,8 @@ func (s *Server) once(ctx context.Context, c echo.Context, q *question) error {
 	return err
 }
 
-// ofCluster returns an error unless an event is one of the cluster; a 404 for those of others. One that is given to another cluster
-// before it is read is shown, unless the policy of the event server limits this process too.
+// ofCluster returns an error unless an event is one of the cluster; a 404 for those of others. One that is given to
+// another cluster before it is read is shown, unless the policy of the event server limits this process too.
 func (s *Server) ofCluster(ctx context.Context, q *question) error {
 	var object metav1.PartialObjectMetadata
 	err := s.attended(ctx, func(ctx context.Context) error {
@@ -255,8 +256,9 @@ func (s *Server) ofCluster(ctx context.Context, q *question) error {
 	return s.away(ctx, err)
 }
 
-// attended asks the event server with a context that ends early if nothing comes for a while, and the event server does not say either
-// that it is ready: a list may take long, but nobody should wait for a server that is dead. It stays open for the body of an answer.
+// attended asks the event server with a context that ends early if nothing comes for a while, and the event server does
+// not say either that it is ready: a list may take long, but nobody should wait for a server that is dead. It stays
+// open for the body of an answer.
 func (s *Server) attended(ctx context.Context, ask func(context.Context) error) error {
 	asking, end := context.WithCancelCause(ctx)
 	var answered atomic.Bool
@@ -280,7 +282,8 @@ func (s *Server) attended(ctx context.Context, ask func(context.Context) error) 
 // errNotReady is why a question is given up before its time is over.
 var errNotReady = errors.New("it says nothing, and not that it is ready")
 
-// away is the answer while the event server gives none. It asks nobody to wait: kubectl would, for a minute and without a word.
+// away is the answer while the event server gives none. It asks nobody to wait: kubectl would, for a minute and without
+// a word.
 func (s *Server) away(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -291,7 +294,8 @@ func (s *Server) away(ctx context.Context, err error) error {
 	return apierrors.NewServiceUnavailable("the event server does not answer, please try again")
 }
 
-// passed are the headers of an answer that reach the client; Retry-After only of one that is no failure of the event server.
+// passed are the headers of an answer that reach the client; Retry-After only of one that is no failure of the event
+// server.
 var passed = []string{"Content-Type", "Content-Encoding", "Content-Length", "Vary", "Warning", "Age", "Retry-After", "Allow"}
 
 // begin writes the status and the headers of an answer.

@@ -135,8 +135,8 @@ const (
 
 var identityReasons = []string{reasonNotReady, reasonMissing, reasonAuthority, reasonExpired, reasonUsage, reasonName, reasonNoUser}
 
-// identify returns the user whom the front proxy names. The certificate is verified for each request, so that another authority
-// counts at once, for open connections too.
+// identify returns the user whom the front proxy names. The certificate is verified for each request, so that another
+// authority counts at once, for open connections too.
 func (c *proxyConfig) identify(r *http.Request, now time.Time) (*authenticationv1.UserInfo, *identityError) {
 	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
 		return nil, &identityError{reason: reasonMissing}
@@ -168,8 +168,9 @@ func badCertificate(err error) (reason string) {
 	return reasonAuthority
 }
 
-// user reads the headers as kube-apiserver does (k8s.io/apiserver, headerrequest): the first header with a value names the user,
-// groups are the values of all headers, keys of extra attributes are in lower case and percent-decoded where that is possible.
+// user reads the headers as kube-apiserver does (k8s.io/apiserver, headerrequest): the first header with a value names
+// the user, groups are the values of all headers, keys of extra attributes are in lower case and percent-decoded where
+// that is possible.
 func (c *proxyConfig) user(h http.Header) (*authenticationv1.UserInfo, *identityError) {
 	u := &authenticationv1.UserInfo{Username: first(h, c.users), UID: first(h, c.uids)}
 	if u.Username == "" || !utf8.ValidString(u.Username) { // a review in JSON, and a label, would be about somebody else
@@ -241,13 +242,14 @@ func (p *FrontProxy) identify(r *http.Request) (*authenticationv1.UserInfo, *ide
 	return c.identify(r, time.Now())
 }
 
-// configPath lists the ConfigMaps that hold it. The role extension-apiserver-authentication-reader allows no other list.
+// configPath lists the ConfigMaps that hold it. The role extension-apiserver-authentication-reader allows no other
+// list.
 const configPath = "/api/v1/namespaces/" + configNamespace + "/configmaps"
 
 var configQuery = url.Values{"fieldSelector": {"metadata.name=" + configName}}
 
-// Run follows the ConfigMap until ctx ends. Its first version is an error if it is not safe; after that, the last good version
-// stays in force.
+// Run follows the ConfigMap until ctx ends. Its first version is an error if it is not safe; after that, the last good
+// version stays in force.
 func (p *FrontProxy) Run(ctx context.Context) error {
 	var wait client.Backoff
 	for {

@@ -119,8 +119,9 @@ func TestAuthorityRotation(t *testing.T) {
 	}
 }
 
-// TestImpersonation: a header that asks for the rights of another user is refused, as the event server does. kube-apiserver never
-// passes one on, so it comes from something else that has the front proxy's certificate, or that kube-apiserver does not know.
+// TestImpersonation: a header that asks for the rights of another user is refused, as the event server does.
+// kube-apiserver never passes one on, so it comes from something else that has the front proxy's certificate, or that
+// kube-apiserver does not know.
 func TestImpersonation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, refuse(t), nil)
@@ -148,7 +149,8 @@ func TestNotReady(t *testing.T) {
 	w.send(w.as(nil), "GET", "/livez").must(200)
 }
 
-// TestRefusesSharedAuthority begins where other client certificates of the cluster would be taken for the front proxy's.
+// TestRefusesSharedAuthority begins where other client certificates of the cluster would be taken for the front
+// proxy's.
 func TestRefusesSharedAuthority(t *testing.T) {
 	t.Parallel()
 	shared, own := newAuthority(t), newAuthority(t)

@@ -9,7 +9,8 @@ import (
 	"tidings.example/eventsvc/internal/api/httpio"
 )
 
-// The limits of what may be open. kube-apiserver does not limit what it passes on, and the event server sees one client.
+// The limits of what may be open. kube-apiserver does not limit what it passes on, and the event server sees one
+// client.
 const (
 	maxUserRequests = 16
 	maxUserWatches  = 64

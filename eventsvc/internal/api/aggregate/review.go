@@ -19,8 +19,8 @@ import (
 	"tidings.example/eventsvc/internal/client"
 )
 
-// Decisions are cached as in delegated authorization of k8s.io/apiserver: times as in DelegatingAuthorizationOptions, sizes as in the
-// webhook authorizer.
+// Decisions are cached as in delegated authorization of k8s.io/apiserver: times as in DelegatingAuthorizationOptions,
+// sizes as in the webhook authorizer.
 const (
 	keptFor     = 10 * time.Second
 	keptMost    = 8192
@@ -30,9 +30,9 @@ const (
 	masters     = "system:masters" // the group that kube-apiserver allows everything
 )
 
-// Reviewer asks the cluster who may do what. It repeats what kube-apiserver has decided before it passed the request on, so that a
-// URL that the two read differently shows nothing that is not allowed. Whoever holds a certificate of the front proxy can still
-// name any user.
+// Reviewer asks the cluster who may do what. It repeats what kube-apiserver has decided before it passed the request
+// on, so that a URL that the two read differently shows nothing that is not allowed. Whoever holds a certificate of the
+// front proxy can still name any user.
 type Reviewer struct {
 	api     *client.Client // of the cluster
 	kept    *lru.Cache     // by the whole spec in JSON

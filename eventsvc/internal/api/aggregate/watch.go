@@ -83,8 +83,8 @@ func (s *Server) reviewAgain(ctx context.Context, q *question, end context.Cance
 	}
 }
 
-// frames finds the ends of the frames of a watch as they pass: in JSON a newline, in protobuf as many bytes as the four before
-// say.
+// frames finds the ends of the frames of a watch as they pass: in JSON a newline, in protobuf as many bytes as the four
+// before say.
 type frames struct {
 	binary bool
 	part   bool // of a frame in JSON has passed

@@ -62,8 +62,8 @@ func Groups(c *codec.Codec) []Group {
 	return append(groups, kindGroups()...)
 }
 
-// Aggregated returns the one group of an aggregated API server, which only reads. Its discovery has the verbs that are given,
-// because controllers act on those. The short name differs from the one of the cluster's own events.
+// Aggregated returns the one group of an aggregated API server, which only reads. Its discovery has the verbs that are
+// given, because controllers act on those. The short name differs from the one of the cluster's own events.
 func Aggregated(c *codec.Codec, verbs []string) []Group {
 	events := resource("events", event.Kind, true, verbs, "history")
 	return []Group{{c.Group.GroupVersion(event.EventsV1), []metav1.APIResource{events}}}

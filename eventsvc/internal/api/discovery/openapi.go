@@ -76,7 +76,8 @@ func serveHashed(c echo.Context, url string, d *openAPIDocument) error {
 	return d.serve(c)
 }
 
-// openAPIDocuments are all documents. They are made when the first is asked for: that takes longer than the rest of a start.
+// openAPIDocuments are all documents. They are made when the first is asked for: that takes longer than the rest of a
+// start.
 type openAPIDocuments struct {
 	v2, index *openAPIDocument
 	v3        map[string]*openAPIDocument // by their paths below /openapi/v3/

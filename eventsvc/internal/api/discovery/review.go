@@ -169,7 +169,8 @@ func (s *reviewer) whatCanI(c echo.Context) error {
 	})
 }
 
-// limits names the rules for a namespace that are for events of some clusters only, which the form of the answer cannot say.
+// limits names the rules for a namespace that are for events of some clusters only, which the form of the answer cannot
+// say.
 func limits(rules []policy.Rule, namespace string) string {
 	var names []string
 	for _, rule := range rules {

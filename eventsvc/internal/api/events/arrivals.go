@@ -34,8 +34,8 @@ func NewArrivals(now func() time.Time) *Arrivals {
 // Collector returns the metric.
 func (a *Arrivals) Collector() prometheus.Collector { return a.last }
 
-// note notes that a version was stored. It counts only if its writer may create events of the cluster in every namespace, as a
-// mirror may: other clients could use up the series, or make a silent cluster seem alive.
+// note notes that a version was stored. It counts only if its writer may create events of the cluster in every
+// namespace, as a mirror may: other clients could use up the series, or make a silent cluster seem alive.
 func (a *Arrivals) note(w writer, stored *store.Record) {
 	cluster := stored.Attributes.Get(event.ClusterLabel)
 	if cluster == "" || !w.everywhere.Match(cluster) {

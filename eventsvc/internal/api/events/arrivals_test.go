@@ -12,8 +12,8 @@ import (
 	"tidings.example/eventsvc/internal/api/apitest"
 )
 
-// TestArrivals: the metric has when an event of each cluster was last written, by a client that may create in every namespace,
-// and its series are bounded.
+// TestArrivals: the metric has when an event of each cluster was last written, by a client that may create in every
+// namespace, and its series are bounded.
 func TestArrivals(t *testing.T) {
 	t.Parallel()
 	now := &apitest.Clock{Now: time.Unix(1000, 0)}

@@ -38,7 +38,8 @@ const BulkPath = "/bulk/v1/events"
 const (
 	// MaxBulk is how many events one request may have: they fit in one commit.
 	MaxBulk = 1000
-	// mediaNDJSON is the media type of a line of JSON for each event, and of the answer. A body can be an EventList in protobuf too.
+	// mediaNDJSON is the media type of a line of JSON for each event, and of the answer. A body can be an EventList in
+	// protobuf too.
 	mediaNDJSON = "application/x-ndjson"
 	// maxResult is about what the answer for one event takes.
 	maxResult = 1 << 10
@@ -56,8 +57,8 @@ func NewBulkCounter() *prometheus.CounterVec {
 	return lines
 }
 
-// RouteBulk serves requests for many events of core/v1. Each event passes the checks of a create, each later version of a mirror's
-// copy the checks of a replacement.
+// RouteBulk serves requests for many events of core/v1. Each event passes the checks of a create, each later version of
+// a mirror's copy the checks of a replacement.
 func RouteBulk(e *echo.Echo, c Config) {
 	r := newResource(c, event.CoreV1)
 	e.POST(BulkPath, c.Guard.AllowSome(r.groupResource, policy.Create, r.bulk))
@@ -266,7 +267,8 @@ func (b *bulk) generate(ev *eventsv1.Event) error {
 	return apierrors.NewGenerateNameConflict(b.groupResource, ev.Name, 1)
 }
 
-// settle notes why a line is refused. It returns errors that concern the whole request: such a request may be sent again.
+// settle notes why a line is refused. It returns errors that concern the whole request: such a request may be sent
+// again.
 func (b *bulk) settle(l *line, err error) error {
 	switch {
 	case err == nil:
@@ -280,8 +282,8 @@ func (b *bulk) settle(l *line, err error) error {
 	return nil
 }
 
-// store stores the events that were not refused. Events with different keys share a commit. Lines with the same key are decided
-// in their order, each in a later commit.
+// store stores the events that were not refused. Events with different keys share a commit. Lines with the same key are
+// decided in their order, each in a later commit.
 func (b *bulk) store() error {
 	var waiting []*line
 	for i := range b.lines {
@@ -319,14 +321,14 @@ func (b *bulk) store() error {
 	return nil
 }
 
-// mayBeStored reports whether the event of a line is looked up before it is decided: because it is probably a later version of a
-// copy, or because there are create rates, at which a stored copy does not count.
+// mayBeStored reports whether the event of a line is looked up before it is decided: because it is probably a later
+// version of a copy, or because there are create rates, at which a stored copy does not count.
 func (b *bulk) mayBeStored(l *line) bool {
 	return l.copied.uid != "" && (l.event.Series != nil || l.event.DeprecatedCount > 1 || b.Guard.HasRates())
 }
 
-// decide creates the event of a line, or replaces an earlier version of the same copy. If the stored copy has this version or a
-// later one, nothing changes. If the name belongs to another event, the answer is a 409.
+// decide creates the event of a line, or replaces an earlier version of the same copy. If the stored copy has this
+// version or a later one, nothing changes. If the name belongs to another event, the answer is a 409.
 func (b *bulk) decide(l *line, current *store.Record) (store.Decision, error) {
 	switch {
 	case current == nil:
@@ -379,8 +381,8 @@ func (b *bulk) replace(l *line, current *store.Record) (store.Decision, error) {
 	return d, err
 }
 
-// next returns the event of a line as the successor of a stored version of the same copy. Labels of the stored version stay,
-// because they describe the object when the event was created. Annotations that the line lacks stay too.
+// next returns the event of a line as the successor of a stored version of the same copy. Labels of the stored version
+// stay, because they describe the object when the event was created. Annotations that the line lacks stay too.
 func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
 	next := *l.event
 	next.UID, next.ManagedFields = "", nil // prepareLine set them for a create

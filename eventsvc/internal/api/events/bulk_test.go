@@ -43,8 +43,8 @@ func codes(results []apitest.Result) (all []int) {
 	return all
 }
 
-// TestBulk: each line gets what a create would get, lines in one commit. A later version of a copy replaces it, and the same version or an
-// earlier one is no error.
+// TestBulk: each line gets what a create would get, lines in one commit. A later version of a copy replaces it, and the
+// same version or an earlier one is no error.
 func TestBulk(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -119,8 +119,9 @@ func histogram(t *testing.T, registry *prometheus.Registry, name string) (n uint
 	return n
 }
 
-// TestBulkIsManyCreates: random lines in random requests leave the same events, and get the same codes, as creates of each line
-// one after the other, where a later version of a copy replaces it as a mirror does that writes events one by one.
+// TestBulkIsManyCreates: random lines in random requests leave the same events, and get the same codes, as creates of
+// each line one after the other, where a later version of a copy replaces it as a mirror does that writes events one by
+// one.
 func TestBulkIsManyCreates(t *testing.T) {
 	t.Parallel()
 	first := randtest.Seed(t)
@@ -313,8 +314,8 @@ func TestBulkIsRefused(t *testing.T) {
 	}
 }
 
-// TestLateBody: a body that does not come in time is no fault of what is in it. Its client may send it again, and a mirror does: it
-// would leave out an event that is refused with 400.
+// TestLateBody: a body that does not come in time is no fault of what is in it. Its client may send it again, and a
+// mirror does: it would leave out an event that is refused with 400.
 func TestLateBody(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t)
@@ -364,8 +365,8 @@ func TestBulkLineLimits(t *testing.T) {
 	apitest.Equal(t, codes(got), []int{201, 404})
 }
 
-// TestBulkPolicy: each line needs the right to create in its namespace, and who has it in none is refused before the body. The
-// audit log has one entry, which says what was written where.
+// TestBulkPolicy: each line needs the right to create in its namespace, and who has it in none is refused before the
+// body. The audit log has one entry, which says what was written where.
 func TestBulkPolicy(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
@@ -408,9 +409,9 @@ func TestBulkPolicy(t *testing.T) {
 	apitest.Equal(t, entries[0].Wrote, want)
 }
 
-// TestBulkReplaces: a line replaces a copy of its own cluster only, if the writer may update it. A name is taken if the writer may
-// not see its event. Stored labels stay, and the annotation with an owner's whole name stays with the label of that owner.
-// Other events are not replaced.
+// TestBulkReplaces: a line replaces a copy of its own cluster only, if the writer may update it. A name is taken if the
+// writer may not see its event. Stored labels stay, and the annotation with an owner's whole name stays with the label
+// of that owner. Other events are not replaced.
 func TestBulkReplaces(t *testing.T) {
 	t.Parallel()
 	w, _ := apitest.NewPolicyWorld(t, `
@@ -572,8 +573,8 @@ func TestBulkFailsLater(t *testing.T) {
 	}
 }
 
-// TestBulkAnswersAreShort: a long name and a long reason are cut in the answer, because the room that is reserved for an answer
-// allows each line a fixed number of bytes.
+// TestBulkAnswersAreShort: a long name and a long reason are cut in the answer, because the room that is reserved for
+// an answer allows each line a fixed number of bytes.
 func TestBulkAnswersAreShort(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t)

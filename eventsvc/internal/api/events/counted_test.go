@@ -69,8 +69,8 @@ func restart(r *restored) {
 
 func (r *restored) files() admin.Local { return admin.Local{DB: r.DB, Codec: r.Config.Codec} }
 
-// TestCountedOnce: an observation is counted once, although its event is deleted and comes back: by an import, of this or of
-// an older version, or because a mirror copies it again. An event that only has the same name counts for itself.
+// TestCountedOnce: an observation is counted once, although its event is deleted and comes back: by an import, of this
+// or of an older version, or because a mirror copies it again. An event that only has the same name counts for itself.
 func TestCountedOnce(t *testing.T) {
 	t.Parallel()
 	type steps = []func(*restored)

@@ -122,7 +122,8 @@ func (r *Resource) insert(ctx context.Context, w writer, ev *eventsv1.Event, dry
 	}
 }
 
-// errTaken is the 409 for a name that is taken. The error tells nothing else about an event that the caller may not see.
+// errTaken is the 409 for a name that is taken. The error tells nothing else about an event that the caller may not
+// see.
 func (r *Resource) errTaken(ctx context.Context, may access.Grant, key store.Key) error {
 	var live *eventsv1.Event
 	// If it was deleted since, or cannot be read, the name was taken all the same.
@@ -135,8 +136,8 @@ func (r *Resource) errTaken(ctx context.Context, may access.Grant, key store.Key
 	return r.taken(key.Name, live)
 }
 
-// taken is the 409 for a name that an event has, which may be nil. If that is deleted, and only waits for its finalizers, the
-// message says that.
+// taken is the 409 for a name that an event has, which may be nil. If that is deleted, and only waits for its
+// finalizers, the message says that.
 func (r *Resource) taken(name string, live *eventsv1.Event) error {
 	taken := apierrors.NewAlreadyExists(r.groupResource, name)
 	if live != nil && live.DeletionTimestamp != nil {

@@ -44,9 +44,9 @@ func (r *Resource) remover(c echo.Context, may access.Grant, whole bool) writer 
 	return w
 }
 
-// believes reports whether a version that is the report of a mirror is marked. The mark belongs to what the event reports: a
-// write that leaves that as it is leaves the mark as it is, whoever makes it, but for a writer who may create everywhere and
-// sends the whole event. Any other write is believed if its writer is.
+// believes reports whether a version that is the report of a mirror is marked. The mark belongs to what the event
+// reports: a write that leaves that as it is leaves the mark as it is, whoever makes it, but for a writer who may
+// create everywhere and sends the whole event. Any other write is believed if its writer is.
 func (w writer) believes(report event.Report, live *eventsv1.Event, current *store.Record) bool {
 	if live != nil {
 		marked := current.Attributes.Believed()
@@ -57,9 +57,9 @@ func (w writer) believes(report event.Report, live *eventsv1.Event, current *sto
 	return w.everywhere.Match(report.Cluster())
 }
 
-// draft makes the stored form of the next version of an event, of which live is the current one, nil if there is none. It
-// marks the report of a mirror that is believed. What was counted of a mirror's copy before it was deleted is not counted again.
-// An event of a cluster that the writer may not write is a 403.
+// draft makes the stored form of the next version of an event, of which live is the current one, nil if there is none.
+// It marks the report of a mirror that is believed. What was counted of a mirror's copy before it was deleted is not
+// counted again. An event of a cluster that the writer may not write is a 403.
 func (r *Resource) draft(ctx context.Context, w writer, next, live *eventsv1.Event, current *store.Record) (store.Draft, error) {
 	if err := w.may.MayStore(next.Name, next.Labels[event.ClusterLabel]); err != nil {
 		return store.Draft{}, err

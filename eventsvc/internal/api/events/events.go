@@ -1,5 +1,5 @@
-// Package events serves the verbs of events, one file for each. pages.go says which state a list shows, page by page, and when it
-// has expired (410); httpio/continue.go has the form of its token.
+// Package events serves the verbs of events, one file for each. pages.go says which state a list shows, page by page,
+// and when it has expired (410); httpio/continue.go has the form of its token.
 //
 // The same operations are served twice, for events.{group_domain}/v1 and for core
 // /api/v1: a [Resource] is the events of one of these views.
@@ -11,10 +11,10 @@
 // begin in [stream.Streams.ListOrWatch] instead. Errors surface in kube-apiserver's order,
 // because clients see only the first.
 //
-// What an update may change is decided by [event.ValidateUpdate]. An update that names another
-// resourceVersion than the stored one gets 409 (update.go), and one that changes nothing is not stored (what is the same:
-// codec/fields/fields.go). If another write is stored
-// meanwhile, an update is decided again, on the newest version ([store.Store.Update]).
+// What an update may change is decided by [event.ValidateUpdate]. An update that names another resourceVersion than the
+// stored one gets 409 (update.go), and one that changes nothing is not stored (what is the same:
+// codec/fields/fields.go). If another write is stored meanwhile, an update is decided again, on the newest version
+// ([store.Store.Update]).
 //
 // # Errors
 //

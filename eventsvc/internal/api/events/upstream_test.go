@@ -12,8 +12,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// TestDeleteUnreadable: a delete that ignores errors of reading is for events that cannot be read. It keeps one that can be, and is
-// refused for collections, unless it says false.
+// TestDeleteUnreadable: a delete that ignores errors of reading is for events that cannot be read. It keeps one that
+// can be, and is refused for collections, unless it says false.
 func TestDeleteUnreadable(t *testing.T) {
 	t.Parallel()
 	const option = "ignoreStoreReadErrorWithClusterBreakingPotential"
@@ -51,8 +51,8 @@ func TestApplyWithUIDOfNone(t *testing.T) {
 	apitest.Equal(t, a.At("message"), any(`Operation cannot be fulfilled on events.events.k8s.io "a": uid mismatch: the provided object specified uid zzz, and no existing object was found`))
 }
 
-// TestRepeatedOwnerIsTracked: the fields of a patch are tracked before owners that it repeats are dropped, so its manager owns what it
-// repeats, as in kube-apiserver (jsonPatcher, then dedupOwnerReferencesTransformer in its source).
+// TestRepeatedOwnerIsTracked: the fields of a patch are tracked before owners that it repeats are dropped, so its
+// manager owns what it repeats, as in kube-apiserver (jsonPatcher, then dedupOwnerReferencesTransformer in its source).
 func TestRepeatedOwnerIsTracked(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t)

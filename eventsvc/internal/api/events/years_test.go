@@ -14,8 +14,8 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// TestYearsBeyondRFC3339: no way of writing stores a time that RFC 3339 cannot write in UTC, whatever field it is in. From then
-// on no client could read a list with the event.
+// TestYearsBeyondRFC3339: no way of writing stores a time that RFC 3339 cannot write in UTC, whatever field it is in.
+// From then on no client could read a list with the event.
 func TestYearsBeyondRFC3339(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t)

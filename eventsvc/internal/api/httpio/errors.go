@@ -221,7 +221,8 @@ func (s *IO) Count(err error) {
 	}
 }
 
-// plain reports whether a 404 is about a path outside the API groups served here, which is answered as plain text like any web server would.
+// plain reports whether a 404 is about a path outside the API groups served here, which is answered as plain text like
+// any web server would.
 func (s *IO) plain(err error, r *http.Request) bool {
 	if routing, ok := errors.AsType[*echo.HTTPError](err); !ok || routing.Code != http.StatusNotFound {
 		return false

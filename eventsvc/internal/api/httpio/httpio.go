@@ -171,8 +171,8 @@ func (s *IO) read(r *http.Request, p *[]byte, limit int) error {
 	}
 }
 
-// errBodyTime is the 408 for a body that did not come in time. It is no fault of what is in it: the network was slow, or this server
-// was too busy to read on.
+// errBodyTime is the 408 for a body that did not come in time. It is no fault of what is in it: the network was slow,
+// or this server was too busy to read on.
 func errBodyTime() *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Reason: metav1.StatusReasonTimeout, Code: http.StatusRequestTimeout,

@@ -41,8 +41,8 @@ func QueryOf(r *http.Request) url.Values {
 	return r.URL.Query()
 }
 
-// NameSelected returns the name that the selectors of a list or watch select, or "". kube-apiserver takes it for the name of the
-// request.
+// NameSelected returns the name that the selectors of a list or watch select, or "". kube-apiserver takes it for the
+// name of the request.
 func NameSelected(q url.Values) string {
 	selector, err := fields.ParseSelector(q.Get("fieldSelector"))
 	if err != nil {

@@ -49,7 +49,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestTimesOfListsAndWatches: timeoutSeconds is obeyed up to a limit, and a watch without one runs for 30 to 60 minutes.
+// TestTimesOfListsAndWatches: timeoutSeconds is obeyed up to a limit, and a watch without one runs for 30 to 60
+// minutes.
 func TestTimesOfListsAndWatches(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

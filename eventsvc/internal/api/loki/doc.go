@@ -31,13 +31,14 @@
 // A caller sees the namespaces that it may list, and watch for tail. The header
 // X-Scope-OrgID, which names a tenant in Loki, selects a cluster.
 //
-// The files: labels.go has labels and level of an event, select.go finds entries, metrics.go counts; names.go, volume.go and
-// tail.go serve their paths; parameters.go reads parameters.
+// The files: labels.go has labels and level of an event, select.go finds entries, metrics.go counts; names.go,
+// volume.go and tail.go serve their paths; parameters.go reads parameters.
 //
 // # Errors
 //
-// An error is a text, as in Loki. A limit that a client reaches by what it asks for is an error. One that others can fill by what
-// they write, such as the number of streams, cuts the answer, which has a warning: each namespace has a share ([share]).
+// An error is a text, as in Loki. A limit that a client reaches by what it asks for is an error. One that others can
+// fill by what they write, such as the number of streams, cuts the answer, which has a warning: each namespace has a
+// share ([share]).
 //
 // # Concurrency
 //

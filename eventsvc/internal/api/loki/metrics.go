@@ -84,7 +84,8 @@ func (c *counter) period() period {
 	return period{time.Unix(0, c.edges[0]), time.Unix(0, c.edges[len(c.edges)-1])}
 }
 
-// find returns the number of a series, a new one if its labels are new, and -1 if there is no room for one of its namespace.
+// find returns the number of a series, a new one if its labels are new, and -1 if there is no room for one of its
+// namespace.
 func (c *counter) find(namespace string, labels []logql.Label) (int, error) {
 	key := logql.Key(labels)
 	n, ok := c.byKey[key]

@@ -11,7 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/api/apitest"
 )
 
-// TestLokiShares: a namespace that fills every limit takes nothing from the others, and what is left out is a warning and no error.
+// TestLokiShares: a namespace that fills every limit takes nothing from the others, and what is left out is a warning
+// and no error.
 func TestLokiShares(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t)

@@ -2,33 +2,33 @@
 //
 // # Contract
 //
-// [Server.Route] serves the streamable HTTP transport of revision 2026-07-28, without state: each POST has one message and one
-// answer, which is JSON. On the same path it serves the revisions of the initialize era ([legacy]), as far as they need no
-// session. What this server has is described by server/discover, initialize and tools/list; it has no resources, no prompts
-// and no streams.
+// [Server.Route] serves the streamable HTTP transport of revision 2026-07-28, without state: each POST has one message
+// and one answer, which is JSON. On the same path it serves the revisions of the initialize era ([legacy]), as far as
+// they need no session. What this server has is described by server/discover, initialize and tools/list; it has no
+// resources, no prompts and no streams.
 //
-// A tool asks the questions of package queries, so that its answers, rights and limits are those of /query/v1. Its answer is
-// one text, because clients show that and some show nothing else, and it is much shorter than the JSON of the same rows: the
-// first line says what the answer covers, then there is a line for each row. The text ends with whole lines at [usualBytes]
-// or, if details are asked for, at [fullBytes].
+// A tool asks the questions of package queries, so that its answers, rights and limits are those of /query/v1. Its
+// answer is one text, because clients show that and some show nothing else, and it is much shorter than the JSON of the
+// same rows: the first line says what the answer covers, then there is a line for each row. The text ends with whole
+// lines at [usualBytes] or, if details are asked for, at [fullBytes].
 //
 // # Untrusted text
 //
-// Notes, names and reasons are written by workloads, which may speak to the model. Each is on one line, as a JSON string
-// unless it is a plain name, and everything that is invisible or changes direction is escaped. The heads of columns and the
-// descriptions of tools say what it is. Nothing of an event is anywhere else.
+// Notes, names and reasons are written by workloads, which may speak to the model. Each is on one line, as a JSON
+// string unless it is a plain name, and everything that is invisible or changes direction is escaped. The heads of
+// columns and the descriptions of tools say what it is. Nothing of an event is anywhere else.
 //
 // # Errors
 //
-// Messages that break the protocol are answered with an error of JSON-RPC, with the HTTP status that the transport asks for.
-// What a model can mend is an answer of the tool that is marked as an error and says what to change: a wrong argument, a
-// namespace that is not granted, a limit. A 403 would make clients begin to authorize again. All other errors are those of
-// every path, in the form of JSON-RPC without an id.
+// Messages that break the protocol are answered with an error of JSON-RPC, with the HTTP status that the transport asks
+// for. What a model can mend is an answer of the tool that is marked as an error and says what to change: a wrong
+// argument, a namespace that is not granted, a limit. A 403 would make clients begin to authorize again. All other
+// errors are those of every path, in the form of JSON-RPC without an id.
 //
 // # Concurrency
 //
-// A Server is safe for concurrent use. A call of a tool has a seat of fair queueing. The other methods answer with what is made
-// at the start, and have none.
+// A Server is safe for concurrent use. A call of a tool has a seat of fair queueing. The other methods answer with what
+// is made at the start, and have none.
 //
 // # What it does not know
 //

@@ -18,8 +18,8 @@ import (
 	"tidings.example/eventsvc/internal/api/resource"
 )
 
-// TestBasicMCP: agents may send a user and a password too. A refusal leads to the document of /mcp, before it says anything of
-// the request.
+// TestBasicMCP: agents may send a user and a password too. A refusal leads to the document of /mcp, before it says
+// anything of the request.
 func TestBasicMCP(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t, apitest.WithMCP, apitest.WithPasswords(nil))

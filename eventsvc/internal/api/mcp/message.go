@@ -46,10 +46,12 @@ func invalidRequest(text string) *rpcError {
 	return &rpcError{Code: codeInvalidRequest, Message: "Invalid request: " + text}
 }
 
-// object is a JSON object whose members are not decoded. Their names are case-sensitive, which they are not to a struct.
+// object is a JSON object whose members are not decoded. Their names are case-sensitive, which they are not to a
+// struct.
 type object map[string]json.RawMessage
 
-// decode decodes exactly one object. It refuses names that are there twice: who stands between may have read the other one.
+// decode decodes exactly one object. It refuses names that are there twice: who stands between may have read the other
+// one.
 func decode(data []byte) (object, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if begin, err := d.Token(); err != nil {

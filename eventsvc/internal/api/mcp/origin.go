@@ -15,8 +15,9 @@ import (
 	"tidings.example/shared/httpserver"
 )
 
-// Origin returns the 403 for a request that a browser sends for a page of another host. The name of such a host may be an
-// alias of this service's address (DNS rebinding), so that the Host of the request says nothing. Programs send no Origin.
+// Origin returns the 403 for a request that a browser sends for a page of another host. The name of such a host may be
+// an alias of this service's address (DNS rebinding), so that the Host of the request says nothing. Programs send no
+// Origin.
 func (s *Server) Origin(r *http.Request) error {
 	origins := r.Header.Values("Origin")
 	if len(origins) == 0 || len(origins) == 1 && s.allows(r, origins[0]) {

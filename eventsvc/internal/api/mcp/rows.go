@@ -22,8 +22,8 @@ func columns(t *queries.Table) map[string]int {
 	return at
 }
 
-// rows ends a page with the head of the columns and as many lines as are asked for and fit, and says how to get those that
-// follow.
+// rows ends a page with the head of the columns and as many lines as are asked for and fit, and says how to get those
+// that follow.
 func (c *call) rows(p *page, t *queries.Table, head string, lines []line) string {
 	if len(lines) == 0 {
 		head = "none"
@@ -49,8 +49,8 @@ func (c *call) rows(p *page, t *queries.Table, head string, lines []line) string
 	return p.String()
 }
 
-// rest returns the last line of an answer, which says how many lines are left out and how to ask for them. The line is empty
-// if none are.
+// rest returns the last line of an answer, which says how many lines are left out and how to ask for them. The line is
+// empty if none are.
 func (c *call) rest(t *queries.Table, lines []line, n int) string {
 	switch {
 	case n == len(lines) && t.Next == "":

@@ -41,8 +41,9 @@ func plain(name string) bool {
 	return true
 }
 
-// quote writes a text as a JSON string of characters that are seen and are where they seem to be. Of a text with more than
-// most characters, or whose escapes take three times as many bytes, it writes the beginning, and how much is left out.
+// quote writes a text as a JSON string of characters that are seen and are where they seem to be. Of a text with more
+// than most characters, or whose escapes take three times as many bytes, it writes the beginning, and how much is left
+// out.
 func quote(text string, most int) string {
 	b := make([]byte, 0, min(len(text), most)+16)
 	b = append(b, '"')
@@ -75,8 +76,8 @@ func appendRune(b []byte, r rune) []byte {
 }
 
 // hidden reports whether a character is not seen: control and format characters (the marks of direction and characters
-// without width among them), blanks other than the space, selectors of variations, private and unassigned ones, and what
-// stands for bytes that are no UTF-8.
+// without width among them), blanks other than the space, selectors of variations, private and unassigned ones, and
+// what stands for bytes that are no UTF-8.
 func hidden(r rune) bool {
 	return r == utf8.RuneError || !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

@@ -127,7 +127,8 @@ type argumentError struct{ argument, problem string }
 
 func (e *argumentError) Error() string { return "argument " + e.argument + ": " + e.problem }
 
-// read reads the arguments of a call: texts, whole numbers as text, and true or false. Those that are null count as not given.
+// read reads the arguments of a call: texts, whole numbers as text, and true or false. Those that are null count as not
+// given.
 func (t *tool) read(in object) (map[string]string, error) {
 	given := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(in)) { // so that the error does not depend on chance

@@ -26,7 +26,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// TestMCPGaps: the first line of each tool has the gaps in its range that the caller may know of, and counts those beyond five.
+// TestMCPGaps: the first line of each tool has the gaps in its range that the caller may know of, and counts those
+// beyond five.
 func TestMCPGaps(t *testing.T) {
 	t.Parallel()
 	w, _ := apitest.NewPolicyWorld(t, apitest.FullMatrixPolicy(), apitest.WithMCP, func(c *api.Config) { c.Now = func() time.Time { return apitest.StoryEnd } })
@@ -96,8 +97,8 @@ func TestMCPGolden(t *testing.T) {
 	}
 }
 
-// TestMCPChangedObjects: a change of an object, as a mirror records it, is told as what came before the failure, is found by its
-// reason, and is part of the life of the object.
+// TestMCPChangedObjects: a change of an object, as a mirror records it, is told as what came before the failure, is
+// found by its reason, and is part of the life of the object.
 func TestMCPChangedObjects(t *testing.T) {
 	t.Parallel()
 	w := apitest.StoryWorld(t, apitest.WithMCP)
@@ -209,8 +210,8 @@ func TestMCPMistakes(t *testing.T) {
 	}
 }
 
-// TestMCPComparesAsSearch: arguments are compared as terms of a search are, and a value that fits nothing is named with what was
-// probably meant. Numbers and booleans may be strings, and what is null is not given.
+// TestMCPComparesAsSearch: arguments are compared as terms of a search are, and a value that fits nothing is named with
+// what was probably meant. Numbers and booleans may be strings, and what is null is not given.
 func TestMCPComparesAsSearch(t *testing.T) {
 	t.Parallel()
 	w := apitest.StoryWorld(t, apitest.WithMCP)
@@ -283,8 +284,8 @@ func TestMCPGranted(t *testing.T) {
 	}
 }
 
-// TestMCPEqualsQueries: for random policies, callers and arguments every tool shows exactly what /query/v1 answers, and is an
-// error exactly where that is one.
+// TestMCPEqualsQueries: for random policies, callers and arguments every tool shows exactly what /query/v1 answers, and
+// is an error exactly where that is one.
 func TestMCPEqualsQueries(t *testing.T) {
 	t.Parallel()
 	r := randtest.New(t)
@@ -603,8 +604,8 @@ func equalObject(w *apitest.World, r *rand.Rand, arguments map[string]any, query
 	}
 }
 
-// TestMCPHostile: text of workloads stays within its field: it adds no line, shows nothing that is not there and turns nothing
-// around, and what it says comes back out of the JSON string.
+// TestMCPHostile: text of workloads stays within its field: it adds no line, shows nothing that is not there and turns
+// nothing around, and what it says comes back out of the JSON string.
 func TestMCPHostile(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t, apitest.WithMCP)
@@ -680,8 +681,9 @@ func restores(w *apitest.World, rows, notes []string, from int) {
 	}
 }
 
-// TestMCPSizes: an answer that is asked for without details has at most 2,000 tokens of four bytes, and one with details 8,000,
-// whatever there is to tell. The cursor goes on behind the last line, and all pages together tell everything once.
+// TestMCPSizes: an answer that is asked for without details has at most 2,000 tokens of four bytes, and one with
+// details 8,000, whatever there is to tell. The cursor goes on behind the last line, and all pages together tell
+// everything once.
 func TestMCPSizes(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t, apitest.WithMCP)

@@ -14,8 +14,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// endless is a timeline whose pages of events have another one behind them, and which goes on counting until its context has ended.
-// Its reader leaves during the third page or round.
+// endless is a timeline whose pages of events have another one behind them, and which goes on counting until its
+// context has ended. Its reader leaves during the third page or round.
 type endless struct {
 	store.Timeline
 	leave context.CancelFunc

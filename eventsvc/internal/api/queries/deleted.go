@@ -15,7 +15,8 @@ type deletedAnswer struct {
 	Total    *int   `json:"total,omitempty"` // of all pages, if this is the only one
 }
 
-// deletion is an event that somebody has deleted, without the event. An import reads it, so it has what an export has beside the event.
+// deletion is an event that somebody has deleted, without the event. An import reads it, so it has what an export has
+// beside the event.
 type deletion struct {
 	Time     string        `json:"time"`
 	Revision string        `json:"revision"` // of the deletion

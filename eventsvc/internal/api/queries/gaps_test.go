@@ -11,8 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/api/apitest"
 )
 
-// TestForgedGaps: a gap is believed if its writer may create in every namespace. A report of anybody else is an ordinary
-// event, and none of its fields makes it more.
+// TestForgedGaps: a gap is believed if its writer may create in every namespace. A report of anybody else is an
+// ordinary event, and none of its fields makes it more.
 func TestForgedGaps(t *testing.T) {
 	t.Parallel()
 	const (
@@ -114,8 +114,8 @@ func dropReport(name, rule string, hour, count int) string {
 		"2026-03-04T12:20:00Z", at(hour), "2026-03-04T12:30:00Z", at(hour+1)).Replace(apitest.GapReport(name, "30", ""))
 }
 
-// TestForgedDropped: what a rule dropped is told as gaps are: of writers who may create in every namespace, and to those who may
-// list the namespace. Any number of forged reports changes nothing of that.
+// TestForgedDropped: what a rule dropped is told as gaps are: of writers who may create in every namespace, and to
+// those who may list the namespace. Any number of forged reports changes nothing of that.
 func TestForgedDropped(t *testing.T) {
 	t.Parallel()
 	const all = "/apis/events.k8s.io/v1/namespaces/team-a/events"

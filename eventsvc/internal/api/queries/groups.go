@@ -59,8 +59,8 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 	}, nil
 }
 
-// values returns the values of a group's dimensions, by name; with an object that has no UID, also the namespace and the cluster of
-// its events.
+// values returns the values of a group's dimensions, by name; with an object that has no UID, also the namespace and
+// the cluster of its events.
 func values(by []query.Dimension, k query.Key) map[string]any {
 	out := map[string]any{}
 	for _, d := range by {

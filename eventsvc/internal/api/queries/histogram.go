@@ -37,8 +37,9 @@ func answerHistogram(ctx context.Context, r *request) (*answer, error) {
 // bucketBytes is what a bucket takes in memory without its counts.
 const bucketBytes = 80
 
-// appendBucket appends a step that is not empty. Its counts are by the values of the dimensions, one object in another for each: with
-// by=type,reason {"Warning":{"BackOff":3}}. Other is the count of the values that are not among the most frequent.
+// appendBucket appends a step that is not empty. Its counts are by the values of the dimensions, one object in another
+// for each: with by=type,reason {"Warning":{"BackOff":3}}. Other is the count of the values that are not among the most
+// frequent.
 func appendBucket(b []byte, h *query.Histogram, in *query.Bucket) []byte {
 	b = append(append(append(b, `{"start":"`...), stamp(in.Start)...), `","count":`...)
 	b = strconv.AppendInt(b, in.Count, 10)
@@ -60,8 +61,8 @@ func appendBucket(b []byte, h *query.Histogram, in *query.Bucket) []byte {
 	return append(b, '}')
 }
 
-// appendNested appends counts as objects, one level for each dimension from a level on. Those that are shown are in the order of their
-// values, and the values before the level are the same.
+// appendNested appends counts as objects, one level for each dimension from a level on. Those that are shown are in the
+// order of their values, and the values before the level are the same.
 func appendNested(b []byte, h *query.Histogram, in *query.Bucket, shown []int, level int) []byte {
 	b = append(b, '{')
 	for len(shown) > 0 {

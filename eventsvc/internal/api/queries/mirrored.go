@@ -21,8 +21,9 @@ const (
 	maxClusters = 1000 // that have a series, and a row in an answer
 )
 
-// Mirrored knows how far clusters are copied. It reads the cursors of their mirrors once, and then follows their changes, whichever
-// replica writes them. Cursors are events, of which it uses only the ones that the server believes. It is safe for concurrent use.
+// Mirrored knows how far clusters are copied. It reads the cursors of their mirrors once, and then follows their
+// changes, whichever replica writes them. Cursors are events, of which it uses only the ones that the server believes.
+// It is safe for concurrent use.
 type Mirrored struct {
 	store store.Store
 	codec *codec.Codec
@@ -135,8 +136,8 @@ func (m *Mirrored) believed(v *store.View) (c event.Cursor, ok bool) {
 	return event.CursorOf(ev)
 }
 
-// clusters returns the cursors of clusters by name, as far as they may be seen. If a cluster has several cursors, because its
-// namespaces are copied apart, it is complete until the earliest of them.
+// clusters returns the cursors of clusters by name, as far as they may be seen. If a cluster has several cursors,
+// because its namespaces are copied apart, it is complete until the earliest of them.
 func (m *Mirrored) clusters(allows func(namespace, cluster string) bool) (all []event.Cursor, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

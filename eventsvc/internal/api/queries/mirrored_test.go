@@ -34,8 +34,8 @@ func run(w *apitest.World) {
 	})
 }
 
-// TestMirroredClusters: the cursors of mirrors tell until when each cluster is complete, in an answer and as a metric: those that are there
-// at the start and those that come, change and go. Who sees only some clusters is told of these.
+// TestMirroredClusters: the cursors of mirrors tell until when each cluster is complete, in an answer and as a metric:
+// those that are there at the start and those that come, change and go. Who sees only some clusters is told of these.
 func TestMirroredClusters(t *testing.T) {
 	t.Parallel()
 	const path = "/api/v1/namespaces/kube-system/events"
@@ -84,8 +84,9 @@ func TestMirroredClusters(t *testing.T) {
 	w.As("root", "GET", link, "").Must(200)
 }
 
-// TestForgedCursors: a cursor is believed if its writer may create events of its cluster in every namespace. One of anybody else is an
-// ordinary event: no answer and no metric knows it, and the cluster's own is not believed any more once somebody else has moved it.
+// TestForgedCursors: a cursor is believed if its writer may create events of its cluster in every namespace. One of
+// anybody else is an ordinary event: no answer and no metric knows it, and the cluster's own is not believed any more
+// once somebody else has moved it.
 func TestForgedCursors(t *testing.T) {
 	t.Parallel()
 	const folder = "/api/v1/namespaces/kube-system/events"

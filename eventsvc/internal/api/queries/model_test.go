@@ -493,7 +493,8 @@ func (h *history) events(q *question) []*version {
 	return out
 }
 
-// newestThere reports whether no version that a question asks for follows one of the same event, before it was observed behind the range.
+// newestThere reports whether no version that a question asks for follows one of the same event, before it was observed
+// behind the range.
 func (h *history) newestThere(q *question, of int) bool {
 	v := &h.versions[of]
 	for i := range h.versions[of+1:] {
@@ -849,8 +850,9 @@ func (h *history) checkGroups(q *question) {
 	h.same(q, "groups", got, want)
 }
 
-// checkAgreement compares the list, the facets, the histogram and the groups of one question with each other. An event that was deleted is
-// counted and not listed, and one that says something else since, but was not observed again, is listed and not counted.
+// checkAgreement compares the list, the facets, the histogram and the groups of one question with each other. An event
+// that was deleted is counted and not listed, and one that says something else since, but was not observed again, is
+// listed and not counted.
 func (h *history) checkAgreement(q *question) {
 	h.w.T.Helper()
 	keyOf := func(reason, kind, name, uid any) string { return fmt.Sprint(reason, "|", kind, "|", name, "|", uid) }

@@ -11,7 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/event"
 )
 
-// TestNode finds what happened on a node, whichever way an event says so: in queries, facets, groups, searches and LogQL.
+// TestNode finds what happened on a node, whichever way an event says so: in queries, facets, groups, searches and
+// LogQL.
 func TestNode(t *testing.T) {
 	t.Parallel()
 	w := apitest.StoryWorld(t)
@@ -84,8 +85,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestGroupsByObject: objects of one name in two namespaces or clusters are two, also without a UID, and their links show their own
-// events.
+// TestGroupsByObject: objects of one name in two namespaces or clusters are two, also without a UID, and their links
+// show their own events.
 func TestGroupsByObject(t *testing.T) {
 	t.Parallel()
 	w := apitest.StoryWorld(t)

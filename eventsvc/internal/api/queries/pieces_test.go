@@ -49,7 +49,8 @@ func (w *watched) Write(b []byte) (int, error) {
 	return w.ResponseRecorder.Write(b)
 }
 
-// TestLongAnswersComeInPieces: an answer of megabytes is never in memory as a whole, in JSON and CSV, and ends with its client.
+// TestLongAnswersComeInPieces: an answer of megabytes is never in memory as a whole, in JSON and CSV, and ends with its
+// client.
 func TestLongAnswersComeInPieces(t *testing.T) {
 	t.Parallel()
 	now := func() time.Time { return apitest.StoryEnd }

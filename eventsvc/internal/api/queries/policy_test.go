@@ -67,7 +67,8 @@ func TestQueryPolicy(t *testing.T) {
 	}
 }
 
-// TestDeletedPolicy: every caller sees what was deleted in the namespaces that it may list, with who did it, and nothing of others.
+// TestDeletedPolicy: every caller sees what was deleted in the namespaces that it may list, with who did it, and
+// nothing of others.
 func TestDeletedPolicy(t *testing.T) {
 	t.Parallel()
 	w, _ := apitest.NewPolicyWorld(t, apitest.FullMatrixPolicy(), func(c *api.Config) { c.Now = func() time.Time { return apitest.StoryEnd } })

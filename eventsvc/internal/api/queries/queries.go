@@ -176,8 +176,8 @@ func (s *Service) request(c echo.Context, p *endpoint, given url.Values) (*reque
 	return r, nil
 }
 
-// ask reads the parameters, and answers once there is room for it. An answer for which the usual room is not enough begins again
-// when the largest one is free.
+// ask reads the parameters, and answers once there is room for it. An answer for which the usual room is not enough
+// begins again when the largest one is free.
 func (r *request) ask(ctx context.Context) (*answer, error) {
 	if err := r.endpoint.check(r.given); err != nil {
 		return nil, err

@@ -324,8 +324,8 @@ func (s slowly) Observed(ctx context.Context, q store.TimeQuery, visit func(*sto
 	return page, err
 }
 
-// TestQueryTime: a page of a search that takes too long says how far it has come, and the next page goes on from there. All pages
-// together have the events of one page that has enough time.
+// TestQueryTime: a page of a search that takes too long says how far it has come, and the next page goes on from there.
+// All pages together have the events of one page that has enough time.
 func TestQueryTime(t *testing.T) {
 	t.Parallel()
 	c := &apitest.Clock{Now: apitest.StoryEnd}
@@ -399,7 +399,8 @@ func TestQueryCSV(t *testing.T) {
 	}
 }
 
-// TestQueryCSVFormulas: cells that a spreadsheet takes for formulas are escaped if the client asks for it, on every page.
+// TestQueryCSVFormulas: cells that a spreadsheet takes for formulas are escaped if the client asks for it, on every
+// page.
 func TestQueryCSVFormulas(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t)
@@ -696,8 +697,8 @@ func TestChangesSearched(t *testing.T) {
 	}
 }
 
-// TestLongDimensions: texts that core/v1 accepts at any length are cut where they are counted, so that answers, and the places in
-// them, stay short. Whoever asks for the whole text or for the cut one gets the events.
+// TestLongDimensions: texts that core/v1 accepts at any length are cut where they are counted, so that answers, and the
+// places in them, stay short. Whoever asks for the whole text or for the cut one gets the events.
 func TestLongDimensions(t *testing.T) {
 	t.Parallel()
 	w := apitest.New(t)

@@ -31,8 +31,8 @@ func (s *Service) Ask(c echo.Context, name string, given url.Values) (*Table, er
 	return s.table(c, named(name), given)
 }
 
-// Overview answers the question facets, and how often something was observed over time by one of its dimensions, in at most so many
-// buckets and one. It looks at everything once.
+// Overview answers the question facets, and how often something was observed over time by one of its dimensions, in at
+// most so many buckets and one. It looks at everything once.
 func (s *Service) Overview(c echo.Context, given url.Values, over query.Dimension, most int64) (t *Table, h query.Histogram, err error) {
 	p := *named("facets")
 	p.answer = func(ctx context.Context, r *request) (*answer, error) {

@@ -42,8 +42,8 @@ func (s *seeing) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 	return s.Timeline.Observed(ctx, q, visit)
 }
 
-// TestUnseenIsNotRead: every question tells the store what its caller sees, so that what others have written costs it nothing. What
-// the store makes of that is tested there (TestUnseenCostsNothing).
+// TestUnseenIsNotRead: every question tells the store what its caller sees, so that what others have written costs it
+// nothing. What the store makes of that is tested there (TestUnseenCostsNothing).
 func TestUnseenIsNotRead(t *testing.T) {
 	t.Parallel()
 	w, _ := apitest.NewPolicyWorld(t, apitest.FullMatrixPolicy(), apitest.WithMCP)

@@ -1,10 +1,12 @@
-// Package resource tells clients where they get tokens for this service: OAuth 2.0 Protected Resource Metadata (RFC 9728).
+// Package resource tells clients where they get tokens for this service: OAuth 2.0 Protected Resource Metadata (RFC
+// 9728).
 //
 // # Contract
 //
-// [Server] serves one document for the whole API, and one for [MCP] if agents are served: a client compares the member resource with the URL that
-// it has called, to the letter, so one document cannot stand for both. [Server.Metadata] is the URL that a challenge names.
-// There are no documents, and challenges name none, without a public URL or while there is no authorization server.
+// [Server] serves one document for the whole API, and one for [MCP] if agents are served: a client compares the member
+// resource with the URL that it has called, to the letter, so one document cannot stand for both. [Server.Metadata] is
+// the URL that a challenge names. There are no documents, and challenges name none, without a public URL or while there
+// is no authorization server.
 //
 // Nothing here depends on what a request says about its host: whoever could choose it would send clients, and their
 // secrets, to an authorization server of their own.
@@ -92,8 +94,8 @@ func (s *Server) below(path string) string {
 }
 
 // Scope returns what a challenge names of a scope that is missing. Clients ask for the scope of a challenge, and token
-// services refuse those that a client is not registered for, so without [Config.Scopes] a challenge that leads to the document
-// names none.
+// services refuse those that a client is not registered for, so without [Config.Scopes] a challenge that leads to the
+// document names none.
 func (s *Server) Scope(path, scope string) string {
 	if len(s.Scopes) == 0 && s.Metadata(path) != "" {
 		return ""
@@ -101,7 +103,8 @@ func (s *Server) Scope(path, scope string) string {
 	return scope
 }
 
-// ServeHTTP answers GET and HEAD for [WellKnown] and what is below it. No token is needed: the documents are for clients that have none.
+// ServeHTTP answers GET and HEAD for [WellKnown] and what is below it. No token is needed: the documents are for
+// clients that have none.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, ok := strings.CutPrefix(r.URL.EscapedPath(), WellKnown+s.path)
 	if !ok || name != s.below(name) || s.Metadata(name) == "" {

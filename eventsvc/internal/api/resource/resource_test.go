@@ -34,8 +34,8 @@ func get(s *resource.Server, method, path string, header ...string) *httptest.Re
 
 func tokens() []string { return []string{"https://tokens.example", "https://login.example"} }
 
-// TestDocuments: a client finds the document of a resource where RFC 9728 puts it, and nowhere else. The document has the
-// URL that the client called, whatever the request says about its host.
+// TestDocuments: a client finds the document of a resource where RFC 9728 puts it, and nowhere else. The document has
+// the URL that the client called, whatever the request says about its host.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	for public, documents := range map[string]map[string]string{
@@ -101,8 +101,8 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestIssuersFollowed: the documents have the issuers of now. While there is none, there are no documents, and no challenge
-// names one.
+// TestIssuersFollowed: the documents have the issuers of now. While there is none, there are no documents, and no
+// challenge names one.
 func TestIssuersFollowed(t *testing.T) {
 	t.Parallel()
 	var issuers []string

@@ -124,8 +124,8 @@ func beyond(t *testing.T, text string) {
 	}
 }
 
-// TestWatchWithoutRoom: while a client does not read its other answers, a watch does not send what it alone has, and ends. Where it can
-// wait for room, it does so for a time, and a 429 says why it ends.
+// TestWatchWithoutRoom: while a client does not read its other answers, a watch does not send what it alone has, and
+// ends. Where it can wait for room, it does so for a time, and a 429 says why it ends.
 func TestWatchWithoutRoom(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -175,7 +175,8 @@ func TestWatchWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestStateWithoutRoom: a watch that begins with the state is refused with a 429 before its first byte, and takes nothing.
+// TestStateWithoutRoom: a watch that begins with the state is refused with a 429 before its first byte, and takes
+// nothing.
 func TestStateWithoutRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -217,7 +218,8 @@ func TestLargeState(t *testing.T) {
 	})
 }
 
-// TestWatchThatIsNoLongerAllowed: what was allowed when the request came, and is not when the watch is counted, ends before any change.
+// TestWatchThatIsNoLongerAllowed: what was allowed when the request came, and is not when the watch is counted, ends
+// before any change.
 func TestWatchThatIsNoLongerAllowed(t *testing.T) {
 	t.Parallel()
 	d := newDirect(t, func(c *stream.Config) { c.Store = &told{} })

@@ -21,8 +21,8 @@ import (
 // change.
 const maxTails = 10
 
-// Socket is a WebSocket for a tail of Loki's API. It counts as a watch, has a limit besides, and ends like a watch: some time after its token,
-// when it is no longer allowed, and when the server stops.
+// Socket is a WebSocket for a tail of Loki's API. It counts as a watch, has a limit besides, and ends like a watch:
+// some time after its token, when it is no longer allowed, and when the server stops.
 type Socket struct {
 	ctx    context.Context
 	cancel context.CancelFunc

@@ -97,8 +97,8 @@ var upgrade = []string{"Connection", "keep-alive, Upgrade", "Upgrade", "WebSocke
 
 func always() bool { return true }
 
-// TestSocketsAreBounded: sockets are bounded in all, of a client, and apart from other watches. One that is refused takes nothing, and
-// one that is closed makes room for another.
+// TestSocketsAreBounded: sockets are bounded in all, of a client, and apart from other watches. One that is refused
+// takes nothing, and one that is closed makes room for another.
 func TestSocketsAreBounded(t *testing.T) {
 	t.Parallel()
 	for limit, c := range map[string]struct{ most, mostOfClient, fit int }{
@@ -165,8 +165,8 @@ func TestSocketsAreRefused(t *testing.T) {
 	apitest.Equal(t, d.open(t), 0.0)
 }
 
-// TestSocketsEnd: what is over for a socket ends its context at once, and not that of others. Its client is counted until the
-// handler closes it.
+// TestSocketsEnd: what is over for a socket ends its context at once, and not that of others. Its client is counted
+// until the handler closes it.
 func TestSocketsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -367,7 +367,8 @@ func TestSocketSends(t *testing.T) {
 	}
 }
 
-// TestSocketWithoutRoom: while a client does not read its other answers, a large message to it is refused, and a small one is not.
+// TestSocketWithoutRoom: while a client does not read its other answers, a large message to it is refused, and a small
+// one is not.
 func TestSocketWithoutRoom(t *testing.T) {
 	t.Parallel()
 	d := newDirect(t)

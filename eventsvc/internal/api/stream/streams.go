@@ -212,9 +212,8 @@ func (s *Streams) PolicyChanged() {
 	s.endIf(func(w *watch) bool { return !s.allowed(w) }, "watches ended that the policy no longer allows")
 }
 
-// Run ends the watches whose token was signed with a key that has since been
-// withdrawn, or is of an issuer that is no longer trusted, until ctx ends. It looks once a second, and each key up once, however
-// many watches depend on it.
+// Run ends the watches whose token was signed with a key that has since been withdrawn, or is of an issuer that is no
+// longer trusted, until ctx ends. It looks once a second, and each key up once, however many watches depend on it.
 func (s *Streams) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

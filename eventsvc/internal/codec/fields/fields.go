@@ -107,8 +107,8 @@ func Same(a, b *eventsv1.Event) bool {
 	return bytes.Equal(essence(a), essence(b)) || respelled(a, b) && bytes.Equal(essence(spelled(a)), essence(spelled(b)))
 }
 
-// respelled reports whether some managed field is not written byte for byte as in the other event, although it may say the same:
-// somebody has indented the JSON, or sorted it.
+// respelled reports whether some managed field is not written byte for byte as in the other event, although it may say
+// the same: somebody has indented the JSON, or sorted it.
 func respelled(a, b *eventsv1.Event) bool {
 	return len(a.ManagedFields) == len(b.ManagedFields) && !slices.EqualFunc(a.ManagedFields, b.ManagedFields, func(a, b metav1.ManagedFieldsEntry) bool {
 		return a.FieldsV1 == nil || b.FieldsV1 == nil || bytes.Equal(a.FieldsV1.Raw, b.FieldsV1.Raw)

@@ -221,8 +221,8 @@ func TestDecodeEventTolerates(t *testing.T) {
 	}
 }
 
-// A time that JSON cannot show would break every list with the event in it: it is not stored and, if it was stored all the
-// same, the nearest one is shown.
+// A time that JSON cannot show would break every list with the event in it: it is not stored and, if it was stored all
+// the same, the nearest one is shown.
 func TestStrangeTimes(t *testing.T) {
 	t.Parallel()
 	c := codectest.New(t, "k8s.io")

@@ -14,8 +14,8 @@ import (
 type Change struct {
 	Path          string
 	Before, After string // "": the field was not there
-	// Perhaps is set where it is not known whether the value differs: it is hidden, was last seen by another process, and its
-	// manager has written since.
+	// Perhaps is set where it is not known whether the value differs: it is hidden, was last seen by another process,
+	// and its manager has written since.
 	Perhaps bool
 }
 
@@ -76,7 +76,8 @@ func (s Series) Extended(changes []Change, author string, at time.Time) Series {
 	return s
 }
 
-// Changes returns what the series changed, ordered by path. A field that is as it was is among them, unless it is not there.
+// Changes returns what the series changed, ordered by path. A field that is as it was is among them, unless it is not
+// there.
 func (s *Series) Changes() (changes []Change) {
 	for _, path := range slices.Sorted(maps.Keys(s.Fields)) {
 		if f := s.Fields[path]; f[0]+f[1] != "" {
@@ -120,9 +121,9 @@ func (s *Seen) wrote(path string) time.Time {
 	return time.Time{}
 }
 
-// Author returns who made changes, and when: the manager that owns one of the changed fields and wrote last, and since the
-// object was seen before. A field that was removed has no owner: then any manager that wrote since. The name is empty if
-// nobody can be named, and the time zero.
+// Author returns who made changes, and when: the manager that owns one of the changed fields and wrote last, and since
+// the object was seen before. A field that was removed has no owner: then any manager that wrote since. The name is
+// empty if nobody can be named, and the time zero.
 func Author(before, after *Seen, changes []Change) (name string, at time.Time) {
 	var since time.Time
 	if before != nil {

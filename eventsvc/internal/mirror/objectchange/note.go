@@ -20,14 +20,14 @@ func Created(s *Seen) string {
 	return note("created", author, summary(s))
 }
 
-// Deleted is the note about an object that is gone. Nothing says who deleted it. The times are not zero if the object was deleted
-// at an unknown time between them.
+// Deleted is the note about an object that is gone. Nothing says who deleted it. The times are not zero if the object
+// was deleted at an unknown time between them.
 func Deleted(s *Seen, from, to time.Time) string {
 	return note("deleted"+between(from, to), "", summary(s))
 }
 
-// Changed is the note about changes of an object as it is now. The count is how often the fields changed. The times are not zero if
-// that was at an unknown time between them.
+// Changed is the note about changes of an object as it is now. The count is how often the fields changed. The times are
+// not zero if that was at an unknown time between them.
 func Changed(now *Seen, changes []Change, count int32, author string, from, to time.Time) string {
 	head := between(from, to)
 	if count > 1 {
@@ -137,8 +137,8 @@ type part struct {
 	text   string
 }
 
-// parts says each change in words. An item of a list or a key of which several fields, and all of them, were added or removed is
-// told once.
+// parts says each change in words. An item of a list or a key of which several fields, and all of them, were added or
+// removed is told once.
 func parts(now *Seen, changes []Change) (parts []part) {
 	var added, removed []string
 	for _, c := range changes {
@@ -244,7 +244,8 @@ func cutImage(image string) (name, tag string) {
 	return image[:at+of], tag
 }
 
-// differing returns two texts without the words at their begin that are the same, if they are too long to be shown whole.
+// differing returns two texts without the words at their begin that are the same, if they are too long to be shown
+// whole.
 func differing(before, after string) (b, a string) {
 	if len(before) <= maxShown && len(after) <= maxShown {
 		return before, after

@@ -144,7 +144,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestBounds: of an object with more levels or fields than are looked at, the rest is hidden, and a change of it is seen.
+// TestBounds: of an object with more levels or fields than are looked at, the rest is hidden, and a change of it is
+// seen.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	many := strings.Repeat(`{"a":1},`, 2000)
@@ -159,7 +160,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestAuthor: who changed a field is the manager that owns it and wrote since. Of one who scaled, the API server keeps no time.
+// TestAuthor: who changed a field is the manager that owns it and wrote since. Of one who scaled, the API server keeps
+// no time.
 func TestAuthor(t *testing.T) {
 	t.Parallel()
 	object := func(managers string, replicas int) *objectchange.Seen {
@@ -181,8 +183,8 @@ func TestAuthor(t *testing.T) {
 	}
 }
 
-// TestState: what was seen is there after the file is opened again, and hidden values are not. A file that another process has,
-// or that is none, is refused by its name.
+// TestState: what was seen is there after the file is opened again, and hidden values are not. A file that another
+// process has, or that is none, is refused by its name.
 func TestState(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "changes.db")
@@ -228,8 +230,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever an object holds, reading and comparing do not fail, a note fits into an event, and its text has no control
-// characters.
+// FuzzRead: whatever an object holds, reading and comparing do not fail, a note fits into an event, and its text has no
+// control characters.
 func FuzzRead(f *testing.F) {
 	f.Add(`{"spec":{"a":[{"name":"x","value":"y"},{"name":"x"}],"b":null}}`, `{"spec":{"a":[[],[{}],1.5e300],"b":{"":"","]":{"[":"\u0000"}}}}`)
 	f.Add(`{"data":{"k":"v"}}`, `{"metadata":{"labels":{"a":"b"},"annotations":{"c":"d"},"managedFields":[{"manager":"m","time":"2026-01-02T03:04:05Z","fieldsV1":{"f:spec":{"k:{}":1,"v:":{}}}}]}}`)

@@ -102,8 +102,8 @@ func counted(key string) bool {
 	return strings.HasPrefix(key, "autoscaling.alpha.kubernetes.io/")
 }
 
-// value reads a value and what is below it. The name tells whether it is a secret. A list knows it by one of its fields, if it is
-// an item that has others.
+// value reads a value and what is below it. The name tells whether it is a secret. A list knows it by one of its
+// fields, if it is an item that has others.
 func (s *Seen) value(path, name, known string, value any, see sight, depth int) {
 	if see == (sight{}) {
 		see = sightOf(name)
@@ -181,8 +181,8 @@ func (s *Seen) list(path, name string, list []any, see sight, depth int) {
 	}
 }
 
-// words returns a list of texts and numbers as one value, such as the arguments of a program. Items that are secrets become
-// fields of their own.
+// words returns a list of texts and numbers as one value, such as the arguments of a program. Items that are secrets
+// become fields of their own.
 func (s *Seen) words(path string, list []any, see sight) (text string, ok bool) {
 	words := make([]string, len(list))
 	for i, item := range list {

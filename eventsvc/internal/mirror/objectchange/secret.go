@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// secretNames are parts of the names of fields, variables, labels and annotations whose values are secrets by convention, in
-// lower case and without separators; secretEnds are their ends.
+// secretNames are parts of the names of fields, variables, labels and annotations whose values are secrets by
+// convention, in lower case and without separators; secretEnds are their ends.
 var (
 	secretNames = []string{
 		"passw", "passphrase", "pwd", "secret", "token", "credential", "bearer", "apikey", "accesskey", "privatekey", "signingkey", "encryptionkey",

@@ -1,5 +1,5 @@
-// Package pattern has the patterns of namespaces and of clusters, as policies and rules of what to keep write them: a name, the
-// beginning of names and a star, or a star.
+// Package pattern has the patterns of namespaces and of clusters, as policies and rules of what to keep write them: a
+// name, the beginning of names and a star, or a star.
 package pattern
 
 import (
@@ -16,8 +16,8 @@ type List []string
 // Everything matches every name.
 var Everything = List{"*"}
 
-// Match reports whether a pattern matches a name. A beginning and a star does not match the empty name, which stands for a
-// request across all namespaces, or for events without a cluster.
+// Match reports whether a pattern matches a name. A beginning and a star does not match the empty name, which stands
+// for a request across all namespaces, or for events without a cluster.
 func (l List) Match(name string) bool {
 	for _, pattern := range l {
 		prefix, open := strings.CutSuffix(pattern, "*")

@@ -20,12 +20,13 @@ const (
 	maxEdits  = 500 // events about changed objects that are read
 	// tiedWeight is for a change of the object that fails, or of its owner or node.
 	tiedWeight = 1.0
-	// namedWeight is for a change of an object that notes name: a failure that names a deleted Secret says itself what is missing,
-	// while a change of the owner may only have shown it.
+	// namedWeight is for a change of an object that notes name: a failure that names a deleted Secret says itself what
+	// is missing, while a change of the owner may only have shown it.
 	namedWeight = 1.5
 	// nearWeight is for a change of another object of the namespace, if few have changed there.
 	nearWeight = 0.3
-	// fewEdits is how many objects of a namespace may have changed until a change that nothing ties to the failure counts less.
+	// fewEdits is how many objects of a namespace may have changed until a change that nothing ties to the failure
+	// counts less.
 	fewEdits = 3
 	// manyWeight is the part of the failure's score that such a change has.
 	manyWeight = 0.8
@@ -41,8 +42,8 @@ type edit struct {
 	record      store.Record
 }
 
-// isEdit reports whether occurrences are changes of objects that a mirror has recorded. They are causes and not failures, so
-// that they are not compared with their own past.
+// isEdit reports whether occurrences are changes of objects that a mirror has recorded. They are causes and not
+// failures, so that they are not compared with their own past.
 func isEdit(d *event.Dimensions) bool {
 	return d.Reporter == event.GapReporter && (d.Reason == event.ObjectChanged || d.Reason == event.ObjectCreated || d.Reason == event.ObjectDeleted)
 }
@@ -154,8 +155,8 @@ func hasName(note []byte, name string) bool {
 	return false
 }
 
-// explained returns the score of a change as the cause of a row, 0 if the change cannot be the cause. In a namespace, several
-// objects were changed.
+// explained returns the score of a change as the cause of a row, 0 if the change cannot be the cause. In a namespace,
+// several objects were changed.
 func (c *comparison) explained(e *edit, r *candidate, named map[subject]bool, several int) float64 {
 	onset, longest := r.onset, int64(causeTime/time.Second)
 	if r.way == Less { // what became less has no onset
@@ -179,8 +180,8 @@ func (c *comparison) explained(e *edit, r *candidate, named map[subject]bool, se
 	return 0
 }
 
-// ties returns the weight by which warnings of a row name the object that was changed or its owner, 0 if they do not, and whether
-// some are of its namespace.
+// ties returns the weight by which warnings of a row name the object that was changed or its owner, 0 if they do not,
+// and whether some are of its namespace.
 func (c *comparison) ties(e *edit, r *candidate, named map[subject]bool) (tie float64, near bool) {
 	for _, s := range r.tallies {
 		is := func(object string) bool { return c.warned.subjects[subject{s.tallyKey, object}] }

@@ -86,8 +86,8 @@ func (c *comparison) dispersion(s *tally, burstiness float64) float64 {
 	return (total*own + familyCounts*burstiness) / (total + familyCounts)
 }
 
-// atMost bounds the dispersion of a row that had no occurrences before, so that an outage in the
-// history of its family does not hide the next one. The bound is at least 2: a single event tells nothing about dispersion.
+// atMost bounds the dispersion of a row that had no occurrences before, so that an outage in the history of its family
+// does not hide the next one. The bound is at least 2: a single event tells nothing about dispersion.
 func (r *candidate) atMost(dispersion float64) { r.dispersion = min(r.dispersion, max(2, dispersion)) }
 
 // compare compares the count of a series or of a family with the earlier one that

@@ -33,15 +33,16 @@
 // window only if it was not observed again later in the state that is looked at: ask with
 // a revision for an instant that is long past.
 //
-// An object that was changed, as a mirror has recorded it ([event.ObjectChanged]), is no failure, and is not compared with its
-// past. A change of the object that fails, of its owner, of its node, or of an object that a note names is a row before the
-// row that the change explains; so is a change of another object in the namespace, if few have changed (causes.go).
+// An object that was changed, as a mirror has recorded it ([event.ObjectChanged]), is no failure, and is not compared
+// with its past. A change of the object that fails, of its owner, of its node, or of an object that a note names is a
+// row before the row that the change explains; so is a change of another object in the namespace, if few have changed
+// (causes.go).
 //
 // # Files
 //
-// changes.go has question and answer; history.go and objects.go read; compare.go has the evidence, and says whether something is
-// new, more or less; rank.go has weights and order; cascade.go says what came before a row, elsewhere.go what bears on a
-// namespace from elsewhere; causes.go says which changed objects precede a row; why.go words it.
+// changes.go has question and answer; history.go and objects.go read; compare.go has the evidence, and says whether
+// something is new, more or less; rank.go has weights and order; cascade.go says what came before a row, elsewhere.go
+// what bears on a namespace from elsewhere; causes.go says which changed objects precede a row; why.go words it.
 //
 // # Errors
 //

@@ -4,8 +4,8 @@ package changes_test
 
 import "fmt"
 
-// further are incidents of kinds that no other list has. They were written before the rows that are one change were told apart by
-// their type and their namespaces.
+// further are incidents of kinds that no other list has. They were written before the rows that are one change were
+// told apart by their type and their namespaces.
 var further = []feltIncident{
 	{"chat-dev", incident{"autoscaler goes up and down", "chat-dev", "HorizontalPodAutoscaler", "SuccessfulRescale", "", func(s *scene) {
 		rs := s.replicaSet(app{name: "api"})

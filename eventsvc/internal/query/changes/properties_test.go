@@ -179,9 +179,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// random returns a suffix as pods have.
-// TestTogether: what is one change is one row, with each other reason once. A problem and what is routine, or changes of different
-// namespaces, are two.
+// random returns a suffix as pods have. TestTogether: what is one change is one row, with each other reason once. A
+// problem and what is routine, or changes of different namespaces, are two.
 func TestTogether(t *testing.T) {
 	t.Parallel()
 	say := func(m *memory, at int, namespace, kind, typ, reason string) {

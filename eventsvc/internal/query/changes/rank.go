@@ -55,8 +55,8 @@ const (
 	// chance is the most occurrences that may be expected between two changes if the first
 	// is to count as a cause of the second.
 	chance = 0.05
-	// probeBurst is the smallest bound of the dispersion of failures. A probe that fails now and then fails three or four
-	// times in a row, which alone is no outage.
+	// probeBurst is the smallest bound of the dispersion of failures. A probe that fails now and then fails three or
+	// four times in a row, which alone is no outage.
 	probeBurst = 3
 	// maxCandidates bounds the rows whose onset is looked for.
 	maxCandidates = 200
@@ -109,8 +109,8 @@ func (c *comparison) wanted(r *candidate) bool {
 	})
 }
 
-// together makes one row of those that are one change: under several reasons, such as Pulled, Created and Started of the same
-// containers, or in routine steps, such as those of a rollout.
+// together makes one row of those that are one change: under several reasons, such as Pulled, Created and Started of
+// the same containers, or in routine steps, such as those of a rollout.
 func together(rows []*candidate) []*candidate {
 	kept := rows[:0]
 	for _, r := range rows {
@@ -125,8 +125,8 @@ func together(rows []*candidate) []*candidate {
 	return kept
 }
 
-// same reports whether two rows are the same change under two reasons: of the same namespaces and kind, as often and since the
-// same time. A problem is not the same as what is routine.
+// same reports whether two rows are the same change under two reasons: of the same namespaces and kind, as often and
+// since the same time. A problem is not the same as what is routine.
 func (r *candidate) same(o *candidate) bool {
 	return r.kind == o.kind && r.alarming() == o.alarming() && r.way == o.way && r.way != Less && r.now == o.now &&
 		r.within(o) && o.within(r) && max(r.first-o.first, o.first-r.first) <= onsetTolerance
@@ -144,8 +144,8 @@ func (r *candidate) within(o *candidate) bool {
 	return !slices.ContainsFunc(r.tallies, func(s *tally) bool { return !has[s.namespace] })
 }
 
-// stepOf reports whether a row is a step of a routine change in the same namespaces: it began with it or follows from it.
-// A problem is a row of its own.
+// stepOf reports whether a row is a step of a routine change in the same namespaces: it began with it or follows from
+// it. A problem is a row of its own.
 func (r *candidate) stepOf(k *candidate) bool {
 	if r.alarming() || k.alarming() || r.way == Less || k.way == Less {
 		return false

@@ -9,8 +9,8 @@ import (
 	"tidings.example/eventsvc/internal/query/changes"
 )
 
-// TestScope: a question about a namespace answers with what bears on it elsewhere, says so, and has nothing that the caller may not
-// list.
+// TestScope: a question about a namespace answers with what bears on it elsewhere, says so, and has nothing that the
+// caller may not list.
 func TestScope(t *testing.T) {
 	t.Parallel()
 	m := small(t, func(m *memory) {

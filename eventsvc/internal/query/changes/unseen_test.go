@@ -4,7 +4,8 @@ package changes_test
 
 import "fmt"
 
-// unseen are incidents of kinds that no other list has. They were written before the ranking was changed for quiet times.
+// unseen are incidents of kinds that no other list has. They were written before the ranking was changed for quiet
+// times.
 var unseen = []feltIncident{
 	{"stock-dev", incident{"file system of a node becomes read-only", "default", "Node", "FilesystemIsReadOnly", "", func(s *scene) {
 		s.warn(0, "default", "Node", "node-31", "FilesystemIsReadOnly", "kernel-monitor", "Remounting filesystem read-only")

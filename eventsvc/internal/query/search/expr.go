@@ -142,7 +142,8 @@ func Term(field, value string) string {
 	return field + `:"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(value) + `"`
 }
 
-// Terms calls visit with each word, field and label of an expression, and whether an even number of negations is before it.
+// Terms calls visit with each word, field and label of an expression, and whether an even number of negations is before
+// it.
 func (e *Expr) Terms(visit func(term *Expr, wanted bool)) { e.terms(true, visit) }
 
 func (e *Expr) terms(wanted bool, visit func(*Expr, bool)) {

@@ -27,9 +27,10 @@ var kinds = func() map[string]string {
 	return all
 }()
 
-// nameOf is the expression for a word that names an object with a slash, nil for other words. Before the slash is a kind if it is
-// a known one or begins with a capital letter. Otherwise it may be a namespace, a kind that is not known here, or text as in
-// library/nginx, and all three count. The name behind it may be a part of the object's, as words may.
+// nameOf is the expression for a word that names an object with a slash, nil for other words. Before the slash is a
+// kind if it is a known one or begins with a capital letter. Otherwise it may be a namespace, a kind that is not known
+// here, or text as in library/nginx, and all three count. The name behind it may be a part of the object's, as words
+// may.
 func nameOf(text string) *Expr {
 	parts := named.FindStringSubmatch(text)
 	if parts == nil {

@@ -278,8 +278,8 @@ func (p *parser) word() *Expr {
 	return wordOf(text, false)
 }
 
-// bare is the expression for a word without quotation marks. A * at one of its ends changes nothing, because words are found
-// within longer ones, and a name with a slash is that of an object.
+// bare is the expression for a word without quotation marks. A * at one of its ends changes nothing, because words are
+// found within longer ones, and a name with a slash is that of an object.
 func (p *parser) bare(at int, text string) *Expr {
 	if named := nameOf(text); named != nil {
 		return named

@@ -73,8 +73,8 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// sentence is a row of testdata/sentences.json, which has what a text means. The console reads and writes texts too, and has the
-// same rows in its tests.
+// sentence is a row of testdata/sentences.json, which has what a text means. The console reads and writes texts too,
+// and has the same rows in its tests.
 type sentence struct {
 	Text    string
 	Terms   []term  // all have to match
@@ -292,8 +292,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestNamesWithASlash: an object is found by kind/name and namespace/name as kubectl and tables write them, and text with a slash
-// stays text.
+// TestNamesWithASlash: an object is found by kind/name and namespace/name as kubectl and tables write them, and text
+// with a slash stays text.
 func TestNamesWithASlash(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

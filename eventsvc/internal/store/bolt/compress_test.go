@@ -136,7 +136,8 @@ func TestCompression(t *testing.T) {
 	bolttest.Close(t, db)
 }
 
-// TestOldEventsCompressed: events that were observed long ago, as imported ones were, are compressed at once, behind younger ones too.
+// TestOldEventsCompressed: events that were observed long ago, as imported ones were, are compressed at once, behind
+// younger ones too.
 func TestOldEventsCompressed(t *testing.T) {
 	t.Parallel()
 	clock := bolttest.NewClock()

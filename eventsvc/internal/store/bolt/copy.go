@@ -54,8 +54,8 @@ func (f *Follower) Apply(ctx context.Context, changes []commit.Replicated) error
 	return f.db.committer.Apply(ctx, changes)
 }
 
-// SkipTo leaves out revisions that the other store has left out. The one given is then the newest revision and the compact
-// revision, which must not be less than the newest one before.
+// SkipTo leaves out revisions that the other store has left out. The one given is then the newest revision and the
+// compact revision, which must not be less than the newest one before.
 func (f *Follower) SkipTo(ctx context.Context, revision uint64) error {
 	if current := f.db.Revision(); revision < current {
 		return fmt.Errorf("store: revision %d is behind the newest, %d", revision, current)

@@ -46,8 +46,8 @@ func (s *source) changes(n int) (all []commit.Replicated) {
 	return all
 }
 
-// R1: a copy that is killed has every change that was applied, under its revision, whatever revisions were left out, and
-// goes on from there.
+// R1: a copy that is killed has every change that was applied, under its revision, whatever revisions were left out,
+// and goes on from there.
 func TestCopyIsKilled(t *testing.T) {
 	t.Parallel()
 	rounds := 40

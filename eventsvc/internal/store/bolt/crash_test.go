@@ -195,8 +195,8 @@ func checkAfterCrash(t *testing.T, dir string, acked map[string]ack) {
 	}
 }
 
-// TestMergeCutShortThenShorter: a merge has written all of its keys and not that it ended. The next one brings only the first
-// hundred of them, and ends. Its count of events is not the number of keys then, which is no damage.
+// TestMergeCutShortThenShorter: a merge has written all of its keys and not that it ended. The next one brings only the
+// first hundred of them, and ends. Its count of events is not the number of keys then, which is no damage.
 func TestMergeCutShortThenShorter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

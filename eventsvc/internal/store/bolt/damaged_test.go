@@ -76,8 +76,8 @@ func TestDamageIsPassedOver(t *testing.T) {
 	}
 }
 
-// TestDamageBehindTheIndex: a damaged record that an index which is made again begins with, and that no state which can be read needs,
-// does not keep maintenance from its work.
+// TestDamageBehindTheIndex: a damaged record that an index which is made again begins with, and that no state which can
+// be read needs, does not keep maintenance from its work.
 func TestDamageBehindTheIndex(t *testing.T) {
 	t.Parallel()
 	clock := bolttest.NewClock()

@@ -237,7 +237,8 @@ func (ts *tombstones) spoil(key string, p index.Pointer) {
 		case ok:
 			return
 		}
-		// The merge of Flush had told the background to merge, which did so with this entry and dropped it as it should.
+		// The merge of Flush had told the background to merge, which did so with this entry and dropped it as it
+		// should.
 	}
 	ts.t.Fatalf("the index does not keep %s", key)
 }

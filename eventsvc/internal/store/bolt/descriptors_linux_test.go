@@ -34,8 +34,8 @@ func openBelow(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// TestDescriptors: every operation, also one that fails, leaves as many files open as there were: one for each file of the store,
-// and one for its directory.
+// TestDescriptors: every operation, also one that fails, leaves as many files open as there were: one for each file of
+// the store, and one for its directory.
 func TestDescriptors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,8 +14,9 @@ import (
 	"tidings.example/shared/randtest"
 )
 
-// everything has a store do all that it writes for: commits, checkpoints, new log files, merges, rounds of maintenance with expiry,
-// trims and removed files, compaction. It prints each write before it tries it, and once it is acknowledged, and goes on after errors.
+// everything has a store do all that it writes for: commits, checkpoints, new log files, merges, rounds of maintenance
+// with expiry, trims and removed files, compaction. It prints each write before it tries it, and once it is
+// acknowledged, and goes on after errors.
 func everything(t *testing.T, o Options) {
 	o.SegmentBytes, o.MemtableLimit, o.MinFree, o.MaxBytes, o.History = 64<<10, 30, 1<<20, -1, time.Nanosecond
 	db, err := OpenTest(o)
@@ -48,8 +49,8 @@ func everything(t *testing.T, o Options) {
 	_ = db.Close()
 }
 
-// R2, R3, R12: a disk fails at any one call of those that write, sync, rename or remove, or at all calls from one on. Nothing that
-// was acknowledged is lost, the files are whole, and the store takes writes after the next start.
+// R2, R3, R12: a disk fails at any one call of those that write, sync, rename or remove, or at all calls from one on.
+// Nothing that was acknowledged is lost, the files are whole, and the store takes writes after the next start.
 func TestDiskFailsAtEveryCall(t *testing.T) {
 	t.Parallel()
 	const calls = "pwrite64,fsync,fdatasync,ftruncate,fallocate,renameat,renameat2,unlinkat"
@@ -85,7 +86,8 @@ func TestDiskFailsAtEveryCall(t *testing.T) {
 	}
 }
 
-// wantAcknowledged opens a store, in which each event must be as the last acknowledged write has it, or one that was tried after it.
+// wantAcknowledged opens a store, in which each event must be as the last acknowledged write has it, or one that was
+// tried after it.
 func wantAcknowledged(t *testing.T, dir, printed, fault string) {
 	t.Helper()
 	possible := map[string][]string{} // values by name

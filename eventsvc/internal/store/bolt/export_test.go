@@ -21,7 +21,8 @@ func OpenTest(o Options) (*DB, error) {
 	return Open(o)
 }
 
-// SetTurnTime sets how long a read goes on before others go first, until reset is called. No other test may run meanwhile.
+// SetTurnTime sets how long a read goes on before others go first, until reset is called. No other test may run
+// meanwhile.
 func SetTurnTime(d time.Duration) (reset func()) {
 	before := turnTime
 	turnTime = d

@@ -70,8 +70,8 @@ func TestUnwritableFilesStopTheStore(t *testing.T) {
 	}
 }
 
-// A write-ahead log that finds no room has failed like one that cannot be written: a part of the frame may be on the disk, and
-// nothing may be appended behind it.
+// A write-ahead log that finds no room has failed like one that cannot be written: a part of the frame may be on the
+// disk, and nothing may be appended behind it.
 func TestFullWriteAheadLog(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir()}

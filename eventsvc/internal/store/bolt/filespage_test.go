@@ -15,8 +15,8 @@ import (
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
-// TestFilesPage: the page of files has each file of a store, with all formats that this release can read, and no file of
-// the store that there is not.
+// TestFilesPage: the page of files has each file of a store, with all formats that this release can read, and no file
+// of the store that there is not.
 func TestFilesPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../../deploy/docs/reference/files.md")

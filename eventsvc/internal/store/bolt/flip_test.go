@@ -91,8 +91,8 @@ func TestDamagedNamesHideNothing(t *testing.T) {
 	}
 }
 
-// wholeFiles returns the files of a store, by name: the write-ahead log, an index, and two of the log, the sealed one of which is
-// compressed with -compress.
+// wholeFiles returns the files of a store, by name: the write-ahead log, an index, and two of the log, the sealed one
+// of which is compressed with -compress.
 func wholeFiles(t *testing.T) map[string][]byte {
 	t.Helper()
 	dir := t.TempDir()

@@ -32,8 +32,8 @@ func takeTheRest(t *testing.T, dir string) {
 	}
 }
 
-// R11, R12: another program takes the last bytes of the disk and keeps them. Retention makes room all the same, whether the service
-// runs on or is started again, and whatever waits to be merged. Everything can be read before.
+// R11, R12: another program takes the last bytes of the disk and keeps them. Retention makes room all the same, whether
+// the service runs on or is started again, and whatever waits to be merged. Everything can be read before.
 func TestDiskThatStaysFull(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -11,15 +11,17 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// A second process waits for the lock of a directory for lockWait, because one that was killed may hold its lock for a moment.
+// A second process waits for the lock of a directory for lockWait, because one that was killed may hold its lock for a
+// moment.
 const (
 	lockWait  = 200 * time.Millisecond
 	lockRetry = 10 * time.Millisecond
 )
 
-// lockDir keeps every other process, and every other call, out of a directory until the returned file is closed. It locks the
-// directory itself, which needs no room on the disk. A file in it would not do: compaction replaces the index, and a process that
-// waits for the lock of a file gets that of the old file, which nobody else looks at any more.
+// lockDir keeps every other process, and every other call, out of a directory until the returned file is closed. It
+// locks the directory itself, which needs no room on the disk. A file in it would not do: compaction replaces the
+// index, and a process that waits for the lock of a file gets that of the old file, which nobody else looks at any
+// more.
 func lockDir(dir string) (lock *os.File, err error) {
 	for until := time.Now().Add(lockWait); ; time.Sleep(lockRetry) {
 		if lock, err = tryLock(dir); err == nil || !errors.Is(err, store.ErrInUse) || time.Now().After(until) {

@@ -14,8 +14,8 @@ import (
 	"tidings.example/eventsvc/internal/store/bolttest"
 )
 
-// R21: of users that open, compact and close one directory all the time, one has it at a time, although compaction replaces the
-// index. Nothing is lost and nothing is damaged.
+// R21: of users that open, compact and close one directory all the time, one has it at a time, although compaction
+// replaces the index. Nothing is lost and nothing is damaged.
 func TestManyUsersOfOneDirectory(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir(), MinFree: -1, MaxBytes: -1}

@@ -15,8 +15,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// R14, R15: when all events have expired at once the disk is free again, while others write. The long form does it with a
-// million. [BenchmarkMillion] measures memory and starts.
+// R14, R15: when all events have expired at once the disk is free again, while others write. The long form does it with
+// a million. [BenchmarkMillion] measures memory and starts.
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
 	n := 5_000

@@ -76,8 +76,8 @@ func (r *reader) Deletions(ctx context.Context, q store.DeletionQuery, visit fun
 	return r.ended(published, err)
 }
 
-// writtenBefore returns a revision behind another one, or that, up to which everything was written before a time, and behind
-// which nothing was. Records are in the order of their times.
+// writtenBefore returns a revision behind another one, or that, up to which everything was written before a time, and
+// behind which nothing was. Records are in the order of their times.
 func writtenBefore(log *seglog.Reader, at time.Time, after, last uint64) (revision uint64, err error) {
 	revision = after
 	for end := last; revision < end && err == nil; {
@@ -95,7 +95,8 @@ func writtenBefore(log *seglog.Reader, at time.Time, after, last uint64) (revisi
 	return revision, err
 }
 
-// someDeletions looks at the next records, moves After over them, and reports whether there may be more deletions behind.
+// someDeletions looks at the next records, moves After over them, and reports whether there may be more deletions
+// behind.
 func someDeletions(log *seglog.Reader, q *store.DeletionQuery, visit func(v *store.View, by []byte) bool) (more bool, err error) {
 	var found []uint64
 	records := 0

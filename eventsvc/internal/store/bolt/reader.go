@@ -29,8 +29,8 @@ type readerSource struct {
 // behind it are not counted. Sorted postings are remembered for the next pages of their list; they
 // cannot become stale, because a list is of one revision.
 //
-// What it lends is in mapped files, and has been verified. A read holds these files until its page ends: the
-// functions that it calls must not wait for a client. Long ones take turns with other requests. A reader is safe for concurrent
+// What it lends is in mapped files, and has been verified. A read holds these files until its page ends: the functions
+// that it calls must not wait for a client. Long ones take turns with other requests. A reader is safe for concurrent
 // use.
 type reader struct {
 	readerSource

@@ -199,8 +199,8 @@ func (h *history) lend(log *seglog.Reader, revision uint64, visit func(v *store.
 	return log.Lend(e, e.StoreKey(), func(v *store.View) bool { return visit(v, false) }), nil
 }
 
-// lendDeleted lends the version before a deletion to visit, under the revision and time of the deletion. If that is gone, it
-// calls nobody.
+// lendDeleted lends the version before a deletion to visit, under the revision and time of the deletion. If that is
+// gone, it calls nobody.
 func lendDeleted(log *seglog.Reader, e *seglog.Entry, visit func(*store.View) bool) (more bool, err error) {
 	revision, at := e.Revision, e.Time
 	last, err := held(log, e.Previous)

@@ -81,8 +81,8 @@ func checkRestored(ctx context.Context, dir string, m *manifest, progress store.
 	return report, nil
 }
 
-// lockRestore locks dir and the directory beside it, and makes both empty ones. It refuses a dir that has files. If the restore
-// has failed, unlock removes a dir that was not there.
+// lockRestore locks dir and the directory beside it, and makes both empty ones. It refuses a dir that has files. If the
+// restore has failed, unlock removes a dir that was not there.
 func lockRestore(dir, tmp string) (unlock func(failed bool) error, err error) {
 	var locks []*os.File
 	_, unknown := os.Stat(dir)

@@ -160,8 +160,8 @@ func having(all []scanned, oldestFirst bool, match func(*scanned) bool) (revisio
 	return revisions
 }
 
-// searchAll compares what is found by pieces, and by what people search for, with what a scan finds, until enough searches of
-// both kinds found something.
+// searchAll compares what is found by pieces, and by what people search for, with what a scan finds, until enough
+// searches of both kinds found something.
 func searchAll(t *testing.T, db *bolt.DB, rnd *rand.Rand, searches int) {
 	t.Helper()
 	all := scan(t, db)
@@ -176,7 +176,8 @@ func searchAll(t *testing.T, db *bolt.DB, rnd *rand.Rand, searches int) {
 	}
 }
 
-// searchPieces searches for random pieces of texts, with and without saying which they are, and returns how many events have them.
+// searchPieces searches for random pieces of texts, with and without saying which they are, and returns how many events
+// have them.
 func searchPieces(t *testing.T, db *bolt.DB, rnd *rand.Rand, all []scanned) int {
 	t.Helper()
 	var pieces [][]byte
@@ -249,8 +250,8 @@ func randomTerm(rnd *rand.Rand, all []scanned) (term string, match func(*scanned
 	}
 }
 
-// searchText searches as people do: for phrases, without phrases, for one phrase of two, and by fields. It returns how many
-// events have it.
+// searchText searches as people do: for phrases, without phrases, for one phrase of two, and by fields. It returns how
+// many events have it.
 func searchText(t *testing.T, db *bolt.DB, rnd *rand.Rand, all []scanned) int {
 	t.Helper()
 	var terms []string
@@ -321,8 +322,8 @@ func (a *asking) Err() error {
 	return a.Context.Err()
 }
 
-// TestSearchInRounds: a search and a count are read in rounds, between which other requests go first: one of 512 rows, and one of each
-// event that is read. It runs beside no other test, as it changes how long all rounds are.
+// TestSearchInRounds: a search and a count are read in rounds, between which other requests go first: one of 512 rows,
+// and one of each event that is read. It runs beside no other test, as it changes how long all rounds are.
 func TestSearchInRounds(t *testing.T) { //nolint:paralleltest // see there
 	defer bolt.SetTurnTime(0)()
 	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})

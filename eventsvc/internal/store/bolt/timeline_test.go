@@ -337,7 +337,8 @@ func TestObservedLooksAtFew(t *testing.T) {
 	}
 }
 
-// TestObservedSees: a page has what its caller sees and nothing else, whether it goes over the time or reads the postings of a term.
+// TestObservedSees: a page has what its caller sees and nothing else, whether it goes over the time or reads the
+// postings of a term.
 func TestObservedSees(t *testing.T) {
 	t.Parallel()
 	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir()})
@@ -549,7 +550,8 @@ func TestTimelineInParts(t *testing.T) {
 	}
 }
 
-// TestTimelineEndsWithStore: a store that is closed waits for the function of a page that works, and ends the page behind it.
+// TestTimelineEndsWithStore: a store that is closed waits for the function of a page that works, and ends the page
+// behind it.
 func TestTimelineEndsWithStore(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"match", "visit"} {

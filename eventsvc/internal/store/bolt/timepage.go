@@ -13,8 +13,9 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// A timePager reads one page of a timeline. It goes over the tables of columns, and in these over the chunks, those first that can
-// have what comes first in the page. As soon as no others can have anything before a version that was found, it is looked at.
+// A timePager reads one page of a timeline. It goes over the tables of columns, and in these over the chunks, those
+// first that can have what comes first in the page. As soon as no others can have anything before a version that was
+// found, it is looked at.
 type timePager struct {
 	*turns // with the reader of the log
 	query  *store.TimeQuery
@@ -185,7 +186,8 @@ func moment(f columns.Found) store.Moment {
 	return store.Moment{Time: time.UnixMicro(f.Micro).UTC(), Revision: f.Revision}
 }
 
-// look visits a version, if the query wants it and it is the newest one of its event in the window. It reports whether the page goes on.
+// look visits a version, if the query wants it and it is the newest one of its event in the window. It reports whether
+// the page goes on.
 func (p *timePager) look(ctx context.Context, f columns.Found) (more bool, err error) {
 	at := moment(f)
 	if p.query.After != (store.Moment{}) && at.Compare(p.query.After, p.query.OldestFirst) <= 0 {
@@ -210,7 +212,8 @@ func (p *timePager) look(ctx context.Context, f columns.Found) (more bool, err e
 	return true, nil
 }
 
-// newest returns a version that the query wants. It has no key if it is not held, or not the newest one of its event in the window.
+// newest returns a version that the query wants. It has no key if it is not held, or not the newest one of its event in
+// the window.
 func (p *timePager) newest(revision uint64) (e seglog.Entry, err error) {
 	e, err = p.log.Get(revision)
 	if skipped(p.log, revision, err) {
@@ -243,8 +246,8 @@ func (p *timePager) newest(revision uint64) (e seglog.Entry, err error) {
 	return p.log.Get(revision) // again: it was valid until others were looked up
 }
 
-// shown reports whether a version that has been superseded is the newest one of its event in the window that the query wants, and the
-// event exists. What was observed behind the window ends the search.
+// shown reports whether a version that has been superseded is the newest one of its event in the window that the query
+// wants, and the event exists. What was observed behind the window ends the search.
 func (p *timePager) shown(e *seglog.Entry, key string, newest index.Pointer) (bool, error) {
 	from, to := p.window()
 	uid, first := e.UID(), e.Revision // e is valid until others are read
@@ -311,7 +314,8 @@ func (p *timePager) exists(key, uid string, version uint64, newest index.Pointer
 	return alive, nil
 }
 
-// lastOf returns the last version of an event in the state of the page, behind another one, or its deletion. 0: it did not exist.
+// lastOf returns the last version of an event in the state of the page, behind another one, or its deletion. 0: it did
+// not exist.
 func (p *timePager) lastOf(version uint64, newest index.Pointer) (uint64, error) {
 	for ; ; p.looked++ {
 		if err := p.next(); err != nil {

@@ -12,8 +12,8 @@ import (
 // turnTime is about how long a read goes on before other requests go first. Only tests change it.
 var turnTime = 500 * time.Microsecond
 
-// turns are those of a read that may take long. It holds its segments all the time. Before other requests go first it ends the
-// transaction that keeps bbolt from reusing pages of the head.
+// turns are those of a read that may take long. It holds its segments all the time. Before other requests go first it
+// ends the transaction that keeps bbolt from reusing pages of the head.
 type turns struct {
 	*flow.Turns
 	reader *reader
@@ -26,8 +26,8 @@ func (r *reader) turns(ctx context.Context, log *seglog.Reader) *turns {
 	return &turns{Turns: flow.NewTurns(ctx), reader: r, log: log}
 }
 
-// next lets others go first, at the first call and when the read has gone on for long. It returns an error if nobody waits for the
-// answer any more, or if the store is being closed.
+// next lets others go first, at the first call and when the read has gone on for long. It returns an error if nobody
+// waits for the answer any more, or if the store is being closed.
 func (t *turns) next() error {
 	if time.Since(t.began) < turnTime {
 		return nil

@@ -58,8 +58,8 @@ func TestReadersBesideRewrites(t *testing.T) {
 	}
 }
 
-// TestReadOutlivesRewrite: a read that has begun goes on, once, while the file that it reads is replaced. The old file takes room of the
-// limit until the read ends.
+// TestReadOutlivesRewrite: a read that has begun goes on, once, while the file that it reads is replaced. The old file
+// takes room of the limit until the read ends.
 func TestReadOutlivesRewrite(t *testing.T) {
 	t.Parallel()
 	db := openQuiet(t, func(o *Options) { o.SegmentBytes, o.MaxBytes = 64<<10, 64<<20 })
@@ -96,8 +96,8 @@ func TestReadOutlivesRewrite(t *testing.T) {
 	}
 }
 
-// TestOldRevisionReadsAsLittle: what happened in a window is found at the revision of then by reading about as many records as in a window
-// before the newest revision, however often the events of it have changed since.
+// TestOldRevisionReadsAsLittle: what happened in a window is found at the revision of then by reading about as many
+// records as in a window before the newest revision, however often the events of it have changed since.
 func TestOldRevisionReadsAsLittle(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)

@@ -39,8 +39,8 @@ func (db *DB) UpdateMany(
 	return b.Commit(ctx)
 }
 
-// Unknown reports for each key that there is no event, and that no version of one is held that was deleted. If it cannot
-// tell it reports false.
+// Unknown reports for each key that there is no event, and that no version of one is held that was deleted. If it
+// cannot tell it reports false.
 func (db *DB) Unknown(keys []store.Key) []bool {
 	unknown := make([]bool, len(keys))
 	_ = db.index.View(func(v index.View) error { // whoever reads the event itself is told what is wrong

@@ -14,8 +14,8 @@
 // needed: Guard cannot stop an endless recursion, and Pages cannot foresee damage that comes
 // later. [Prefetch] has the kernel read many leaves at the same time.
 //
-// [Readers] counts the references to an open file. A file that is replaced or removed is unlinked at once, as an open file
-// may be, and its last reader closes it.
+// [Readers] counts the references to an open file. A file that is replaced or removed is unlinked at once, as an open
+// file may be, and its last reader closes it.
 //
 // bbolt has no checksums, so the values of a store carry one of key and value
 // ([Checksum]).

@@ -216,8 +216,8 @@ func (w *pageWalk) buckets(id uint64, page []byte, n uint64) error {
 		if len(inline) < pageHead || native.Uint16(inline[8:]) != leafPage || !fits(inline) {
 			return fmt.Errorf("page %d: element %d is no bucket", id, i)
 		}
-		// bbolt may copy such a bucket into Go memory. For an entry that ends behind the copy it would return a slice of
-		// whatever lies there, and the garbage collector ends the process when it finds a pointer to free memory.
+		// bbolt may copy such a bucket into Go memory. For an entry that ends behind the copy it would return a slice
+		// of whatever lies there, and the garbage collector ends the process when it finds a pointer to free memory.
 		if err := checkElements(inline, leafPage, uint64(native.Uint16(inline[10:])), keySpan{}); err != nil {
 			return fmt.Errorf("page %d: the bucket of element %d: %w", id, i, err)
 		}

@@ -198,7 +198,8 @@ func (s *Scan) Find(chunk int, found []Found) ([]Found, error) {
 	return found, nil
 }
 
-// before finds the last observation in the range of a row whose last one is behind it. It reports false if there is none.
+// before finds the last observation in the range of a row whose last one is behind it. It reports false if there is
+// none.
 func (s *Scan) before(row int, f *Found) (in bool, err error) {
 	var numbers [3]uint64
 	for i, column := range []int{colSpan, colCount, colNew} {

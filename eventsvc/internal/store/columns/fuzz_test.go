@@ -21,7 +21,8 @@ func join(template []byte, words [][]byte) (note []byte) {
 	return note
 }
 
-// FuzzNote splits notes and searches for texts: the note is what template and words make, and a word is found where it is.
+// FuzzNote splits notes and searches for texts: the note is what template and words make, and a word is found where it
+// is.
 func FuzzNote(f *testing.F) {
 	f.Add("Back-off 5m0s restarting web-7d9f8-x2x4z", "web-7d9f8-x2x4z", "0s rest")
 	f.Add("a1 b2", "a", "1 B2")

@@ -8,7 +8,8 @@ import (
 const (
 	// plainTemplate is the code of the template of notes that have none: they are stored as they are.
 	plainTemplate = 0
-	// hole stands for a word in a template, and plainMark is the template of plain notes. A note that has one of these is plain.
+	// hole stands for a word in a template, and plainMark is the template of plain notes. A note that has one of these
+	// is plain.
 	hole      = 1
 	plainMark = 2
 
@@ -20,8 +21,8 @@ const (
 	minRandom       = 5 // characters at the end of a name that Kubernetes makes
 )
 
-// The characters of words, and those from which Kubernetes makes the ends of names. What is no ASCII belongs to a word, so that no
-// character is cut.
+// The characters of words, and those from which Kubernetes makes the ends of names. What is no ASCII belongs to a word,
+// so that no character is cut.
 var isWord, isRandom [256]bool
 
 func init() {

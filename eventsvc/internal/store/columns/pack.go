@@ -27,7 +27,8 @@ func salt(table uint64, column, chunk int) uint64 {
 	return bits.RotateLeft64(table, 24) ^ uint64(column)<<56 ^ uint64(chunk)
 }
 
-// appendChunk appends numbers: their width in bits, the least of them (uvarint), what each is beyond it, and the checksum.
+// appendChunk appends numbers: their width in bits, the least of them (uvarint), what each is beyond it, and the
+// checksum.
 func appendChunk(dst []byte, salt uint64, numbers []uint64) []byte {
 	least, most := uint64(0), uint64(0)
 	if len(numbers) > 0 {
@@ -56,7 +57,8 @@ func appendChunk(dst []byte, salt uint64, numbers []uint64) []byte {
 
 func packedBytes(numbers int, width uint) int { return (numbers*int(width) + 7) / 8 }
 
-// readChunk verifies a chunk and reads as many numbers as dst has room for. behind is the chunk with what lies behind it.
+// readChunk verifies a chunk and reads as many numbers as dst has room for. behind is the chunk with what lies behind
+// it.
 func readChunk(dst []uint64, salt uint64, chunk, behind []byte) error {
 	body := len(chunk) - checksumBytes
 	if body < 2 || binary.BigEndian.Uint32(chunk[body:]) != boltfile.Checksum(salt, chunk[:body]) {

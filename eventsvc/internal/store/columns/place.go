@@ -8,8 +8,8 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// A place is a namespace and a cluster that rows have, by their codes, and in which chunks these are. So chunks without a row that the
-// caller may see are passed over.
+// A place is a namespace and a cluster that rows have, by their codes, and in which chunks these are. So chunks without
+// a row that the caller may see are passed over.
 type place struct {
 	namespace, cluster uint64
 	chunks             chunkSet

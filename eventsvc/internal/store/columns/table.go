@@ -19,8 +19,8 @@ type Table struct {
 	*Known
 }
 
-// Known is what was read of a table once, and what all its readers share. It is valid as long as the pieces are, wherever they are read
-// from, and safe for concurrent use.
+// Known is what was read of a table once, and what all its readers share. It is valid as long as the pieces are,
+// wherever they are read from, and safe for concurrent use.
 type Known struct {
 	id       uint64 // the last revision
 	base     uint64

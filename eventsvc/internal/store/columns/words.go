@@ -11,7 +11,8 @@ const (
 	maybe  // the words of the note decide
 )
 
-// A wordPlan is what the dictionaries of a table say of a word that is searched, which may be of several words and what is between them.
+// A wordPlan is what the dictionaries of a table say of a word that is searched, which may be of several words and what
+// is between them.
 type wordPlan struct {
 	piece  []byte // folded
 	states []uint8
@@ -92,8 +93,8 @@ func (p *wordPlan) others(t *Table, note bool) error {
 	return nil
 }
 
-// template finds the ways in which words of a template can have some of the piece: the first of them is in each of the holes, and has
-// what begins at each of the words of the piece. parts are what is between the holes.
+// template finds the ways in which words of a template can have some of the piece: the first of them is in each of the
+// holes, and has what begins at each of the words of the piece. parts are what is between the holes.
 func (p *wordPlanner) template(code int, parts [][]byte) {
 	for hole := range len(parts) - 1 {
 		for at := range p.piece {

@@ -8,7 +8,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// A Batch changes different events as [store.Store.UpdateMany] does. It is used once: Prepare, perhaps Reconsider, Commit.
+// A Batch changes different events as [store.Store.UpdateMany] does. It is used once: Prepare, perhaps Reconsider,
+// Commit.
 type Batch struct {
 	Store  store.Store
 	Queue  *Queue
@@ -49,8 +50,8 @@ func (b *Batch) decide(i int) store.Decide {
 	return func(current *store.Record) (store.Decision, error) { return b.Decide(i, current) }
 }
 
-// Reconsider repeats the decisions that write nothing, after fresh has brought the store up to date. If fresh fails, they get its
-// error. Without such decisions it does not call fresh.
+// Reconsider repeats the decisions that write nothing, after fresh has brought the store up to date. If fresh fails,
+// they get its error. Without such decisions it does not call fresh.
 func (b *Batch) Reconsider(ctx context.Context, fresh func(context.Context) error) {
 	if len(b.idle) == 0 {
 		return
@@ -66,8 +67,8 @@ func (b *Batch) Reconsider(ctx context.Context, fresh func(context.Context) erro
 	}
 }
 
-// Commit makes the writes in one commit. An event that was written since its decision is changed alone. If the queue has no
-// room for all writes, none is made, and they have [store.ErrBusy].
+// Commit makes the writes in one commit. An event that was written since its decision is changed alone. If the queue
+// has no room for all writes, none is made, and they have [store.ErrBusy].
 func (b *Batch) Commit(ctx context.Context) []store.Outcome {
 	if len(b.writes) == 0 {
 		return b.outcomes

@@ -63,7 +63,8 @@ func (d *Deletions) Do(ctx context.Context, seen []store.Seen) (err error) {
 	return err
 }
 
-// Writes returns the deletions of the events that were seen. The last one has the others as With: all are queued together.
+// Writes returns the deletions of the events that were seen. The last one has the others as With: all are queued
+// together.
 func (d *Deletions) Writes(ctx context.Context, seen []store.Seen) ([]Write, error) {
 	writes := make([]Write, len(seen))
 	for i := range seen {

@@ -67,10 +67,10 @@ func (m *Merger) MergeAll() error {
 // Full reports whether the memtable has grown to its limit.
 func (m *Merger) Full() bool { return m.Index.Size() >= m.MaxKeys }
 
-// makeRoom freezes a memtable that has grown to its limit. While the one before it is
-// still being merged it may grow on, to twice the limit, or to four times the limit while the file is written again; then
-// writes wait, unless they are refused because the files have failed. Where the disk is full nobody waits: deletions and the
-// maintenance that makes room are to go on, and the log refuses what has no room there.
+// makeRoom freezes a memtable that has grown to its limit. While the one before it is still being merged it may grow
+// on, to twice the limit, or to four times the limit while the file is written again; then writes wait, unless they are
+// refused because the files have failed. Where the disk is full nobody waits: deletions and the maintenance that makes
+// room are to go on, and the log refuses what has no room there.
 func (m *Merger) makeRoom(stop, failed <-chan struct{}) {
 	for m.Full() && !m.freeze() {
 		most := 2 * m.MaxKeys

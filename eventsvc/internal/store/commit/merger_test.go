@@ -14,8 +14,8 @@ import (
 	"tidings.example/eventsvc/internal/store/storetest/parts"
 )
 
-// TestWritersWaitForTheMerge: while what is in memory cannot be merged, writes wait before it has more than twice its limit and a
-// commit. They are made when the store closes, whose next start reads them from the log.
+// TestWritersWaitForTheMerge: while what is in memory cannot be merged, writes wait before it has more than twice its
+// limit and a commit. They are made when the store closes, whose next start reads them from the log.
 func TestWritersWaitForTheMerge(t *testing.T) {
 	t.Parallel()
 	const limit, batch, all = 1000, 1024, 8000

@@ -12,9 +12,9 @@ import (
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
-// Prepare has a decision made about the newest version of an event, as [store.Store.Update] does, and returns the write that
-// the decision asks for. There is none if it keeps the event as it is, or is an error: then that is the result of the update.
-// The function now returns the time of the write.
+// Prepare has a decision made about the newest version of an event, as [store.Store.Update] does, and returns the write
+// that the decision asks for. There is none if it keeps the event as it is, or is an error: then that is the result of
+// the update. The function now returns the time of the write.
 func Prepare(
 	ctx context.Context, s store.Store, key store.Key, expect store.Expect, decide store.Decide, now func() time.Time,
 ) (*Write, store.Result, error) {

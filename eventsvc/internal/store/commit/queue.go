@@ -48,7 +48,8 @@ type Write struct {
 // Revision returns the revision of a write that was made.
 func (w *Write) Revision() uint64 { return w.revision }
 
-// Result returns the outcome of a write that was made: the new version, or the last one with the revision of its deletion.
+// Result returns the outcome of a write that was made: the new version, or the last one with the revision of its
+// deletion.
 func (w *Write) Result() store.Result {
 	if w.version != nil {
 		return store.Result{Record: w.version.Record, Op: store.Put, Created: w.Kind == seglog.Created}
@@ -141,8 +142,8 @@ func (q *Queue) Do(ctx context.Context, f func() error) error {
 // Waiting returns how many writes wait, and the bytes that they keep in memory.
 func (q *Queue) Waiting() (writes int, bytes int64) { return len(q.writes), q.bytes.Load() }
 
-// Take waits for a write, and returns it with those that wait behind it. It returns nil when stop is closed. It is for an
-// engine without a [Committer], which answers each of them with [Queue.Answer].
+// Take waits for a write, and returns it with those that wait behind it. It returns nil when stop is closed. It is for
+// an engine without a [Committer], which answers each of them with [Queue.Answer].
 func (q *Queue) Take(stop <-chan struct{}) []*Write {
 	select {
 	case w := <-q.writes:
@@ -166,7 +167,8 @@ func (q *Queue) Refuse(err error) {
 	}
 }
 
-// End refuses every write from now on, also those that wait for an answer. It must be called once, when no answer is to come any more.
+// End refuses every write from now on, also those that wait for an answer. It must be called once, when no answer is to
+// come any more.
 func (q *Queue) End() { close(q.ended) }
 
 // Answer tells the writer that w was made under a revision, or its error.

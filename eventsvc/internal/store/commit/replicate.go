@@ -19,9 +19,10 @@ type Replicated struct {
 	Draft    store.Draft // zero for a deletion
 }
 
-// Apply stores changes of another store under the revisions that they have there, in order, and publishes them together.
-// There may be gaps between the revisions, but none may be less than the newest one here. Nothing is stored after an error,
-// and the same changes can be applied again. A [*store.CorruptError] says that this store does not continue with them.
+// Apply stores changes of another store under the revisions that they have there, in order, and publishes them
+// together. There may be gaps between the revisions, but none may be less than the newest one here. Nothing is stored
+// after an error, and the same changes can be applied again. A [*store.CorruptError] says that this store does not
+// continue with them.
 func (c *Committer) Apply(ctx context.Context, changes []Replicated) error {
 	return c.Queue.Do(ctx, func() error { return c.apply(changes) })
 }

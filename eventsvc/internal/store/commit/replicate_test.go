@@ -14,7 +14,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// TestApply: changes of another store have its revisions and times. One that does not follow from what is here ends them.
+// TestApply: changes of another store have its revisions and times. One that does not follow from what is here ends
+// them.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	p := parts.Open(t, parts.Options{})
@@ -48,8 +49,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestSkipAndRotate: revisions that are left out are never given out, files that are sealed keep their records, and what is given up
-// stays so.
+// TestSkipAndRotate: revisions that are left out are never given out, files that are sealed keep their records, and
+// what is given up stays so.
 func TestSkipAndRotate(t *testing.T) {
 	t.Parallel()
 	p := parts.Open(t, parts.Options{})
@@ -77,7 +78,8 @@ func TestSkipAndRotate(t *testing.T) {
 	}
 }
 
-// TestFailure: after a file could not be written, each write is refused with the reason, and so is a new file of the log.
+// TestFailure: after a file could not be written, each write is refused with the reason, and so is a new file of the
+// log.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	p := parts.Open(t, parts.Options{})
@@ -116,7 +118,8 @@ func TestFailure(t *testing.T) {
 	}
 }
 
-// TestQueueWithoutCommitter: an engine takes the writes that wait together, and answers each. Those that it does not answer are refused.
+// TestQueueWithoutCommitter: an engine takes the writes that wait together, and answers each. Those that it does not
+// answer are refused.
 func TestQueueWithoutCommitter(t *testing.T) {
 	t.Parallel()
 	q := commit.NewQueue(10, 1<<20)

@@ -52,8 +52,8 @@ func (w *Writer) rotate(compactRevision uint64) error {
 		return err
 	}
 	w.Records.Add(next)
-	// Not before: as long as this is the head, the write-ahead log is needed with it. If the next head is lost, the records
-	// of that must not come back from the write-ahead log in part.
+	// Not before: as long as this is the head, the write-ahead log is needed with it. If the next head is lost, the
+	// records of that must not come back from the write-ahead log in part.
 	if err := head.NoteWAL(false); err != nil {
 		w.Log.Warn("a sealed log file still asks for the write-ahead log", "file", head.Path, "error", err)
 	}

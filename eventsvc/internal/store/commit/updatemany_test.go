@@ -31,8 +31,8 @@ func commits(t *testing.T, r *prometheus.Registry) uint64 {
 	return 0
 }
 
-// TestUpdateMany: what becomes of each event is what an update alone would do, also if it was written meanwhile, and what is
-// written shares a commit.
+// TestUpdateMany: what becomes of each event is what an update alone would do, also if it was written meanwhile, and
+// what is written shares a commit.
 func TestUpdateMany(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

@@ -9,10 +9,9 @@
 // into the file in order of keys, which changes each page once for many events. After
 // [Open] the owner puts again what the log has behind [Index.Merged].
 //
-// [Index.View] shows memtables and file as one: [View.Newest] and [View.Iterate] by key,
-// [View.Rarest], [View.Postings] and [View.PostingSet] by attributes
-// (postings.go). Postings may name versions that the
-// log does not have any more. [Index.Rewrite] drops these and the empty pages, and leaves keys and terms in a form that takes a third of the room.
+// [Index.View] shows memtables and file as one: [View.Newest] and [View.Iterate] by key, [View.Rarest], [View.Postings]
+// and [View.PostingSet] by attributes (postings.go). Postings may name versions that the log does not have any more.
+// [Index.Rewrite] drops these and the empty pages, and leaves keys and terms in a form that takes a third of the room.
 //
 // If the file was empty when it was opened, as when a dump is read, most keys that were never put are not looked for in
 // it: a filter in memory tells (filter.go).

@@ -5,11 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// A keyFilter tells of most keys that were never put that they were not, without a look into the file. An import asks for
-// every event that it brings whether it is there. It has one writer and any number of readers, who take no lock.
+// A keyFilter tells of most keys that were never put that they were not, without a look into the file. An import asks
+// for every event that it brings whether it is there. It has one writer and any number of readers, who take no lock.
 //
-// It consists of Bloom filters, each twice as large as the one before. All bits of a key are in one block of 64 bytes, which
-// takes one cache miss. About one in a hundred of the other keys is not told from those that were put in a full layer.
+// It consists of Bloom filters, each twice as large as the one before. All bits of a key are in one block of 64 bytes,
+// which takes one cache miss. About one in a hundred of the other keys is not told from those that were put in a full
+// layer.
 type keyFilter struct {
 	seed   maphash.Seed
 	layers atomic.Pointer[[]filterLayer]

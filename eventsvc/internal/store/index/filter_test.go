@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestKeyFilter: no key that was put is told to be absent, over several layers, and nearly all others are. When the filter is
-// full it tells nothing.
+// TestKeyFilter: no key that was put is told to be absent, over several layers, and nearly all others are. When the
+// filter is full it tells nothing.
 func TestKeyFilter(t *testing.T) {
 	t.Parallel()
 	key := func(kind string, i int) string { return fmt.Sprintf("shop/%s.%x", kind, i) }

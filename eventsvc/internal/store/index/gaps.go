@@ -5,8 +5,9 @@ import (
 	"math/bits"
 )
 
-// The gaps between the revisions of a long run are written in an exponential Golomb code, whose order follows from their mean. A
-// frequent term has small gaps: a gap of a term that nearly all versions have takes two bits, where a varint takes eight.
+// The gaps between the revisions of a long run are written in an exponential Golomb code, whose order follows from
+// their mean. A frequent term has small gaps: a gap of a term that nearly all versions have takes two bits, where a
+// varint takes eight.
 //
 //	order 1, then for each gap g - 1 = v, from the highest bit of a byte on
 //	as many zeros as v >> order + 1 has bits, less one | v >> order + 1 | the lowest bits of v, as many as the order says

@@ -71,8 +71,8 @@ const (
 const (
 	fileName = "index.db"
 	mmap     = 4 << 30
-	// Every transaction of a merge holds the pages that it changes in memory, and needs room for them beside the old ones. So it
-	// changes fewer keys where the file is small.
+	// Every transaction of a merge holds the pages that it changes in memory, and needs room for them beside the old
+	// ones. So it changes fewer keys where the file is small.
 	mergeChunk = 2048
 	mergeLeast = 128
 	mergePart  = 16
@@ -124,8 +124,8 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 	return x, err
 }
 
-// Close ends the use of the index, and waits until the last reader has closed the file. What was not merged has to be put again
-// after the next Open.
+// Close ends the use of the index, and waits until the last reader has closed the file. What was not merged has to be
+// put again after the next Open.
 func (x *Index) Close() error {
 	file := x.file.Load()
 	file.Release()
@@ -147,8 +147,8 @@ func (x *Index) Stats() bbolt.Stats { return x.file.Load().Stats() }
 // Check reads every entry of the file, and reports the first that is damaged.
 func (x *Index) Check() error { return x.view(checkFile) }
 
-// Counted reports an error if the file has another number of events than a walk over its keys has counted; newest is the newest
-// revision of a key.
+// Counted reports an error if the file has another number of events than a walk over its keys has counted; newest is
+// the newest revision of a key.
 func (x *Index) Counted(newest uint64, events int64) error {
 	return x.view(func(tx *bbolt.Tx) error { return checkCount(tx.Bucket([]byte(boltfile.Meta)), newest, events) })
 }
@@ -273,12 +273,12 @@ func (x *Index) Put(key string, p Pointer, a event.Attributes) {
 // termBytes is the size of the key and the value of a term with one version.
 const termBytes = 28
 
-// entryBytes returns how many bytes an entry takes in pages that are half full: its key, the 16 bytes by which bbolt finds it, and the
-// 12 of a pointer.
+// entryBytes returns how many bytes an entry takes in pages that are half full: its key, the 16 bytes by which bbolt
+// finds it, and the 12 of a pointer.
 func entryBytes(key int) int64 { return 2 * int64(key+16+12) }
 
-// MergeBytes returns how much the file grows at most in the next merges: what they add, and the pages that one transaction changes,
-// less the free pages.
+// MergeBytes returns how much the file grows at most in the next merges: what they add, and the pages that one
+// transaction changes, less the free pages.
 func (x *Index) MergeBytes() int64 {
 	return max(0, x.waiting.Load()+int64(x.mergeKeys()*os.Getpagesize())-x.free())
 }
@@ -429,9 +429,9 @@ func checkEntry(bucket string, k, v []byte) error {
 	return nil
 }
 
-// checkCount compares how many events the file has with how many it says. After a merge
-// that was cut short they differ: the file has a part of what that was to bring. They differ until a merge has brought all of it:
-// one that brings less ends well, and leaves keys with newer revisions than it has.
+// checkCount compares how many events the file has with how many it says. After a merge that was cut short they differ:
+// the file has a part of what that was to bring. They differ until a merge has brought all of it: one that brings less
+// ends well, and leaves keys with newer revisions than it has.
 func checkCount(meta *bbolt.Bucket, newest uint64, live int64) error {
 	if meta == nil || meta.Get([]byte(metaMerging)) != nil {
 		return nil

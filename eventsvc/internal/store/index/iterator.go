@@ -70,8 +70,8 @@ func (it *Iterator) settle() {
 	it.find(sorted)
 }
 
-// find finds the pointer of the current key. What is in a memtable is newer than the file, and what is not sorted is newer
-// than what is.
+// find finds the pointer of the current key. What is in a memtable is newer than the file, and what is not sorted is
+// newer than what is.
 func (it *Iterator) find(sorted sortedKey) {
 	switch {
 	case sorted.err != nil && bytes.Equal(sorted.key, it.key):

@@ -12,11 +12,12 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// The file is packed when the keys that are not sorted are packLeast or more, and an eighth of the events or more: until then they
-// take half as much room as what is packed. It is written again instead when they are half of the events, as after an import: packing
-// changes nearly all of its pages then, in many transactions, and leaves their room empty. Below packLeast neither is worth its work,
-// so a store of fewer than 200,000 events, where that is more than half of them, is never packed for its keys, but written again. The
-// log is read for terms of removed versions when there are as many of these as events.
+// The file is packed when the keys that are not sorted are packLeast or more, and an eighth of the events or more:
+// until then they take half as much room as what is packed. It is written again instead when they are half of the
+// events, as after an import: packing changes nearly all of its pages then, in many transactions, and leaves their room
+// empty. Below packLeast neither is worth its work, so a store of fewer than 200,000 events, where that is more than
+// half of them, is never packed for its keys, but written again. The log is read for terms of removed versions when
+// there are as many of these as events.
 const (
 	packLeast  = 100_000
 	packShare  = 8
@@ -34,13 +35,13 @@ func (x *Index) Stale(events int64) bool { return x.stale.Load() >= max(packLeas
 // packChunk is about how many keys, or terms, are packed in one transaction.
 const packChunk = 4096
 
-// Pack brings the keys and terms that merges have left into the form that [Index.Rewrite] gives them, within the file. It takes
-// out the terms of versions that are gone. It needs hardly any room, because each part takes the pages that the part before has
-// left, but the file does not become smaller. Merges go on between the parts, and what they leave meanwhile may stay as it is.
-// If Pack is interrupted, it can be called again.
+// Pack brings the keys and terms that merges have left into the form that [Index.Rewrite] gives them, within the file.
+// It takes out the terms of versions that are gone. It needs hardly any room, because each part takes the pages that
+// the part before has left, but the file does not become smaller. Merges go on between the parts, and what they leave
+// meanwhile may stay as it is. If Pack is interrupted, it can be called again.
 //
-// Versions before first, the first revision of the log, are gone. held tells which later ones are, as for [Index.Rewrite]; nil: none
-// is.
+// Versions before first, the first revision of the log, are gone. held tells which later ones are, as for
+// [Index.Rewrite]; nil: none is.
 func (x *Index) Pack(ctx context.Context, first uint64, held func(last uint64) (Revisions, error)) error {
 	last := x.Merged()
 	loose, stale := x.loose.Load(), x.stale.Load()
@@ -122,8 +123,8 @@ func (p *packing) someKeys(tx *bbolt.Tx) error {
 	return replaceEntries(tx, bucketSorted, groups, append(w.writes, rest...))
 }
 
-// groupsUntil returns the keys of the groups that have keys in [from, end). If the last group also has keys from end on, rest is a
-// group of those. An end of nil is the end of the bucket.
+// groupsUntil returns the keys of the groups that have keys in [from, end). If the last group also has keys from end
+// on, rest is a group of those. An end of nil is the end of the bucket.
 func groupsUntil(sorted *bbolt.Bucket, from, end []byte) (groups [][]byte, rest []entry, err error) {
 	c := sorted.Cursor()
 	for k, v := c.Seek(from); k != nil; k, v = c.Next() {
@@ -197,8 +198,8 @@ func (p *packing) someTerms(tx *bbolt.Tx) error {
 	return replaceEntries(tx, bucketPacked, groups, append(w.writes, rest...))
 }
 
-// packedBefore returns the keys of the groups that have terms in [from, p.term), or all from that term on if p is done. If the last
-// group also has terms from p.term on, rest is a group of those.
+// packedBefore returns the keys of the groups that have terms in [from, p.term), or all from that term on if p is done.
+// If the last group also has terms from p.term on, rest is a group of those.
 func (p *packing) packedBefore(packed *bbolt.Bucket, from Term) (groups [][]byte, rest []entry, err error) {
 	c := packed.Cursor()
 	for k, v := c.Seek(be.AppendUint64(nil, uint64(from))); k != nil; k, v = c.Next() {

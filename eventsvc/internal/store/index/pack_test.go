@@ -14,8 +14,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// TestPack: what is packed within the file leads to the same versions, except those that are gone, and the file stays about as
-// small as a new one, however often events come and go.
+// TestPack: what is packed within the file leads to the same versions, except those that are gone, and the file stays
+// about as small as a new one, however often events come and go.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

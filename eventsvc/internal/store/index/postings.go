@@ -15,9 +15,9 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// A Term stands for one thing that a selector can ask for: a field with a value, or a
-// label with one. The marks of a gap have two more. It is a hash. What is found by it must be compared with the selector
-// again, so that two things with one hash cost time and nothing else.
+// A Term stands for one thing that a selector can ask for: a field with a value, or a label with one. The marks of a
+// gap have two more. It is a hash. What is found by it must be compared with the selector again, so that two things
+// with one hash cost time and nothing else.
 type Term uint64
 
 func fieldTerm(f event.Field, value []byte) Term {
@@ -47,9 +47,9 @@ var Gaps = hashText(fnvBasis, []byte{0xfe})
 // drops is the term of the versions that are marked with what a rule dropped.
 var drops = hashText(fnvBasis, []byte{0xfd})
 
-// hasTerm reports whether a field has terms. The resourceVersion of the object has none: nearly each event has one of its own,
-// which would be a third of all terms, and who asks for it names the object, too. Its apiVersion has none, because its kind says nearly
-// the same, and the node has none, as no selector names it.
+// hasTerm reports whether a field has terms. The resourceVersion of the object has none: nearly each event has one of
+// its own, which would be a third of all terms, and who asks for it names the object, too. Its apiVersion has none,
+// because its kind says nearly the same, and the node has none, as no selector names it.
 func hasTerm(f event.Field) bool {
 	switch f {
 	case event.RegardingResourceVersion, event.RegardingAPIVersion, event.Node:
@@ -58,7 +58,8 @@ func hasTerm(f event.Field) bool {
 	return f < event.NumFields
 }
 
-// eachTerm calls f with the terms of a version. Empty fields have none, and a source that is the controller too has that one's.
+// eachTerm calls f with the terms of a version. Empty fields have none, and a source that is the controller too has
+// that one's.
 func eachTerm(a event.Attributes, f func(Term)) {
 	var controller []byte
 	for field, value := range a.Fields() {
@@ -130,8 +131,8 @@ type postings struct {
 	of map[Term][]uint64
 }
 
-// add adds a version, and returns how many of its terms are new. Where two things that it has are one term, it is there once:
-// the revisions of a run rise.
+// add adds a version, and returns how many of its terms are new. Where two things that it has are one term, it is there
+// once: the revisions of a run rise.
 func (p *postings) add(revision uint64, a event.Attributes) (added int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 // The file is written again when it has so much empty, and more than half.
 const rewriteFree = 16 << 20
 
-// NeedsRewrite reports whether [Index.Rewrite] is worth its work, with so many events: most of the file is empty, or would be after
-// [Index.Pack], because most keys are not sorted, as after an import.
+// NeedsRewrite reports whether [Index.Rewrite] is worth its work, with so many events: most of the file is empty, or
+// would be after [Index.Pack], because most keys are not sorted, as after an import.
 func (x *Index) NeedsRewrite(events int64) bool {
 	if x.loose.Load() >= max(packLeast, events/writeShare) {
 		return true
@@ -27,8 +27,8 @@ func (x *Index) NeedsRewrite(events int64) bool {
 	return free >= rewriteFree && free >= disk.Usage(x.path)/2
 }
 
-// free returns how many bytes of the file are empty, 0 once the file is closed. It reads in a transaction, because a caller
-// such as a scrape of metrics does not know when the file is replaced.
+// free returns how many bytes of the file are empty, 0 once the file is closed. It reads in a transaction, because a
+// caller such as a scrape of metrics does not know when the file is replaced.
 func (x *Index) free() (n int64) {
 	_ = x.view(func(tx *bbolt.Tx) error {
 		stats := tx.DB().Stats()
@@ -41,9 +41,9 @@ func (x *Index) free() (n int64) {
 // RewriteBytes returns how much room [Index.Rewrite] needs at most.
 func (x *Index) RewriteBytes() int64 { return disk.Usage(x.path) - x.free() }
 
-// Rewrite copies the index to a new file, without empty pages and without the terms of
-// versions that are gone, and takes that file into use. held returns the revisions up to a given one that the log has. The terms of
-// the new file are packed, and its keys sorted. Merges wait meanwhile; reads and Put do not.
+// Rewrite copies the index to a new file, without empty pages and without the terms of versions that are gone, and
+// takes that file into use. held returns the revisions up to a given one that the log has. The terms of the new file
+// are packed, and its keys sorted. Merges wait meanwhile; reads and Put do not.
 func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, error)) error {
 	x.merging.Lock()
 	defer x.merging.Unlock()

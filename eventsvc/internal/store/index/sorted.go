@@ -14,10 +14,10 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// bucketSorted has the keys of the events that existed when they were packed last, in order and many in one entry. A key
-// takes eighty bytes as an entry of its own, and a quarter of that here, because those that follow each other begin alike, and
-// the names of events end with a number in hexadecimal digits.
-// [Index.Pack] and [Index.Rewrite] bring keys here; merges leave theirs in bucketKeys, where they hide those here.
+// bucketSorted has the keys of the events that existed when they were packed last, in order and many in one entry. A
+// key takes eighty bytes as an entry of its own, and a quarter of that here, because those that follow each other begin
+// alike, and the names of events end with a number in hexadecimal digits. [Index.Pack] and [Index.Rewrite] bring keys
+// here; merges leave theirs in bucketKeys, where they hide those here.
 //
 //	key: the last key of the group
 //	value: the first revision of the group (uvarint), and for each key, in order
@@ -27,7 +27,8 @@ import (
 //	and then CRC32C of key and value 4
 const bucketSorted = "sorted"
 
-// A group is full when it has so many bytes: with its key, a page has four of them. With 900, many pages had room for three.
+// A group is full when it has so many bytes: with its key, a page has four of them. With 900, many pages had room for
+// three.
 const keyGroupBytes = 820
 
 // A keyGroup is an entry of bucketSorted.
@@ -134,8 +135,8 @@ func findSorted(sorted *bbolt.Bucket, key []byte) (p Pointer, ok bool, err error
 	return p, ok, nil
 }
 
-// hides reports whether an entry of bucketKeys with a key would hide a sorted one. That cannot be taken out, so a deletion stays
-// in its place. What cannot be read is hidden, too.
+// hides reports whether an entry of bucketKeys with a key would hide a sorted one. That cannot be taken out, so a
+// deletion stays in its place. What cannot be read is hidden, too.
 func (v View) hides(key []byte) bool {
 	_, ok, err := findSorted(v.sorted, key)
 	return ok || err != nil
@@ -236,8 +237,8 @@ type keyWriter struct {
 	room      []byte
 }
 
-// copyKeys copies the keys of a file to a new one: those of events that exist are sorted. Of the others, those are left out of
-// whose deletion the log has no record.
+// copyKeys copies the keys of a file to a new one: those of events that exist are sorted. Of the others, those are left
+// out of whose deletion the log has no record.
 func copyKeys(ctx context.Context, from *bbolt.Tx, to *bbolt.DB, held Revisions) error {
 	var w keyWriter
 	for it := viewOf(from).Iterate("", ""); it.Valid(); it.Next() {

@@ -88,8 +88,8 @@ func (m pointers) wantIn(t *testing.T, x *index.Index, when string, random *rand
 	}
 }
 
-// TestSortedKeys: whatever was merged, trimmed and written again, in any order, an index leads to the newest version of each
-// event.
+// TestSortedKeys: whatever was merged, trimmed and written again, in any order, an index leads to the newest version of
+// each event.
 func TestSortedKeys(t *testing.T) {
 	t.Parallel()
 	random := randtest.New(t)
@@ -209,8 +209,8 @@ func TestSortedKeysAreSmall(t *testing.T) {
 	}
 }
 
-// TestDamagedSortedKeys: whichever bit of an entry is wrong, no key of it leads to another record, and neither reads of one
-// nor lists are silent about it.
+// TestDamagedSortedKeys: whichever bit of an entry is wrong, no key of it leads to another record, and neither reads of
+// one nor lists are silent about it.
 func TestDamagedSortedKeys(t *testing.T) {
 	t.Parallel()
 	dir, m := sortedIndex(t, 200)

@@ -269,8 +269,8 @@ type filter struct {
 	retained        int64 // bytes of the dead deletions that were kept
 }
 
-// filter returns a filter by the compact revision, or by what the index is merged to if that is less: a start reads the records that
-// the index file points to.
+// filter returns a filter by the compact revision, or by what the index is merged to if that is less: a start reads the
+// records that the index file points to.
 func (c *compaction) filter(dropDeletions bool) *filter {
 	return &filter{records: c.Records, dropDeletions: dropDeletions, compactRevision: min(c.Records.Log.CompactRevision(), c.Records.Index.Merged())}
 }

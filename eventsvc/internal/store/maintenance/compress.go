@@ -34,8 +34,8 @@ func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn
 	return nil
 }
 
-// nextOld returns the first segment that is not compressed and can be, and whose events are all from before a time. A later
-// segment may have older events, which were imported.
+// nextOld returns the first segment that is not compressed and can be, and whose events are all from before a time. A
+// later segment may have older events, which were imported.
 func (c *compaction) nextOld(before time.Time) (*seglog.Segment, error) {
 	for _, s := range c.sealed() {
 		if s.Compressed || c.tooLarge[s.Base] {

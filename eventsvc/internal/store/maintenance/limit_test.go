@@ -145,8 +145,8 @@ func (l *limited) during(t *testing.T, f func(context.Context) error) {
 	l.files(t)
 }
 
-// wantOldestGone fails unless the events that are gone are those that were not written for longest, and had to go. It returns their
-// number.
+// wantOldestGone fails unless the events that are gone are those that were not written for longest, and had to go. It
+// returns their number.
 func (l *limited) wantOldestGone(t *testing.T, when string) (gone int) {
 	t.Helper()
 	there := map[store.Key]bool{}
@@ -177,8 +177,9 @@ func (l *limited) wantOldestGone(t *testing.T, when string) (gone int) {
 	return gone
 }
 
-// TestFilesWithinLimit: whatever is written, changed, deleted, compressed and rewritten, the files never take more than the limit,
-// and nothing goes but the oldest events when all of them do not fit. A store that was full accepts events after a round of maintenance.
+// TestFilesWithinLimit: whatever is written, changed, deleted, compressed and rewritten, the files never take more than
+// the limit, and nothing goes but the oldest events when all of them do not fit. A store that was full accepts events
+// after a round of maintenance.
 func TestFilesWithinLimit(t *testing.T) {
 	t.Parallel()
 	seeds := []uint64{0, 2} // their values are not compressed
@@ -241,8 +242,8 @@ func TestFilesWithinLimit(t *testing.T) {
 	}
 }
 
-// TestEventsTakeMostOfTheLimit: where there is no history, events take 85 % of the limit before the first one goes, and as much
-// from then on.
+// TestEventsTakeMostOfTheLimit: where there is no history, events take 85 % of the limit before the first one goes, and
+// as much from then on.
 func TestEventsTakeMostOfTheLimit(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"plain": 0, "compressed": time.Nanosecond} {
@@ -297,7 +298,8 @@ func TestCompactNearTheLimit(t *testing.T) {
 	bolttest.Check(t, l.db)
 }
 
-// TestHistoryTakesNoEvents: no event goes when others are changed again and again, however near the events are to the limit.
+// TestHistoryTakesNoEvents: no event goes when others are changed again and again, however near the events are to the
+// limit.
 func TestHistoryTakesNoEvents(t *testing.T) {
 	t.Parallel()
 	for name, after := range map[string]time.Duration{"plain": 0, "compressed": time.Nanosecond} {

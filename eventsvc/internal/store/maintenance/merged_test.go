@@ -13,8 +13,8 @@ import (
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
-// TestRewriteKeepsWhatTheIndexLeadsTo: as long as a version is not merged, the record of the one before it is kept. A start counts
-// the bytes of events by it.
+// TestRewriteKeepsWhatTheIndexLeadsTo: as long as a version is not merged, the record of the one before it is kept. A
+// start counts the bytes of events by it.
 func TestRewriteKeepsWhatTheIndexLeadsTo(t *testing.T) {
 	t.Parallel()
 	p := parts.Open(t, parts.Options{Policy: maintenance.Policy{CompressAfter: time.Hour}})
@@ -55,8 +55,8 @@ func TestRewriteKeepsWhatTheIndexLeadsTo(t *testing.T) {
 	}
 }
 
-// TestUnlinkReadsAgain: a file of the log is read before it is removed, also if it was counted since the start: the account may be
-// wrong.
+// TestUnlinkReadsAgain: a file of the log is read before it is removed, also if it was counted since the start: the
+// account may be wrong.
 func TestUnlinkReadsAgain(t *testing.T) {
 	t.Parallel()
 	p := parts.Open(t, parts.Options{})

@@ -90,7 +90,8 @@ func TestRetentionRules(t *testing.T) {
 	}
 }
 
-// TestEightDurations: events of as many different retentions as there can be go each in their hour, whenever they were written.
+// TestEightDurations: events of as many different retentions as there can be go each in their hour, whenever they were
+// written.
 func TestEightDurations(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
@@ -121,7 +122,8 @@ func TestEightDurations(t *testing.T) {
 	}
 }
 
-// TestChangedRules: rules that keep events for less than those before delete those too over which expiry has passed already.
+// TestChangedRules: rules that keep events for less than those before delete those too over which expiry has passed
+// already.
 func TestChangedRules(t *testing.T) {
 	t.Parallel()
 	clock := newClock()

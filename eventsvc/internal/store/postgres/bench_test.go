@@ -13,8 +13,8 @@ import (
 	"tidings.example/shared/pgtest"
 )
 
-// BenchmarkCreate measures new events of 1.1 kB by so many callers at the same time. Set TEST_POSTGRES_DSN to a server whose
-// commits reach the disk, which in the tests they do not.
+// BenchmarkCreate measures new events of 1.1 kB by so many callers at the same time. Set TEST_POSTGRES_DSN to a server
+// whose commits reach the disk, which in the tests they do not.
 func BenchmarkCreate(b *testing.B) {
 	for _, callers := range []int{1, 64, 256} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {

@@ -54,8 +54,8 @@ func newCommitter(db *DB) *committer {
 	return &committer{db: db, id: uuid.New(), toCopy: make(chan answered, copyBatches)}
 }
 
-// copyWritten brings what this replica has committed into its copy, behind everything that was committed before by others, and
-// then answers the writes. The database need not be asked for what it has got from here.
+// copyWritten brings what this replica has committed into its copy, behind everything that was committed before by
+// others, and then answers the writes. The database need not be asked for what it has got from here.
 func (c *committer) copyWritten() {
 	defer c.db.queue.End()
 	for a := range c.toCopy {
@@ -133,8 +133,8 @@ func (c *committer) commit(batch []*commit.Write) {
 	}
 }
 
-// choose returns the writes that are sent to the database, and their places in the batch: those whose caller waits still, one
-// for each event. The others of an event have not seen the one before them, so they are conflicts.
+// choose returns the writes that are sent to the database, and their places in the batch: those whose caller waits
+// still, one for each event. The others of an event have not seen the one before them, so they are conflicts.
 func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write, places []int) {
 	full := between(c.db, c.db.copy.now().Room(c.db.life.Ctx))
 	keys := make(map[store.Key]bool, len(batch))
@@ -152,8 +152,8 @@ func (c *committer) choose(batch []*commit.Write) (accepted []*commit.Write, pla
 	return accepted, places
 }
 
-// tries is how often a batch is sent. It is sent again only when it is known that it was not written, and that it never will
-// be: for instance after the server was restarted, where every connection of the pool has to fail once.
+// tries is how often a batch is sent. It is sent again only when it is known that it was not written, and that it never
+// will be: for instance after the server was restarted, where every connection of the pool has to fail once.
 const tries = 2 * minConnections
 
 // send commits writes, and finds out what became of them. Unless the store closes
@@ -189,8 +189,8 @@ func (c *committer) send(writes []*commit.Write) (o batchResult, err error) {
 	return batchResult{}, c.db.unavailable(err)
 }
 
-// refused counts a batch that was not written. What the server says is logged when it is not what it said of the batch before;
-// that the server is away is logged by the tail.
+// refused counts a batch that was not written. What the server says is logged when it is not what it said of the batch
+// before; that the server is away is logged by the tail.
 func (c *committer) refused(err error) {
 	c.db.metrics.refused.Inc()
 	if state := code(err); state != c.state {
@@ -206,8 +206,8 @@ func ambiguous(err error) bool {
 	if pgconn.SafeToRetry(err) || errors.Is(err, errConnect) || errors.Is(err, errOther) {
 		return false
 	}
-	// The server says what it did, but for a connection that it ends: the commit may wait for a standby at that time. A statement
-	// that is cancelled has written nothing: the end of such a wait is told by a warning.
+	// The server says what it did, but for a connection that it ends: the commit may wait for a standby at that time. A
+	// statement that is cancelled has written nothing: the end of such a wait is told by a warning.
 	state := code(err)
 	return state == "" || state[:2] == "08" || state[:2] == "57" && state != "57014"
 }
@@ -215,15 +215,15 @@ func ambiguous(err error) bool {
 // errConnect says that there was no connection to send anything on.
 var errConnect = errors.New("no connection")
 
-// errOther says that the database is not the one that the copy follows: its epoch is another one, or it lacks commits that the
-// copy has.
+// errOther says that the database is not the one that the copy follows: its epoch is another one, or it lacks commits
+// that the copy has.
 var errOther = errors.New("the database does not have what this replica has seen; it is compared with the copy first")
 
-// commitBatch runs commit_batch if the database has everything that the copy has. After a failover that has lost commits, the
-// server would give the revisions of the lost ones to other events, although clients know them. The row of the head is locked
-// first, so the answer holds until the commit. A server that was promoted after commits that waited for no standby may have lost
-// some that no replica here has seen: it commits when a gap in the revisions is made. The function takes the epoch from that
-// row, so it is not called without it.
+// commitBatch runs commit_batch if the database has everything that the copy has. After a failover that has lost
+// commits, the server would give the revisions of the lost ones to other events, although clients know them. The row of
+// the head is locked first, so the answer holds until the commit. A server that was promoted after commits that waited
+// for no standby may have lost some that no replica here has seen: it commits when a gap in the revisions is made. The
+// function takes the epoch from that row, so it is not called without it.
 const commitBatch = `
 	SELECT b.revisions, b.head_revision, b.stamp
 	FROM (SELECT epoch FROM head WHERE epoch = $1 AND revision >= $10 AND (synchronous OR timeline = timeline()) FOR UPDATE) h,
@@ -247,7 +247,8 @@ func (c *committer) transact(writes []*commit.Write) (o batchResult, err error) 
 		namespaces[i], names[i] = w.Key.Namespace, w.Key.Name
 		attributes[i], values[i] = notNil(w.Draft.Attributes), notNil(w.Draft.Value)
 	}
-	// The revision of the copy is read when there is a connection: what the copy gets while one is sought, another server may lack.
+	// The revision of the copy is read when there is a connection: what the copy gets while one is sought, another
+	// server may lack.
 	c.epoch = c.db.tail.epoch.Load()
 	err = unwarned(conn.Conn(), func() error {
 		return conn.QueryRow(ctx, commitBatch,
@@ -271,9 +272,9 @@ func notNil(b []byte) []byte {
 // resolveEvery is the time between two attempts to ask what became of a batch.
 const resolveEvery = 100 * time.Millisecond
 
-// resolve asks what became of the last batch, until the database answers or the store closes. Meanwhile it refuses other
-// writes, which have not been sent. A batch that was not written then never will be. False
-// also means that the store closes: to send the batch again does no harm, because each write names the version that it follows.
+// resolve asks what became of the last batch, until the database answers or the store closes. Meanwhile it refuses
+// other writes, which have not been sent. A batch that was not written then never will be. False also means that the
+// store closes: to send the batch again does no harm, because each write names the version that it follows.
 func (c *committer) resolve(writes []*commit.Write) (o batchResult, written bool) {
 	for {
 		o, written, err := c.ask(writes)
@@ -290,7 +291,8 @@ func (c *committer) resolve(writes []*commit.Write) (o batchResult, written bool
 	}
 }
 
-// ask asks once. The question is a commit too: when it is answered without a warning, the standbys have what it was asked for.
+// ask asks once. The question is a commit too: when it is answered without a warning, the standbys have what it was
+// asked for.
 func (c *committer) ask(writes []*commit.Write) (o batchResult, written bool, err error) {
 	ctx, cancel := context.WithTimeout(c.db.life.Ctx, c.db.o.timeout())
 	defer cancel()

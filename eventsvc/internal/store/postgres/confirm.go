@@ -14,8 +14,8 @@ import (
 // warning is the key of the last warning of a connection in its custom data.
 const warning = "warning"
 
-// noteWarning keeps a warning of the server. That the wait for a standby was cancelled is told by a warning alone, in the
-// language of the server.
+// noteWarning keeps a warning of the server. That the wait for a standby was cancelled is told by a warning alone, in
+// the language of the server.
 func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
 	if n.SeverityUnlocalized == "WARNING" {
 		conn.CustomData()[warning] = n.Message
@@ -25,7 +25,8 @@ func noteWarning(conn *pgconn.PgConn, n *pgconn.Notice) {
 // errUnconfirmed says that a commit may be missing on the standbys that it should have waited for.
 var errUnconfirmed = errors.New("the database has committed with a warning, so a failover may lose the commit")
 
-// unwarned runs a statement that commits. After a warning the standbys may not have the commit, as after an answer that was lost.
+// unwarned runs a statement that commits. After a warning the standbys may not have the commit, as after an answer that
+// was lost.
 func unwarned(conn *pgx.Conn, commit func() error) error {
 	data := conn.PgConn().CustomData()
 	delete(data, warning)
@@ -38,8 +39,8 @@ func unwarned(conn *pgx.Conn, commit func() error) error {
 	return nil
 }
 
-// A confirmer tells all replicas how far the standbys have the log, if commits wait for standbys. A commit is confirmed in a
-// transaction of its own, which its clients do not wait for. Its methods but run are safe for concurrent use.
+// A confirmer tells all replicas how far the standbys have the log, if commits wait for standbys. A commit is confirmed
+// in a transaction of its own, which its clients do not wait for. Its methods but run are safe for concurrent use.
 type confirmer struct {
 	db     *DB
 	newest atomic.Uint64 // that the standbys have
@@ -78,8 +79,8 @@ func (c *confirmer) run() {
 // askAfter is how long a revision may be unconfirmed before a replica asks the standbys.
 const askAfter = 200 * time.Millisecond
 
-// ask confirms a revision that the database shows, by a commit of its own: when that is answered, the standbys have both. One
-// session of all replicas waits at a time.
+// ask confirms a revision that the database shows, by a commit of its own: when that is answered, the standbys have
+// both. One session of all replicas waits at a time.
 func (c *confirmer) ask(revision uint64) {
 	if !c.asking.CompareAndSwap(false, true) {
 		return

@@ -27,8 +27,8 @@ type Access struct {
 // errDSN does not repeat what the DSN says.
 var errDSN = errors.New("the DSN is not understood; give a URL that begins with postgres://, or key=value pairs")
 
-// minConnections is the least number of connections, which are needed at the same time: for commits, their confirmation, the
-// tail, the head, and maintenance.
+// minConnections is the least number of connections, which are needed at the same time: for commits, their
+// confirmation, the tail, the head, and maintenance.
 const minConnections = 5
 
 // pool returns a pool of connections to the primary. It does not connect.
@@ -80,14 +80,15 @@ func (a Access) timeout() time.Duration {
 // sessionID is the key of the session of a connection in its custom data.
 const sessionID = "session"
 
-// errShared refuses a pooler that does not keep sessions: what one has set, among it that commits wait for the standby, would be
-// missing in another.
+// errShared refuses a pooler that does not keep sessions: what one has set, among it that commits wait for the standby,
+// would be missing in another.
 var errShared = errors.New("a pooler gives one session of the database to several connections; have it pool by session (PgBouncer: pool_mode = session)")
 
-// session sets what a session needs, and returns what no other session has. These are no start-up parameters, because a pooler refuses most of them. Commits wait for the
-// disk and for synchronous standbys, unless the server has them wait for more. The row of head has no index, so all plans look
-// costly, and compiling one takes 0.1 to 0.7 s. Each statement of a commit has to see what came before the lock. The server ends
-// the wait for a lock before its answer counts as lost, so that it tells that nothing was written.
+// session sets what a session needs, and returns what no other session has. These are no start-up parameters, because a
+// pooler refuses most of them. Commits wait for the disk and for synchronous standbys, unless the server has them wait
+// for more. The row of head has no index, so all plans look costly, and compiling one takes 0.1 to 0.7 s. Each
+// statement of a commit has to see what came before the lock. The server ends the wait for a lock before its answer
+// counts as lost, so that it tells that nothing was written.
 const session = `
 	SELECT concat_ws(' ', pg_backend_pid(), pg_stat_get_backend_start(pg_backend_pid()),
 		set_config('search_path', $1, false), set_config('lock_timeout', $2, false), set_config('jit', 'off', false),
@@ -95,8 +96,8 @@ const session = `
 		set_config('synchronous_commit', CASE WHEN s IN ('off', 'local') THEN 'on' ELSE s END, false))
 	FROM current_setting('synchronous_commit') s`
 
-// neverCancel has pgx close a connection without asking the server to cancel its statement. A commit that waits for a standby
-// would become visible then, although a failover can lose it. Its session ends when the standby has it.
+// neverCancel has pgx close a connection without asking the server to cancel its statement. A commit that waits for a
+// standby would become visible then, although a failover can lose it. Its session ends when the standby has it.
 func neverCancel(conn *pgx.ConnConfig) {
 	var connected *pgconn.PgConn
 	dial := conn.DialFunc
@@ -119,7 +120,8 @@ func end(ctx context.Context, conn *pgx.Conn) {
 	_ = conn.Close(ctx)
 }
 
-// suspect reports whether an error shows that a server which was the primary is none any more. Its connections may be open still.
+// suspect reports whether an error shows that a server which was the primary is none any more. Its connections may be
+// open still.
 func suspect(err error) bool {
 	return code(err) == "25006" // read_only_sql_transaction
 }

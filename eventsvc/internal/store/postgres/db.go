@@ -19,10 +19,11 @@ import (
 // Options say which database and which copy of it. Access and Copy.Dir are required.
 type Options struct {
 	Access
-	// Copy has the options of the copy, and the limits of the store: the copy whose replica clears away finds what is past
-	// them. Its clock serves retention alone, because the database gives the times of writes.
+	// Copy has the options of the copy, and the limits of the store: the copy whose replica clears away finds what is
+	// past them. Its clock serves retention alone, because the database gives the times of writes.
 	Copy bolt.Options
-	// LocalReads answers reads from the copy as it is, at most MaxStaleness old. By default [DB.Fresh] asks the database.
+	// LocalReads answers reads from the copy as it is, at most MaxStaleness old. By default [DB.Fresh] asks the
+	// database.
 	LocalReads   bool
 	MaxStaleness time.Duration // default 10 s
 
@@ -54,8 +55,9 @@ type DB struct {
 
 var _ store.Store = (*DB)(nil)
 
-// Open opens the copy, and begins to follow the database. The database may be away: [DB.Ready] tells when the copy has caught
-// up. A schema that this program cannot use, and a copy of another database, are refused if the database answers now.
+// Open opens the copy, and begins to follow the database. The database may be away: [DB.Ready] tells when the copy has
+// caught up. A schema that this program cannot use, and a copy of another database, are refused if the database answers
+// now.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Copy.Log == nil {
 		o.Copy.Log = slog.New(slog.DiscardHandler)
@@ -127,8 +129,8 @@ func (db *DB) Close() error { return db.life.Close() }
 // Revision implements [store.Store]. It is the revision of the copy.
 func (db *DB) Revision() uint64 { return db.copy.now().Revision() }
 
-// Fresh makes the copy as new as the newest write that was acknowledged by any replica before the call. With local reads it
-// returns the age of the copy instead. It returns [store.ErrUnavailable] if it can do neither.
+// Fresh makes the copy as new as the newest write that was acknowledged by any replica before the call. With local
+// reads it returns the age of the copy instead. It returns [store.ErrUnavailable] if it can do neither.
 func (db *DB) Fresh(ctx context.Context) (age time.Duration, err error) {
 	if !db.tail.caughtUp.Load() {
 		return 0, errFilling

@@ -2,8 +2,8 @@
 //
 // # Contract
 //
-// The database gives order and durability. Each replica reads from a copy of it in bolt files of its own, with everything
-// that these can do:
+// The database gives order and durability. Each replica reads from a copy of it in bolt files of its own, with
+// everything that these can do:
 //
 //	write  Update, DeleteMany → queue → one transaction for each batch (commit_batch) → log
 //	copy   tail → records of the log after the copy's revision → bolt copy → watchers
@@ -11,19 +11,19 @@
 //
 // A write is answered when this replica's copy has it, so that its client reads what it wrote.
 //
-// If commits wait for a standby, the copies have the log only up to the revision that is confirmed to be there (table confirmed).
-// Otherwise they could show what a failover loses: PostgreSQL lets others see a commit that no standby has when the wait for the
-// standby was cancelled, or after a crash.
+// If commits wait for a standby, the copies have the log only up to the revision that is confirmed to be there (table
+// confirmed). Otherwise they could show what a failover loses: PostgreSQL lets others see a commit that no standby has
+// when the wait for the standby was cancelled, or after a crash.
 //
 // Every commit locks the one row of the table head. The order of revisions is therefore the order of commits, and no
-// revision is missing. A precondition that fails refuses its write alone. [Migrate] makes the tables and functions, which
-// are SQL files in migrations, numbered, and only ever added to.
+// revision is missing. A precondition that fails refuses its write alone. [Migrate] makes the tables and functions,
+// which are SQL files in migrations, numbered, and only ever added to.
 //
 // # Errors
 //
 // Errors are those of package store. [store.ErrUnavailable] says that the database does not answer and that nothing was
-// written. A commit whose answer was lost is not tried again: its batch has a number, by which the replica asks what became
-// of it as soon as the database answers. No error contains the DSN.
+// written. A commit whose answer was lost is not tried again: its batch has a number, by which the replica asks what
+// became of it as soon as the database answers. No error contains the DSN.
 //
 // # Concurrency
 //

@@ -49,8 +49,8 @@ func readHead(ctx context.Context, db querier) (h head, err error) {
 	return h, err
 }
 
-// verify compares the copy with the database. If the copy has commits that the database does not have, a failover has lost
-// them: clients have seen these revisions, and the database would give them to other writes.
+// verify compares the copy with the database. If the copy has commits that the database does not have, a failover has
+// lost them: clients have seen these revisions, and the database would give them to other writes.
 func (t *tail) verify(ctx context.Context, conn *pgx.Conn) error {
 	at := t.db.Revision() // before the head is read, because the copy gets what this replica commits meanwhile
 	newest, err := t.db.copy.now().Follow().Newest()
@@ -77,8 +77,8 @@ func (t *tail) verify(ctx context.Context, conn *pgx.Conn) error {
 	return t.enter(h.Epoch)
 }
 
-// uncertain begins a new epoch after a failover to a server that the last commits did not wait for: it may lack some that only
-// clients and replicas that are away have seen. What the copy has is there.
+// uncertain begins a new epoch after a failover to a server that the last commits did not wait for: it may lack some
+// that only clients and replicas that are away have seen. What the copy has is there.
 func (t *tail) uncertain(ctx context.Context, conn *pgx.Conn, h head) error {
 	next := bolt.Bumped(h.Revision, t.db.o.now())
 	if _, err := conn.Exec(ctx, "SELECT skip_revisions($1, $2, $3)", h.Epoch, next, h.Epoch+1); err != nil {
@@ -117,9 +117,10 @@ func (t *tail) enter(epoch uint64) error {
 	return nil
 }
 
-// lost begins a new epoch, unless another replica has, and makes the copy again. The epoch begins with a revision that no
-// client knows, and states before it are given up, so that clients list again. An epoch of another replica that begins below
-// what this one has shown does not do: there the clock of the other one is behind, and another epoch begins.
+// lost begins a new epoch, unless another replica has, and makes the copy again. The epoch begins with a revision that
+// no client knows, and states before it are given up, so that clients list again. An epoch of another replica that
+// begins below what this one has shown does not do: there the clock of the other one is behind, and another epoch
+// begins.
 func (t *tail) lost(ctx context.Context, conn *pgx.Conn, h head) error {
 	known, kept := t.db.Revision(), uint64(0)
 	if err := conn.QueryRow(ctx, "SELECT coalesce(max(revision), 0) FROM log WHERE revision <= $1", known).Scan(&kept); err != nil {

@@ -16,8 +16,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// A primary that is killed under load, with a synchronous standby that takes over, loses no acknowledged write. A watch that is
-// open sees every change once.
+// A primary that is killed under load, with a synchronous standby that takes over, loses no acknowledged write. A watch
+// that is open sees every change once.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.StartPair(t)
@@ -118,8 +118,8 @@ func TestStandbyGivenUp(t *testing.T) {
 	}
 }
 
-// After a failover to a standby that commits did not wait for, no revision is given out again, although the only replica that has
-// seen it is away.
+// After a failover to a standby that commits did not wait for, no revision is given out again, although the only
+// replica that has seen it is away.
 func TestFailoverBehindTheBackOfReplicas(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.StartPair(t)

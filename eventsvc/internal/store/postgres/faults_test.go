@@ -72,7 +72,8 @@ func TestPausedPrimary(t *testing.T) {
 	}
 }
 
-// A server that has become read-only is left, although its connections stay open, and used again when it may be written.
+// A server that has become read-only is left, although its connections stay open, and used again when it may be
+// written.
 func TestReadOnlyPrimary(t *testing.T) {
 	t.Parallel()
 	pair := pgtest.StartPair(t)

@@ -97,9 +97,9 @@ func ReadSchema(ctx context.Context, a Access) (s Schema, err error) {
 	return s, err
 }
 
-// Migrate brings the schema of a database to the version of this program, and returns it. Its role must own the schema, or
-// be allowed to create it. The role of the service, if it is another one, is then granted what it needs. Services may run
-// meanwhile: a migration that they could not stand would have to say so in its name.
+// Migrate brings the schema of a database to the version of this program, and returns it. Its role must own the schema,
+// or be allowed to create it. The role of the service, if it is another one, is then granted what it needs. Services
+// may run meanwhile: a migration that they could not stand would have to say so in its name.
 func Migrate(ctx context.Context, a Access, serviceRole string) (s Schema, err error) {
 	err = with(ctx, a, func(ctx context.Context, pool *pgxpool.Pool) error {
 		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {

@@ -96,8 +96,8 @@ func TestErrorsWithoutDSN(t *testing.T) {
 	}
 }
 
-// With sslmode=verify-full nothing is sent to a server without encryption, with a certificate of another authority, or with
-// one for another name.
+// With sslmode=verify-full nothing is sent to a server without encryption, with a certificate of another authority, or
+// with one for another name.
 func TestVerifyFull(t *testing.T) {
 	t.Parallel()
 	dsn := pgtest.StartPair(t).DSN // its settings are changed

@@ -14,8 +14,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// Replicas work behind a PgBouncer that pools by session and has no settings for them, with a role that has none either, and with
-// one whose settings are bad for them.
+// Replicas work behind a PgBouncer that pools by session and has no settings for them, with a role that has none
+// either, and with one whose settings are bad for them.
 func TestPgBouncer(t *testing.T) {
 	t.Parallel()
 	for _, settings := range []string{"", `ALTER ROLE eventsvc_service SET search_path = public; ALTER ROLE eventsvc_service SET synchronous_commit = off;
@@ -62,7 +62,8 @@ func TestPgBouncer(t *testing.T) {
 	}
 }
 
-// A pooler that gives each statement another connection is refused: the settings of a session would be missing in the next.
+// A pooler that gives each statement another connection is refused: the settings of a session would be missing in the
+// next.
 func TestPgBouncerWithoutSessions(t *testing.T) {
 	t.Parallel()
 	dsn := service(t, pgtest.Start(t).Database(t))

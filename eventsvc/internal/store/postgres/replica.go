@@ -53,8 +53,8 @@ type replica struct {
 	replaced chan struct{} // closed when db was replaced
 }
 
-// openReplica opens the copy, or begins with an empty one if it cannot be read: the database has everything. A store of its own
-// is refused.
+// openReplica opens the copy, or begins with an empty one if it cannot be read: the database has everything. A store of
+// its own is refused.
 func openReplica(o bolt.Options, c *bolt.Copy) (*replica, error) {
 	o.Copy = c
 	r := &replica{options: o, applied: make(chan struct{}), replaced: make(chan struct{})}
@@ -110,8 +110,8 @@ func (r *replica) discard() error {
 	return r.open(true)
 }
 
-// open opens the files, or an empty copy without them. Their metrics are collected through the replica, because the files may be
-// replaced.
+// open opens the files, or an empty copy without them. Their metrics are collected through the replica, because the
+// files may be replaced.
 func (r *replica) open(discard bool) error {
 	o, metrics, c := r.options, prometheus.NewRegistry(), *r.options.Copy
 	c.Discard = discard
@@ -188,8 +188,8 @@ func (r *replica) apply(ctx context.Context, changes []commit.Replicated) error 
 	return r.applyLocked(ctx, changes)
 }
 
-// applyTo stores what a batch has written in an epoch, if the copy is the one that has everything before it. Otherwise the tail
-// brings it, or the database has lost it.
+// applyTo stores what a batch has written in an epoch, if the copy is the one that has everything before it. Otherwise
+// the tail brings it, or the database has lost it.
 func (r *replica) applyTo(ctx context.Context, db *bolt.DB, epoch uint64, changes []commit.Replicated) error {
 	r.applying.Lock()
 	defer r.applying.Unlock()
@@ -249,8 +249,8 @@ func (r *replica) remake() error {
 // close closes the files.
 func (r *replica) close() error { return r.now().Close() }
 
-// whole returns the copy unless it is being filled. While it is, history that the database has removed seems to be held, so a
-// watch would miss changes.
+// whole returns the copy unless it is being filled. While it is, history that the database has removed seems to be
+// held, so a watch would miss changes.
 func (db *DB) whole() (*bolt.DB, error) {
 	copied := db.copy.now() // before the look: a copy that is replaced in between is closed
 	if !db.tail.caughtUp.Load() {
@@ -290,7 +290,8 @@ func (db *DB) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, err
 	return w, between(db, err)
 }
 
-// between returns the error of an access to the copy. That the copy is closed while the store is not means that it is being replaced.
+// between returns the error of an access to the copy. That the copy is closed while the store is not means that it is
+// being replaced.
 func between(db *DB, err error) error {
 	if errors.Is(err, store.ErrClosed) && db.life.Ctx.Err() == nil {
 		return fmt.Errorf("%w: the copy is being made again", store.ErrUnavailable)

@@ -121,8 +121,8 @@ func TestWatchMovesBetweenReplicas(t *testing.T) {
 	waittest.Join(t, &wg)
 }
 
-// A copy never leaves a record out that the tail has not seen although the head is behind it. PostgreSQL shows that for a moment
-// when a commit has attached a partition after a statement was planned, and before it has taken its snapshot.
+// A copy never leaves a record out that the tail has not seen although the head is behind it. PostgreSQL shows that for
+// a moment when a commit has attached a partition after a statement was planned, and before it has taken its snapshot.
 func TestHeadAheadOfTheLog(t *testing.T) {
 	t.Parallel()
 	owner := pgtest.Start(t).Database(t)
@@ -150,8 +150,8 @@ func TestHeadAheadOfTheLog(t *testing.T) {
 	}
 }
 
-// A replica that starts empty catches up, also with a log whose history was removed in part, and one that was away for longer
-// than the history makes its copy again.
+// A replica that starts empty catches up, also with a log whose history was removed in part, and one that was away for
+// longer than the history makes its copy again.
 func TestCatchUp(t *testing.T) {
 	t.Parallel()
 	owner := pgtest.Start(t).Database(t)
@@ -218,8 +218,8 @@ func loseAfter(t *testing.T, owner string, kept uint64) {
 		SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'eventsvc_service' AND datname = current_database()`, kept))
 }
 
-// A failover that has lost commits is found: what was lost is not served, revisions that clients have seen are never given out
-// again, and clients list again.
+// A failover that has lost commits is found: what was lost is not served, revisions that clients have seen are never
+// given out again, and clients list again.
 func TestLostCommits(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Start(t)
@@ -283,8 +283,8 @@ func TestLostCommits(t *testing.T) {
 	}
 }
 
-// Every replica that has seen lost commits says up to which revision they went, and which the database has of those, also if
-// another one has begun a new epoch before.
+// Every replica that has seen lost commits says up to which revision they went, and which the database has of those,
+// also if another one has begun a new epoch before.
 func TestLossIsNamed(t *testing.T) {
 	t.Parallel()
 	owner := pgtest.Start(t).Database(t)
@@ -314,8 +314,8 @@ func TestLossIsNamed(t *testing.T) {
 	healthy(t, dsn, replicas...)
 }
 
-// While clients write, the database loses its newest commits. No revision that was acknowledged is given to another event, from
-// the first write after the loss on.
+// While clients write, the database loses its newest commits. No revision that was acknowledged is given to another
+// event, from the first write after the loss on.
 func TestLostCommitsUnderLoad(t *testing.T) {
 	t.Parallel()
 	owner := pgtest.Start(t).Database(t)
@@ -465,7 +465,8 @@ func TestCompareUnderLoad(t *testing.T) {
 	}
 }
 
-// One replica clears away what is past its time, from the database and from the copies of all. When it ends, another one goes on.
+// One replica clears away what is past its time, from the database and from the copies of all. When it ends, another
+// one goes on.
 func TestRetentionOverReplicas(t *testing.T) {
 	t.Parallel()
 	dsn := service(t, pgtest.Start(t).Database(t))

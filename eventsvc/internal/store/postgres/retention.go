@@ -11,8 +11,8 @@ import (
 	"tidings.example/shared/pgreason"
 )
 
-// A keeper holds an advisory lock, if no other replica does. The replica that has it clears away what is past its time. The
-// lock saves work: nothing goes wrong when two replicas believe that they have it.
+// A keeper holds an advisory lock, if no other replica does. The replica that has it clears away what is past its time.
+// The lock saves work: nothing goes wrong when two replicas believe that they have it.
 type keeper struct {
 	db    *DB
 	held  atomic.Bool
@@ -24,8 +24,8 @@ func newKeeper(db *DB) *keeper { return &keeper{db: db, every: cmp.Or(db.o.keepE
 // keeperLock is the key of the advisory lock.
 const keeperLock = 0x7469_6e67_0002
 
-// The keeper removes removeRecords of history in one transaction, because commits may wait for it. Replicas that were not heard
-// of for writerAge are forgotten.
+// The keeper removes removeRecords of history in one transaction, because commits may wait for it. Replicas that were
+// not heard of for writerAge are forgotten.
 const (
 	removeRecords = 2048
 	writerAge     = "1 day"

@@ -47,8 +47,8 @@ func (s *standbys) stopped() error {
 		s.names, min(s.connected, s.required()), s.required(), s.waits.Round(100*time.Millisecond))
 }
 
-// selectStandbys asks for the state of the standbys. Without the role pg_read_all_stats, what they are is not shown; the waits
-// of sessions of the own role are.
+// selectStandbys asks for the state of the standbys. Without the role pg_read_all_stats, what they are is not shown;
+// the waits of sessions of the own role are.
 const selectStandbys = `
 	SELECT current_setting('synchronous_standby_names'),
 		(SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')),
@@ -81,8 +81,8 @@ func (t *tail) look(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-// Standby returns an error if commits do not wait for a standby, so that a failover can lose what was acknowledged, or if they
-// wait for one that does not answer, so that nothing can be written.
+// Standby returns an error if commits do not wait for a standby, so that a failover can lose what was acknowledged, or
+// if they wait for one that does not answer, so that nothing can be written.
 func (db *DB) Standby(context.Context) error {
 	switch {
 	case db.tail.failed() != nil:

@@ -47,8 +47,8 @@ func becomes(t testing.TB, dsn, query string, want int64) {
 // waiting is which commits wait for a standby.
 const waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 
-// A commit whose wait for the standby ends before the standby has it is not acknowledged, and no replica shows it, whether the
-// standby comes back or takes over without it.
+// A commit whose wait for the standby ends before the standby has it is not acknowledged, and no replica shows it,
+// whether the standby comes back or takes over without it.
 func TestWaitForStandbyEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]struct {
@@ -162,8 +162,8 @@ func TestConfirmedByAnother(t *testing.T) {
 	healthy(t, dsn, db)
 }
 
-// That the only synchronous standby is away, which stops all writes, is named before and while a commit waits, for a role with
-// the right to see the standbys and for one without.
+// That the only synchronous standby is away, which stops all writes, is named before and while a commit waits, for a
+// role with the right to see the standbys and for one without.
 func TestStandbyAway(t *testing.T) {
 	t.Parallel()
 	for _, right := range []string{"", "GRANT pg_read_all_stats TO eventsvc_service"} {

@@ -17,8 +17,8 @@ import (
 	"tidings.example/shared/pgreason"
 )
 
-// The tail looks for new records whenever a commit notifies it, and every lookEvery besides. It reads at most readRecords in
-// one statement, and stores them when there are storeRecords or storeBytes of them.
+// The tail looks for new records whenever a commit notifies it, and every lookEvery besides. It reads at most
+// readRecords in one statement, and stores them when there are storeRecords or storeBytes of them.
 const (
 	lookEvery    = 100 * time.Millisecond
 	retryEvery   = 250 * time.Millisecond
@@ -230,8 +230,8 @@ func (t *tail) remake() error {
 	return t.db.copy.remake()
 }
 
-// selectTail reads the head with the records after a revision, of one snapshot. There is one row without a record if there are
-// none. If commits wait for a standby, records are read up to the newest one that is confirmed.
+// selectTail reads the head with the records after a revision, of one snapshot. There is one row without a record if
+// there are none. If commits wait for a standby, records are read up to the newest one that is confirmed.
 const selectTail = `
 	WITH h AS (
 		SELECT head.*, standby, CASE WHEN standby THEN least(head.revision, greatest(confirmed.revision, $1)) ELSE head.revision END AS shown
@@ -306,8 +306,8 @@ func (t *tail) finish(ctx context.Context, p *part, n int, asked time.Duration) 
 	return n > 0 || err != nil, err
 }
 
-// fill reads the whole log into an empty copy, in one snapshot: what is removed meanwhile would be missing at one place and
-// not at another.
+// fill reads the whole log into an empty copy, in one snapshot: what is removed meanwhile would be missing at one place
+// and not at another.
 func (t *tail) fill(ctx context.Context, conn *pgx.Conn) error {
 	if t.db.Revision() != emptyRevision { // the process ended while it filled the copy
 		if err := t.remake(); err != nil {
@@ -337,7 +337,8 @@ func (t *tail) fill(ctx context.Context, conn *pgx.Conn) error {
 	return t.db.copy.follow(m)
 }
 
-// snapshot begins a transaction that sees one state of the database, and returns up to which revision history is removed there.
+// snapshot begins a transaction that sees one state of the database, and returns up to which revision history is
+// removed there.
 func (t *tail) snapshot(ctx context.Context, conn *pgx.Conn) (removed uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, t.db.o.timeout())
 	defer cancel()
@@ -380,7 +381,8 @@ func (t *tail) reached(ctx context.Context, p *part, asked time.Duration) error 
 	return nil
 }
 
-// confirm asks the standbys for a revision that is not confirmed for some time: its replica has ended, or its wait was cancelled.
+// confirm asks the standbys for a revision that is not confirmed for some time: its replica has ended, or its wait was
+// cancelled.
 func (t *tail) confirm(p *part) {
 	if t.waiting <= p.shown { // not the same as before
 		t.waiting, t.since = p.head.Revision, time.Now()
@@ -414,8 +416,8 @@ func (p *part) continues() error {
 	return nil
 }
 
-// add takes a record. Revisions without a record were left out on purpose, so the copy leaves them out too, unless the record
-// was removed with its history.
+// add takes a record. Revisions without a record were left out on purpose, so the copy leaves them out too, unless the
+// record was removed with its history.
 func (p *part) add(ctx context.Context, r commit.Replicated, bytes int) error {
 	if r.Revision > p.at+1 && r.Revision-1 > p.head.Removed {
 		if err := p.store(ctx); err != nil {
@@ -448,8 +450,9 @@ func (p *part) skip(ctx context.Context, revision uint64) error {
 	return p.db.copy.change(func(db *bolt.DB) error { return db.Follow().SkipTo(ctx, revision) })
 }
 
-// lacks reports whether there are records before the head that were not read. PostgreSQL plans a statement before it takes the
-// snapshot. A partition that a commit attaches in between is not in the plan, although the head is already the commit's.
+// lacks reports whether there are records before the head that were not read. PostgreSQL plans a statement before it
+// takes the snapshot. A partition that a commit attaches in between is not in the plan, although the head is already
+// the commit's.
 func (p *part) lacks() bool {
 	if p.compact > p.shown {
 		return p.shown > p.at

@@ -8,17 +8,17 @@ import (
 	"tidings.example/eventsvc/internal/store/commit"
 )
 
-// A conflict refuses a write whose event was written after the version that its caller saw. The copy shows by whom when it has
-// come to a revision.
+// A conflict refuses a write whose event was written after the version that its caller saw. The copy shows by whom when
+// it has come to a revision.
 type conflict struct{ revision uint64 }
 
 func (*conflict) Error() string { return commit.ErrConflict.Error() }
 
 func (*conflict) Unwrap() error { return commit.ErrConflict }
 
-// Update implements [store.Store]. The decision is made on the copy, and the database accepts it only if the version that it
-// was made on is still the newest. A decision to write nothing, for instance because the event exists, is made again on a
-// copy that is as new as the database.
+// Update implements [store.Store]. The decision is made on the copy, and the database accepts it only if the version
+// that it was made on is still the newest. A decision to write nothing, for instance because the event exists, is made
+// again on a copy that is as new as the database.
 func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, decide store.Decide) (store.Result, error) {
 	if err := commit.CheckKey(key); err != nil {
 		return store.Result{}, err
@@ -54,7 +54,8 @@ func (db *DB) Update(ctx context.Context, key store.Key, expect store.Expect, de
 	}
 }
 
-// UpdateMany implements [store.Store]. Decisions that write nothing are made again on a copy that is as new as the database.
+// UpdateMany implements [store.Store]. Decisions that write nothing are made again on a copy that is as new as the
+// database.
 func (db *DB) UpdateMany(
 	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
 ) []store.Outcome {

@@ -319,7 +319,8 @@ func splitAttributes(a []byte) (p attributeParts, ok bool) {
 	return p, true
 }
 
-// Skip has the next block begin behind a revision. It forgets the records that were added: they are finished, or there are none.
+// Skip has the next block begin behind a revision. It forgets the records that were added: they are finished, or there
+// are none.
 func (w *blockWriter) Skip(last uint64) {
 	w.covered, w.last, w.records, w.bytes = last, last, w.records[:0], w.bytes[:0]
 }
@@ -346,8 +347,8 @@ type blockRow struct {
 	running runningCells
 }
 
-// Parse verifies a block and inflates it into b. It reuses the memory of b, and shares none with key and value. After an error
-// b has no records.
+// Parse verifies a block and inflates it into b. It reuses the memory of b, and shares none with key and value. After
+// an error b has no records.
 func (b *inflatedBlock) Parse(key, value []byte) error {
 	err := b.parse(key, value)
 	if err != nil {

@@ -39,8 +39,8 @@ type cachedBlock struct {
 	in    *lruPart
 }
 
-// trialShare is the part of a cache for blocks that were used once. The events of an object are in up to a hundred blocks: if they
-// do not all stay until the same is asked again, none of them is found.
+// trialShare is the part of a cache for blocks that were used once. The events of an object are in up to a hundred
+// blocks: if they do not all stay until the same is asked again, none of them is found.
 const trialShare = 2
 
 // newBlockCache returns a blockCache that keeps at most so many bytes. Blocks in use are not counted.
@@ -51,8 +51,8 @@ func newBlockCache(bytes int64) *blockCache {
 	return c
 }
 
-// Get returns a block, nil if it is not there. It keeps the block for longer, unless this use is part of a read of everything (once).
-// The caller gives the block to Done after use; until then it does not change.
+// Get returns a block, nil if it is not there. It keeps the block for longer, unless this use is part of a read of
+// everything (once). The caller gives the block to Done after use; until then it does not change.
 func (c *blockCache) Get(at blockKey, once bool) *inflatedBlock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,8 +82,8 @@ func (c *blockCache) Get(at blockKey, once bool) *inflatedBlock {
 	return b.block
 }
 
-// Parse verifies and inflates a block that Get has not found ([inflatedBlock.Parse]), and adds it unless it is larger than the room on
-// trial. The caller gives the block to Done after use; until then it does not change.
+// Parse verifies and inflates a block that Get has not found ([inflatedBlock.Parse]), and adds it unless it is larger
+// than the room on trial. The caller gives the block to Done after use; until then it does not change.
 func (c *blockCache) Parse(at blockKey, key, value []byte) (*inflatedBlock, error) {
 	c.mu.Lock()
 	b := c.spare

@@ -71,7 +71,8 @@ func TestCache(t *testing.T) {
 	}
 }
 
-// TestCacheUsers: a block stays what it is while it is used, however many others come and go, and damaged ones among them.
+// TestCacheUsers: a block stays what it is while it is used, however many others come and go, and damaged ones among
+// them.
 func TestCacheUsers(t *testing.T) {
 	t.Parallel()
 	type packed struct{ key, value []byte }

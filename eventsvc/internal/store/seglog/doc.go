@@ -15,18 +15,20 @@
 //
 // # Lifetime of files
 //
-// Segments are held by a reference count, as the parts of VictoriaLogs and the blocks of Prometheus. The log has a list of its
-// present segments, which is never changed but replaced, and counts who reads it ([Log.Acquire], Release). The list has a
-// reference to each of its segments, and so has the log. A file that is rewritten or removed is unlinked at once: it has no
-// name any more, but can be read, and takes room on the disk, until it is closed. Whoever releases the last reference closes it.
-// Readers never find a file closed, and no function of theirs is called again. [Log.UnlinkedBytes] is the room that such
-// files take; nobody waits for a client while holding segments, so that this is short. [Log.Close] waits for all readers.
+// Segments are held by a reference count, as the parts of VictoriaLogs and the blocks of Prometheus. The log has a list
+// of its present segments, which is never changed but replaced, and counts who reads it ([Log.Acquire], Release). The
+// list has a reference to each of its segments, and so has the log. A file that is rewritten or removed is unlinked at
+// once: it has no name any more, but can be read, and takes room on the disk, until it is closed. Whoever releases the
+// last reference closes it. Readers never find a file closed, and no function of theirs is called again.
+// [Log.UnlinkedBytes] is the room that such files take; nobody waits for a client while holding segments, so that this
+// is short. [Log.Close] waits for all readers.
 //
 // The head is not immutable: an open transaction keeps bbolt from reusing its pages. A long read ends that transaction
 // when it lets others go first ([Reader.Rest]), and begins another one when it needs the head again.
 //
-// [Reader.Tables] returns what records report as columns (package columns): all that is asked of them but the records themselves. Those of
-// a compressed segment are in its file. Others are made in memory when they are needed, also if those of a file are damaged.
+// [Reader.Tables] returns what records report as columns (package columns): all that is asked of them but the records
+// themselves. Those of a compressed segment are in its file. Others are made in memory when they are needed, also if
+// those of a file are damaged.
 //
 // Each segment is indexed by time (files time*.go): when and how often its records were
 // observed, by dimensions alone. [Moments.Occurrences] counts. A segment that was rewritten also has sums
@@ -47,22 +49,21 @@
 // inflate a block when they need a record of it, and keep some in a cache that all share. Those
 // that go over the log leave the cache alone.
 //
-// A block is two zstd frames (RFC 8878). The first has the texts that are searched ([event.AppendText]): notes, reasons, names and
-// nodes. The second has the rest.
+// A block is two zstd frames (RFC 8878). The first has the texts that are searched ([event.AppendText]): notes,
+// reasons, names and nodes. The second has the rest.
 //
-// The files: tables.go is the columns, template.go the form of a block, time*.go the index by time, segment.go one file and log.go
-// all of them.
+// The files: tables.go is the columns, template.go the form of a block, time*.go the index by time, segment.go one file
+// and log.go all of them.
 //
 // An [IndexedLog] is a log with its index, for those that read both.
 //
 // # Errors
 //
-// A file that cannot be used, or is missing between others, is a [*store.FileError]. A
-// damaged record, and each record of a damaged block, is a [*store.CorruptError] and is never
-// served; below, damage is [boltfile.ErrChecksum]. A block that claims to be larger than 16 MiB is
-// refused before it is inflated. [ErrGone] reports that there is no record of a revision. After a failed write, other than one that was
-// [Segment.Refused], the owner must not write to a head again, because a repeated sync does
-// not report what was lost.
+// A file that cannot be used, or is missing between others, is a [*store.FileError]. A damaged record, and each record
+// of a damaged block, is a [*store.CorruptError] and is never served; below, damage is [boltfile.ErrChecksum]. A block
+// that claims to be larger than 16 MiB is refused before it is inflated. [ErrGone] reports that there is no record of a
+// revision. After a failed write, other than one that was [Segment.Refused], the owner must not write to a head again,
+// because a repeated sync does not report what was lost.
 //
 // # Concurrency
 //
@@ -124,9 +125,10 @@
 //	step        0: a message ends | 1: a message begins | 2 + column: the next cell of a column |
 //	            2 + number of columns + length: a literal of that length follows (uvarints)
 //
-// A template leaves out what the value says too: the key, and the fields and labels among the attributes. All texts that differ
-// between events of a cluster are cells, so that a block has few templates. Bytes that would not compress are behind the
-// frame: first the UUIDs, 16 bytes each, then other cells, record by record. A record has a template if it is read as it was.
+// A template leaves out what the value says too: the key, and the fields and labels among the attributes. All texts
+// that differ between events of a cluster are cells, so that a block has few templates. Bytes that would not compress
+// are behind the frame: first the UUIDs, 16 bytes each, then other cells, record by record. A record has a template if
+// it is read as it was.
 //
 // The checksum at the end of a record would not compress. It is left out where it matches, and
 // made again. A record that was damaged before has form 0, and stays what it was.
@@ -154,8 +156,8 @@
 //	sum    number of the series - that of the sum before (uvarint), first second of the hour (uvarint),
 //	       twice the seconds from there to the last one, or twice its span and 1 (uvarint), occurrences (uvarint)
 //
-// Entries whose span ends in a later hour have sums of their own, and all others of a series and an hour have one. The CRC32C of sums
-// covers their key too. Where sums are damaged or missing, the runs of the hour are read.
+// Entries whose span ends in a later hour have sums of their own, and all others of a series and an hour have one. The
+// CRC32C of sums covers their key too. Where sums are damaged or missing, the runs of the hour are read.
 //
 // The package knows bbolt and records of the write-ahead log. Apart from [IndexedLog] it knows
 // nothing of the index; it knows nothing of the queue of writes, or of retention, and does not

@@ -13,7 +13,8 @@ import (
 // Kind is what a record says about its event.
 type Kind byte
 
-// The kinds of records. Those of deletions have no attributes; their value says who asked for it, and is empty if the service did.
+// The kinds of records. Those of deletions have no attributes; their value says who asked for it, and is empty if the
+// service did.
 const (
 	Created  Kind = 1
 	Modified Kind = 2

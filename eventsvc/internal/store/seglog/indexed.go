@@ -15,8 +15,8 @@ type IndexedLog struct {
 	Log   *Log
 }
 
-// View calls f once, with a view of index and log. It is for short reads: the view of the index keeps bbolt from reusing its
-// pages.
+// View calls f once, with a view of index and log. It is for short reads: the view of the index keeps bbolt from
+// reusing its pages.
 func (s IndexedLog) View(f func(index.View, *Reader) error) error {
 	return s.Index.View(func(v index.View) error {
 		return s.Log.View(func(r *Reader) error { return f(v, r) })

@@ -58,8 +58,8 @@ func StoreIDOf(dir string) (id string, ok bool) {
 	return ss[0].StoreID, true
 }
 
-// NewHead makes and opens a segment that begins with a revision, of a store with or without a write-ahead log. [Log.Add]
-// adds it.
+// NewHead makes and opens a segment that begins with a revision, of a store with or without a write-ahead log.
+// [Log.Add] adds it.
 func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, withWAL bool) (*Segment, error) {
 	path := SegmentPath(l.dir, base)
 	uses := uint64(walNone)
@@ -78,15 +78,15 @@ func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, withW
 	return OpenSegment(path, true, l.mmap)
 }
 
-// Held is the segments of a log at one moment, with a reference count: one for the log, as long as these are its present
-// segments, and one for each reader. No file of them is closed before the last reference is released.
+// Held is the segments of a log at one moment, with a reference count: one for the log, as long as these are its
+// present segments, and one for each reader. No file of them is closed before the last reference is released.
 type Held struct {
 	Segments
 	*boltfile.Readers
 }
 
-// Acquire holds the present segments for a reader, until it calls Release. It reports false if the log is closed. A reader
-// must not wait for its client meanwhile: a file that is unlinked keeps its room on the disk until it is closed.
+// Acquire holds the present segments for a reader, until it calls Release. It reports false if the log is closed. A
+// reader must not wait for its client meanwhile: a file that is unlinked keeps its room on the disk until it is closed.
 func (l *Log) Acquire() (*Held, bool) {
 	for !l.closed.Load() {
 		if held := l.segments.Load(); held.Acquire() {
@@ -96,8 +96,8 @@ func (l *Log) Acquire() (*Held, bool) {
 	return nil, false
 }
 
-// Segments returns the segments by rising base, for what is known of them in memory. Only who replaces and removes them may
-// read the file of one without [Log.Acquire]. The slice must not be changed.
+// Segments returns the segments by rising base, for what is known of them in memory. Only who replaces and removes them
+// may read the file of one without [Log.Acquire]. The slice must not be changed.
 func (l *Log) Segments() Segments { return l.segments.Load().Segments }
 
 // Head returns the newest segment.
@@ -141,7 +141,8 @@ func (l *Log) LetGo(s *Segment) {
 	s.readers.Unlinked(size, &l.unlinked)
 }
 
-// UnlinkedBytes returns how many bytes of the disk the files take that were replaced or removed, and that readers still hold.
+// UnlinkedBytes returns how many bytes of the disk the files take that were replaced or removed, and that readers still
+// hold.
 func (l *Log) UnlinkedBytes() int64 { return l.unlinked.Load() }
 
 // Pending returns the pending records: all that the head does not have, and perhaps

@@ -38,7 +38,8 @@ const (
 	noteLength = 2
 )
 
-// A noteWriter writes the texts of a block, which are notes with what else words are searched in, apart from the rest of its records.
+// A noteWriter writes the texts of a block, which are notes with what else words are searched in, apart from the rest
+// of its records.
 type noteWriter struct {
 	last  uint64 // record that was added last
 	count uint64
@@ -98,8 +99,8 @@ func (f *notesFrame) forget() {
 	f.first, f.last, f.revisions, f.ends, f.known = 1, 0, f.revisions[:0], f.ends[:0], f.known[:0]
 }
 
-// parse verifies a block, inflates its notes, and returns what is behind them. It reuses the memory of f. After an error f covers
-// nothing.
+// parse verifies a block, inflates its notes, and returns what is behind them. It reuses the memory of f. After an
+// error f covers nothing.
 func (f *notesFrame) parse(key, value []byte) (rest blockContent, err error) {
 	f.forget()
 	last, before, rest, err := openValue(key, value)
@@ -134,7 +135,8 @@ func (f *notesFrame) parse(key, value []byte) (rest blockContent, err error) {
 	return rest, nil
 }
 
-// openValue verifies a value that says before everything else how many revisions it covers before its last one, its key.
+// openValue verifies a value that says before everything else how many revisions it covers before its last one, its
+// key.
 func openValue(key, value []byte) (last, before uint64, rest blockContent, err error) {
 	if len(key) != 8 || len(value) < checksumBytes {
 		return 0, 0, rest, boltfile.ErrChecksum

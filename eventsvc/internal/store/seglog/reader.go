@@ -79,7 +79,8 @@ func (v *segmentTx) end() {
 	*v = segmentTx{}
 }
 
-// Rest ends the transaction of the head, so that bbolt can reuse its pages. What was read from it is not valid any more.
+// Rest ends the transaction of the head, so that bbolt can reuse its pages. What was read from it is not valid any
+// more.
 func (r *Reader) Rest() { r.opened[len(r.opened)-1].end() }
 
 // headTx returns the transaction of the head, nil if none has begun.
@@ -320,10 +321,10 @@ func (r *Reader) At(newest, at uint64) (Entry, bool, error) {
 // SkipDamaged is for a [Reader.Scan] that passes over damaged records.
 func SkipDamaged(Entry) bool { return true }
 
-// Scan calls f with the records behind revision after up to last, in order, until f
-// returns false. f must not call [Reader.Rest]. A record is valid until f returns. Scan calls damaged with damaged records, and
-// goes on until that returns false; of a damaged block, and of a record whose header makes no sense,
-// it gets the last revision and nothing else. If damaged is nil, the first such record ends Scan with an error.
+// Scan calls f with the records behind revision after up to last, in order, until f returns false. f must not call
+// [Reader.Rest]. A record is valid until f returns. Scan calls damaged with damaged records, and goes on until that
+// returns false; of a damaged block, and of a record whose header makes no sense, it gets the last revision and nothing
+// else. If damaged is nil, the first such record ends Scan with an error.
 func (r *Reader) Scan(after, last uint64, f, damaged func(Entry) bool) error {
 	s := scan{after: after, last: last, record: f, damaged: damaged}
 	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {

@@ -171,8 +171,8 @@ func openFiles(t *testing.T, dir string) (n int) {
 	return n
 }
 
-// TestReadersHoldFiles: a file that is replaced or removed is read to the end by who has begun to, and closed by the last reader. Its bytes
-// are counted until then. Close waits for readers.
+// TestReadersHoldFiles: a file that is replaced or removed is read to the end by who has begun to, and closed by the
+// last reader. Its bytes are counted until then. Close waits for readers.
 func TestReadersHoldFiles(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

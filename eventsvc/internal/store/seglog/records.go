@@ -10,8 +10,8 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// The buckets of records. A file has the second one if they are compressed, and the words of their notes. Where these are damaged
-// or missing, the records themselves are looked at.
+// The buckets of records. A file has the second one if they are compressed, and the words of their notes. Where these
+// are damaged or missing, the records themselves are looked at.
 const (
 	bucketLog     = "log"
 	bucketBlocks  = "blocks"
@@ -187,8 +187,8 @@ func (f *blockFinder) Append(dst []byte, revision uint64) (recordBytes, error) {
 	return record, nil
 }
 
-// seek makes the block that covers a revision the present one, and returns the position of the record in it, less than 0 if
-// there is none.
+// seek makes the block that covers a revision the present one, and returns the position of the record in it, less than
+// 0 if there is none.
 func (f *blockFinder) seek(revision uint64) (i int, err error) {
 	if f.block == nil || revision < f.block.First() || revision > f.block.Last() {
 		if found, err := f.load(revision); err != nil || !found {

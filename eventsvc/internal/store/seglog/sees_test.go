@@ -29,8 +29,8 @@ func findSeen(tables []*columns.Table, last uint64) (read int, err error) {
 	return read, nil
 }
 
-// TestUnseenCostsNothing: what a caller may not see is not decoded, whether it is pending or in a segment, with nodes or without: the
-// work for what it sees is the same beside any number of events of others.
+// TestUnseenCostsNothing: what a caller may not see is not decoded, whether it is pending or in a segment, with nodes
+// or without: the work for what it sees is the same beside any number of events of others.
 func TestUnseenCostsNothing(t *testing.T) {
 	t.Parallel()
 	records := func(namespace string, first uint64, n int) (all []wal.Record) {

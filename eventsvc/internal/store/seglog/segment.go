@@ -175,8 +175,8 @@ func setMeta(tx *bbolt.Tx, name string, n uint64) error {
 	return tx.Bucket([]byte(boltfile.Meta)).Put([]byte(name), recordKey(n))
 }
 
-// NoteWAL notes in a head whether the write-ahead log may have records that it lacks. If it may, a start without that log
-// is refused.
+// NoteWAL notes in a head whether the write-ahead log may have records that it lacks. If it may, a start without that
+// log is refused.
 func (s *Segment) NoteWAL(uses bool) error {
 	what := uint64(walNone)
 	if uses {
@@ -195,8 +195,9 @@ func (s *Segment) LastRevision() (last uint64, err error) {
 	return last, err
 }
 
-// NewestTime returns when the newest record of a segment was written, or the minute in which the last of its events was observed if that
-// is earlier, as of imported events. It reports false if there is no record, and returns no time if the newest one is damaged.
+// NewestTime returns when the newest record of a segment was written, or the minute in which the last of its events was
+// observed if that is earlier, as of imported events. It reports false if there is no record, and returns no time if
+// the newest one is damaged.
 func NewestTime(s *Segment) (at time.Time, ok bool, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
 		records := recordsIn(s, tx)

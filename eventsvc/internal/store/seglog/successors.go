@@ -101,9 +101,9 @@ func findSuccessor(tx *bbolt.Tx, of uint64) (found successor, ok bool) {
 	return found, ok && damage == nil
 }
 
-// Next returns the revision of the version behind one of an event, and whether that is a deletion; newest is the newest revision of the
-// event, which ends the search. It costs about the same wherever the two are, and however many versions follow. It reports
-// false if the segments do not know, because a list is damaged: then [Reader.At] does.
+// Next returns the revision of the version behind one of an event, and whether that is a deletion; newest is the newest
+// revision of the event, which ends the search. It costs about the same wherever the two are, and however many versions
+// follow. It reports false if the segments do not know, because a list is damaged: then [Reader.At] does.
 func (r *Reader) Next(of, newest uint64) (next uint64, deletion, ok bool, err error) {
 	for i := max(r.segments.find(of), 0); i < len(r.segments) && r.segments[i].Base <= newest; i++ {
 		v, err := r.segment(i)
@@ -127,7 +127,8 @@ func (r *Reader) Next(of, newest uint64) (next uint64, deletion, ok bool, err er
 	return s.revision, s.deletion, ok, nil
 }
 
-// CheckSuccessors compares the list of superseded versions of a segment with its records, and calls problem with what is wrong.
+// CheckSuccessors compares the list of superseded versions of a segment with its records, and calls problem with what
+// is wrong.
 func CheckSuccessors(s *Segment, problem func(format string, args ...any)) error {
 	return s.view(func(tx *bbolt.Tx) error {
 		listed := map[successor]bool{}

@@ -11,8 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
-// TestNext: a version leads to the one behind it, whether that is pending, in a head, sealed or compressed, and never to another one. Where a
-// list is damaged or missing nothing is found, and a check says so.
+// TestNext: a version leads to the one behind it, whether that is pending, in a head, sealed or compressed, and never
+// to another one. Where a list is damaged or missing nothing is found, and a check says so.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	l := newLog(t)

@@ -22,7 +22,8 @@ const (
 	knownBytes = 16 << 20
 )
 
-// addRow adds what a record reports to a table in the making. Deletions report nothing. A value that is no event has no note.
+// addRow adds what a record reports to a table in the making. Deletions report nothing. A value that is no event has no
+// note.
 func addRow(b *columns.Builder, e *Entry) {
 	if e.Kind == Deleted {
 		return
@@ -31,8 +32,8 @@ func addRow(b *columns.Builder, e *Entry) {
 	b.Add(&columns.Row{Revision: e.Revision, Occurrence: Occurrence(e), Namespace: e.Key[:e.NamespaceLen], Attributes: e.Attributes, Note: note})
 }
 
-// Tables returns the tables of the columns of all segments that may have observations in a range of seconds, by versions up to
-// a revision. They are valid as long as the reader. pause is called before each segment.
+// Tables returns the tables of the columns of all segments that may have observations in a range of seconds, by
+// versions up to a revision. They are valid as long as the reader. pause is called before each segment.
 func (r *Reader) Tables(from, to int64, last uint64, pause func() error) (all []*columns.Table, err error) {
 	for i, s := range r.segments {
 		if s.Base > last {
@@ -104,7 +105,8 @@ func (r *Reader) fileTables(i int) ([]*columns.Table, error) {
 	return all, nil
 }
 
-// keepKnown forgets what was read of the columns of the compressed segments that were asked for longest ago, if that is too much.
+// keepKnown forgets what was read of the columns of the compressed segments that were asked for longest ago, if that is
+// too much.
 func (l *Log) keepKnown(used *Segment) {
 	l.tabled.Lock()
 	defer l.tabled.Unlock()
@@ -153,8 +155,8 @@ func tableBehind(c *bbolt.Cursor, after uint64) (last uint64, ok bool) {
 	})
 }
 
-// A segmentTables is the tables of a segment that is not compressed, or of which the columns are damaged, in memory. They are made
-// when they are needed.
+// A segmentTables is the tables of a segment that is not compressed, or of which the columns are damaged, in memory.
+// They are made when they are needed.
 type segmentTables struct {
 	known atomic.Pointer[[]*columns.Known] // of a compressed segment, once verified and read
 
@@ -336,7 +338,8 @@ func (w *columnWriter) end(tx *bbolt.Tx) error {
 	return note(tx, metaColumns, w.written)
 }
 
-// CheckColumns calls problem with what is wrong with the columns of a compressed segment: they have to be those of its records.
+// CheckColumns calls problem with what is wrong with the columns of a compressed segment: they have to be those of its
+// records.
 func CheckColumns(s *Segment, problem func(format string, args ...any)) error {
 	if !s.Compressed {
 		return nil

@@ -65,8 +65,8 @@ const (
 	cellNone
 )
 
-// The words are texts that may be repeated. The cell of a word is one of these numbers (uvarint), or wordKnown plus the number
-// of an earlier new word.
+// The words are texts that may be repeated. The cell of a word is one of these numbers (uvarint), or wordKnown plus the
+// number of an earlier new word.
 const (
 	wordNew     = iota // length (uvarint) and text follow
 	wordBefore         // the previous word of its column
@@ -78,10 +78,10 @@ const (
 	wordKnown
 )
 
-// The name of an event is often the name of its object, a dot and a time in nanoseconds as hexadecimal digits. The name of a copy
-// has another dot and nameDigits hexadecimal digits. The difference of the time to the occurrence, zigzag, and these digits are
-// behind the frame. The cell is the number of bytes of the difference + 1, + nameCopy for a copy. For any other name the cell is
-// 0, and length (uvarint) and text follow.
+// The name of an event is often the name of its object, a dot and a time in nanoseconds as hexadecimal digits. The name
+// of a copy has another dot and nameDigits hexadecimal digits. The difference of the time to the occurrence, zigzag,
+// and these digits are behind the frame. The cell is the number of bytes of the difference + 1, + nameCopy for a copy.
+// For any other name the cell is 0, and length (uvarint) and text follow.
 const (
 	nameCopy   = 16
 	nameDigits = 10

@@ -20,8 +20,9 @@ type knownSeries struct {
 	count *atomic.Int64 // of those that are known of all segments
 }
 
-// learn remembers the series of a segment that are not known yet: those that a head has got since, or all. It gives up for good if one
-// of them is damaged, or if there is no room for them: otherwise every reader would read all of them, and forget them.
+// learn remembers the series of a segment that are not known yet: those that a head has got since, or all. It gives up
+// for good if one of them is damaged, or if there is no room for them: otherwise every reader would read all of them,
+// and forget them.
 func (l *Log) learn(s *Segment, tx *bbolt.Tx) {
 	b := tx.Bucket([]byte(bucketSeries))
 	if b == nil || s.unknown.Load() {

@@ -237,15 +237,15 @@ func (p *stored) dimensions(series uint32) (d unique.Handle[event.Dimensions], e
 	return uniqueSeries(texts)
 }
 
-// roundBytes is about how many bytes of runs [Moments.Occurrences] reads at once, in less than a millisecond. A run counts for some
-// bytes more, which stand for finding it.
+// roundBytes is about how many bytes of runs [Moments.Occurrences] reads at once, in less than a millisecond. A run
+// counts for some bytes more, which stand for finding it.
 const (
 	roundBytes = 256 << 10
 	runBytes   = 64
 )
 
-// Occurrences calls visit with what was observed in the next minutes of the range, newest first, by its groups. It reports whether
-// there may be more.
+// Occurrences calls visit with what was observed in the next minutes of the range, newest first, by its groups. It
+// reports whether there may be more.
 func (m *Moments) Occurrences(r *Reader, visit func(store.Occurred)) (more bool, err error) {
 	if err := m.open(r); err != nil {
 		return false, err

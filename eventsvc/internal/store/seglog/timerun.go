@@ -29,7 +29,8 @@ const (
 	secondMask = flagCount - 1
 )
 
-// The marks are in front of an entry with a span, and of one with another node than the entry before. No second is like them.
+// The marks are in front of an entry with a span, and of one with another node than the entry before. No second is like
+// them.
 const (
 	spanMark = secondMask
 	nodeMark = secondMask - 1
@@ -177,8 +178,8 @@ func parseRun(k, v []byte) (r minuteRun, err error) {
 // Size returns about how many bytes the entries take.
 func (r *minuteRun) Size() int { return len(r.cells) }
 
-// Append appends the entries of the series that have a group, in the order of a run, with that group. After an error it may have
-// appended some.
+// Append appends the entries of the series that have a group, in the order of a run, with that group. After an error it
+// may have appended some.
 func (r *minuteRun) Append(dst []runEntry, group func(series uint32) (int, error)) ([]runEntry, error) {
 	b, series := r.cells, uint64(0)
 	for at := 0; at < len(b); {
@@ -266,8 +267,8 @@ func cutLongNumber(b []byte, at int) (v uint64, end int) {
 	return v, at + n
 }
 
-// takeMark reads a mark and its value, and returns where they end, the end of b or behind it if they make no sense. A value that is
-// set already is damage, because only changes are marked.
+// takeMark reads a mark and its value, and returns where they end, the end of b or behind it if they make no sense. A
+// value that is set already is damage, because only changes are marked.
 func takeMark(b []byte, at int, to *uint32) (end int) {
 	value, end := cutNumber(b, at+1)
 	if value == uint64(*to) || value > math.MaxUint32 {

@@ -122,7 +122,8 @@ func appendSums(dst, key []byte, sums []hourSum) []byte {
 
 var errSums = errors.New("no sums of this hour")
 
-// readSums appends the sums of the series that have a group to what was observed. After an error it may have appended some.
+// readSums appends the sums of the series that have a group to what was observed. After an error it may have appended
+// some.
 func readSums(dst []store.Occurred, k, v []byte, group func(series uint32) (int, error)) ([]store.Occurred, error) {
 	body := len(v) - runChecksumLen
 	if len(k) != 8 || body < 0 || be.Uint32(v[body:]) != runChecksum(k, v[:body]) {
@@ -153,8 +154,8 @@ func readSums(dst []store.Occurred, k, v []byte, group func(series uint32) (int,
 	return dst, nil
 }
 
-// cut reads a sum, whose series is the difference to that of the sum before, and returns where it ends, behind the end of b if it makes no
-// sense.
+// cut reads a sum, whose series is the difference to that of the sum before, and returns where it ends, behind the end
+// of b if it makes no sense.
 func (s *hourSum) cut(b []byte, at int) (end int) {
 	series, at := cutNumber(b, at)
 	first, at := cutNumber(b, at)
@@ -172,9 +173,9 @@ func (s *hourSum) cut(b []byte, at int) (end int) {
 // noHour is no begin of an hour.
 const noHour = -1
 
-// gatherHour takes the next hour as a whole: from each part its sums or, where there are none, its runs. It returns the second in which
-// the hour begins, or noHour if it has to be counted minute by minute, because some of it is outside of the range or was counted already, or
-// because there is so much of it that others would wait.
+// gatherHour takes the next hour as a whole: from each part its sums or, where there are none, its runs. It returns the
+// second in which the hour begins, or noHour if it has to be counted minute by minute, because some of it is outside of
+// the range or was counted already, or because there is so much of it that others would wait.
 func (m *Moments) gatherHour() (start int64, more bool, err error) {
 	if !m.Hours || m.Nodes {
 		return noHour, true, nil
@@ -207,8 +208,8 @@ func (m *Moments) gatherHour() (start int64, more bool, err error) {
 	return start, true, nil
 }
 
-// takeSums takes the sums of an hour from a part. It reports false if the part has none that can be read, or if they count what was written
-// later than is asked for.
+// takeSums takes the sums of an hour from a part. It reports false if the part has none that can be read, or if they
+// count what was written later than is asked for.
 func (m *Moments) takeSums(of part, hour int64) (taken bool, err error) {
 	p, ok := of.(*stored)
 	if minute, any, err := of.minute(); !ok || err != nil || !any || minute < hour*60 {

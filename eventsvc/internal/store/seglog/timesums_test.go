@@ -96,8 +96,8 @@ func scatteredRecords(rnd *rand.Rand, first uint64, n int) (records []wal.Record
 	return records
 }
 
-// TestSums: counts by sums of hours are those by runs, over random ranges and states, of segments that are open, sealed, rewritten with some of
-// their records and carried, beside pending records.
+// TestSums: counts by sums of hours are those by runs, over random ranges and states, of segments that are open,
+// sealed, rewritten with some of their records and carried, beside pending records.
 func TestSums(t *testing.T) {
 	t.Parallel()
 	rnd := randtest.New(t)
@@ -159,7 +159,8 @@ func sumsLog(t *testing.T) (l *Log, s *Segment) {
 	return l, l.Segments()[0]
 }
 
-// TestSumsAreCountedOnce: what was taken from one segment counts once, although the file of the next one was replaced before it was opened.
+// TestSumsAreCountedOnce: what was taken from one segment counts once, although the file of the next one was replaced
+// before it was opened.
 func TestSumsAreCountedOnce(t *testing.T) {
 	t.Parallel()
 	l, _ := sumsLog(t)

@@ -26,8 +26,8 @@ type Outcome struct {
 	OK    bool
 }
 
-// Unknown is the outcome of a write that was cut off, which nobody has seen. What it does when it happens is known. That it
-// does not happen is left to the checker, as if it came at the very end.
+// Unknown is the outcome of a write that was cut off, which nobody has seen. What it does when it happens is known.
+// That it does not happen is left to the checker, as if it came at the very end.
 type Unknown struct{}
 
 // NextOperation returns the operation number i of a client, in an order that makes clients meet.
@@ -118,9 +118,9 @@ func Register() porcupine.Model {
 	}
 }
 
-// Linearizable has six clients do operations at the same time, each through one of the stores, which are views of the same
-// events. What they see of one event must be as if the operations had come one after the other. A write that is refused with
-// [store.ErrUnavailable] must not have happened; what another error says of a write, nobody knows.
+// Linearizable has six clients do operations at the same time, each through one of the stores, which are views of the
+// same events. What they see of one event must be as if the operations had come one after the other. A write that is
+// refused with [store.ErrUnavailable] must not have happened; what another error says of a write, nobody knows.
 func Linearizable(t *testing.T, each int, stores ...store.Store) {
 	t.Helper()
 	start := time.Now()

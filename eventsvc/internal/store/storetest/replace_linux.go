@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Replace has the descriptors of a file that this process has open be those of another file: of itself, read-only, so that writes
-// fail and reads do not, or of /dev/full, as if the disk were full.
+// Replace has the descriptors of a file that this process has open be those of another file: of itself, read-only, so
+// that writes fail and reads do not, or of /dev/full, as if the disk were full.
 func Replace(t testing.TB, path, with string, flags int) {
 	t.Helper()
 	replacement, err := os.OpenFile(with, flags, 0)

@@ -355,7 +355,8 @@ func testDeleteMany(t *testing.T, s store.Store) {
 	}
 }
 
-// testDeletions: what somebody has deleted is told with who did, in order, and apart from what the store deletes by itself.
+// testDeletions: what somebody has deleted is told with who did, in order, and apart from what the store deletes by
+// itself.
 func testDeletions(t *testing.T, s store.Store) {
 	timed, ok := s.(Timeliner)
 	if !ok {

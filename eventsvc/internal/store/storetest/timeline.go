@@ -168,8 +168,8 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 	return p, nil
 }
 
-// newestThere reports whether none that a query wants follows a version before one that was observed behind the range, and the event
-// exists.
+// newestThere reports whether none that a query wants follows a version before one that was observed behind the range,
+// and the event exists.
 func (t modelTimeline) newestThere(o observed, revision uint64, in store.Range, wants func(observed) bool) bool {
 	for _, c := range t.m.changes {
 		if c.key != o.Key || c.revision <= o.Revision || c.revision > revision {
@@ -304,7 +304,8 @@ func (r *random) compareTimelines() {
 	r.compareDeletions(got, want)
 }
 
-// compareDeleted asks for the deleted events of a key. If history was given up, those that are held are the newest ones.
+// compareDeleted asks for the deleted events of a key. If history was given up, those that are held are the newest
+// ones.
 func (r *random) compareDeleted(got, want store.Timeline) {
 	key, most := r.key(), 1+r.rnd.IntN(20)
 	read := func(t store.Timeline) (revisions []uint64) {
@@ -353,8 +354,8 @@ func (r *random) compareDeletions(got, want store.Timeline) {
 	}
 }
 
-// compareGaps asks for all gaps, and for fewer. Those that few marked versions report are the first ones, of which some may
-// be missing.
+// compareGaps asks for all gaps, and for fewer. Those that few marked versions report are the first ones, of which some
+// may be missing.
 func (r *random) compareGaps(revision uint64, got, want store.Timeline) {
 	wantGaps, _, wantErr := want.Gaps(r.t.Context(), revision, math.MaxInt)
 	gaps, more, err := got.Gaps(r.t.Context(), revision, 1<<20)

@@ -30,7 +30,8 @@ type RulePart struct {
 	Does   string `json:"does"`
 	Events int64  `json:"events"` // that the rule decides about
 	Bytes  int64  `json:"bytes"`
-	// Of these, those that would not be there: all of them if the rule drops, or those that are older than it keeps them.
+	// Of these, those that would not be there: all of them if the rule drops, or those that are older than it keeps
+	// them.
 	SavedEvents int64 `json:"savedEvents"`
 	SavedBytes  int64 `json:"savedBytes"`
 }
@@ -50,7 +51,8 @@ type Breakdown struct {
 	Rules []RulePart `json:"rules,omitempty"` // in their order, if some were asked about
 }
 
-// FitsFor returns how long the events that fit into MaxBytes take to arrive at the rate of the past hour; 0 if none has arrived.
+// FitsFor returns how long the events that fit into MaxBytes take to arrive at the rate of the past hour; 0 if none has
+// arrived.
 func (b *Breakdown) FitsFor() time.Duration {
 	if b.PerSecond <= 0 {
 		return 0
@@ -67,9 +69,9 @@ type Lister interface {
 // breakdownPage is the number of events that are read in one go.
 const breakdownPage = 10_000
 
-// BreakdownOf reads all events of one revision, page by page, so that writes go on meanwhile. An event
-// counts once, with its newest version. maxBytes replaces the limit of the store, unless it is 0. Rules are those of which it
-// says what they would save.
+// BreakdownOf reads all events of one revision, page by page, so that writes go on meanwhile. An event counts once,
+// with its newest version. maxBytes replaces the limit of the store, unless it is 0. Rules are those of which it says
+// what they would save.
 func BreakdownOf(ctx context.Context, s Lister, maxBytes int64, by *rules.Set, now time.Time) (*Breakdown, error) {
 	c := counting{all: &Part{}, oldest: now, now: now, rules: by, saved: make([]RulePart, len(by.All()))}
 	for i, r := range by.All() {

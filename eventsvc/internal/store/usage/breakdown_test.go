@@ -77,7 +77,8 @@ func TestOf(t *testing.T) {
 	if diff := cmp.Diff(all, got.Types, cmpopts.IgnoreUnexported(usage.Part{}), cmpopts.EquateApprox(0, 1e-9)); diff != "" {
 		t.Errorf("types: %s", diff)
 	}
-	// 600 bytes in ten hours; 86 % of the limit is for events, and packing is bytes of records for each byte of the files.
+	// 600 bytes in ten hours; 86 % of the limit is for events, and packing is bytes of records for each byte of the
+	// files.
 	if hours := got.Projected / 3600; hours < 85 || hours > 87 {
 		t.Errorf("projected: %.1f h", hours)
 	}
@@ -101,7 +102,8 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestReporters: the breakdown names the reporter that rules and questions name, so that a rule which is written by it fits.
+// TestReporters: the breakdown names the reporter that rules and questions name, so that a rule which is written by it
+// fits.
 func TestReporters(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)

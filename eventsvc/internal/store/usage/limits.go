@@ -25,8 +25,8 @@ const (
 	deadPart    = 64 // of it may be dead bytes that are not worth a rewrite
 	historyMost = 4  // of it is the most that history takes where events leave it room
 
-	// Writes until the next round of maintenance, and a file that is being rewritten, take so much. Files are small where
-	// MaxBytes is, see [SegmentBytes].
+	// Writes until the next round of maintenance, and a file that is being rewritten, take so much. Files are small
+	// where MaxBytes is, see [SegmentBytes].
 	workPart = 64.0 / 5
 	workMost = 384 << 20
 )
@@ -91,16 +91,16 @@ func DefaultMaxBytes(dir string) (int64, error) {
 // Free returns how many bytes the disk has left.
 func (u *Usage) Free() (int64, error) { return disk.Free(u.dir) }
 
-// room returns how many bytes the disk has left without the spare file when what waits in memory is merged: less than nothing if that
-// does not fit.
+// room returns how many bytes the disk has left without the spare file when what waits in memory is merged: less than
+// nothing if that does not fit.
 func (u *Usage) room() (int64, error) {
 	free, err := u.Free()
 	return free + u.spare.Load() - u.records.Index.MergeBytes(), err
 }
 
-// Full returns why there is no room for more events, and why there is none for deletions; nil if there is. The committers ask
-// before every commit of size bytes. While the disk has less than MinFree left, deletions are still written, into the space that
-// MinFree keeps back.
+// Full returns why there is no room for more events, and why there is none for deletions; nil if there is. The
+// committers ask before every commit of size bytes. While the disk has less than MinFree left, deletions are still
+// written, into the space that MinFree keeps back.
 func (u *Usage) Full(size int64) (create, remove error) {
 	room, err := u.room()
 	if err != nil {
@@ -129,15 +129,16 @@ func (u *Usage) Full(size int64) (create, remove error) {
 	return create, remove
 }
 
-// left returns how much of MaxBytes is left for the next writes where the files take so much. Kept back is what the files grow by when
-// earlier writes are checkpointed and merged, and the largest of a file of so many bytes, the one that is being rewritten and those that
-// may have to be.
+// left returns how much of MaxBytes is left for the next writes where the files take so much. Kept back is what the
+// files grow by when earlier writes are checkpointed and merged, and the largest of a file of so many bytes, the one
+// that is being rewritten and those that may have to be.
 func (u *Usage) left(used, file int64) int64 {
 	rewriting := max(u.largest.Load(), u.reserved.Load(), file)
 	return u.limits.MaxBytes - used - 2*u.wal.Load() - u.records.Index.MergeBytes() - rewriting
 }
 
-// used returns the size of the files, with those that are unlinked and still read, and without the new files of rewrites.
+// used returns the size of the files, with those that are unlinked and still read, and without the new files of
+// rewrites.
 func (u *Usage) used() int64 {
 	unlinked := u.records.Log.UnlinkedBytes() + u.records.Index.UnlinkedBytes()
 	return u.sealed.Load() + u.wal.Load() + disk.Usage(u.records.Log.Head().Path) + disk.Usage(u.records.Index.Path()) + unlinked
@@ -155,8 +156,8 @@ func (u *Usage) DeletionRoom() int64 {
 	return max(0, room)
 }
 
-// Reserve keeps room for a file that is to be written, until done is called. It reports false if there is none. Only maintenance
-// writes files, one at a time.
+// Reserve keeps room for a file that is to be written, until done is called. It reports false if there is none. Only
+// maintenance writes files, one at a time.
 func (u *Usage) Reserve(bytes int64) (done func(), ok bool) {
 	if u.limits.MaxBytes > 0 && u.left(u.used(), bytes) < 0 && !u.lowered.Load() {
 		return nil, false
@@ -176,8 +177,9 @@ func (u *Usage) restPart() int64 {
 	return eventRoom(u.limits.MaxBytes) + u.limits.MaxBytes/historyPart + u.limits.MaxBytes/deadPart
 }
 
-// restRoom is what the files may take between two rounds: less than their part where more than usual is kept back, so that history
-// goes before [Usage.Full] refuses events. Beside what is for deletions alone, as much is left for the next events.
+// restRoom is what the files may take between two rounds: less than their part where more than usual is kept back, so
+// that history goes before [Usage.Full] refuses events. Beside what is for deletions alone, as much is left for the
+// next events.
 func (u *Usage) restRoom() int64 {
 	return min(u.restPart(), u.left(0, 0)-2*u.limits.MaxBytes/deletedPart)
 }
@@ -185,12 +187,12 @@ func (u *Usage) restRoom() int64 {
 // Tight reports that the files take more than is left to them.
 func (u *Usage) Tight() bool { return u.limits.MaxBytes > 0 && u.used() > u.restRoom() }
 
-// leastHistory returns how many bytes of history stay even if events have to go. With their index and not compressed, they fill
-// history's part of MaxBytes.
+// leastHistory returns how many bytes of history stay even if events have to go. With their index and not compressed,
+// they fill history's part of MaxBytes.
 func (u *Usage) leastHistory() int64 { return u.limits.MaxBytes / historyPart * 2 / 3 }
 
-// HistoryLimit returns how many bytes of history fit beside the events; 0 when the disk is full, whoever has filled it. History goes
-// before events.
+// HistoryLimit returns how many bytes of history fit beside the events; 0 when the disk is full, whoever has filled it.
+// History goes before events.
 func (u *Usage) HistoryLimit() int64 {
 	if room, err := u.room(); err == nil && u.limits.MinFree > 0 && room < u.limits.MinFree {
 		return 0
@@ -207,8 +209,8 @@ func (u *Usage) HistoryLimit() int64 {
 	return max(limit, u.leastHistory())
 }
 
-// Excess returns how many bytes of events do not fit. History does not raise it: its size is subtracted, rounded up, so that no event
-// is removed because of history.
+// Excess returns how many bytes of events do not fit. History does not raise it: its size is subtracted, rounded up, so
+// that no event is removed because of history.
 func (u *Usage) Excess() int64 {
 	if u.limits.MaxBytes <= 0 {
 		return 0

@@ -30,8 +30,8 @@ type change struct {
 	events    int64 // 1 or -1
 }
 
-// Count counts the events of an index; revision is its newest write. It returns the newest revision that a key has. Nothing may be
-// added meanwhile.
+// Count counts the events of an index; revision is its newest write. It returns the newest revision that a key has.
+// Nothing may be added meanwhile.
 func (n *Namespaces) Count(v index.View, revision uint64) (newest uint64, err error) {
 	events := map[string]int64{}
 	var prefix []byte // of the namespace, with the slash

@@ -28,8 +28,8 @@ func (s Stats) Projected(oldest, now time.Time) time.Duration {
 	return time.Duration(min(float64(Forever), float64(span)*limit/float64(s.LiveBytes)))
 }
 
-// Fits estimates how many events fit into MaxBytes, from the size and the compression of the present ones; 0 if there is no limit or
-// no event.
+// Fits estimates how many events fit into MaxBytes, from the size and the compression of the present ones; 0 if there
+// is no limit or no event.
 func (s Stats) Fits() int64 {
 	if s.LiveBytes <= 0 {
 		return 0
@@ -42,8 +42,8 @@ func (s Stats) room() float64 {
 	return packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, cmp.Or(s.PackedBytes, s.FileBytes)) * float64(eventRoom(s.MaxBytes))
 }
 
-// packing returns how many bytes of records a byte of the files has: less than one because of the index and the slack of pages,
-// more where records are compressed.
+// packing returns how many bytes of records a byte of the files has: less than one because of the index and the slack
+// of pages, more where records are compressed.
 func packing(records, files int64) float64 {
 	return min(maxPacking, max(0.4, float64(records)/float64(files+1)))
 }

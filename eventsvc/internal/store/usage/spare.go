@@ -8,8 +8,9 @@ import (
 	"tidings.example/eventsvc/internal/store/disk"
 )
 
-// SpareName is the name of a file that keeps room on the disk, so that maintenance can bring back more where others have taken the
-// rest: merges and transactions need some before a file can be removed. It is a part of [Limits].MinFree.
+// SpareName is the name of a file that keeps room on the disk, so that maintenance can bring back more where others
+// have taken the rest: merges and transactions need some before a file can be removed. It is a part of
+// [Limits].MinFree.
 const SpareName = "spare"
 
 // sparePart is the part of MinFree that the spare file takes, and the part of MaxBytes that it takes at most.
@@ -41,7 +42,8 @@ func (u *Usage) removeSpare() {
 	u.spare.Store(0)
 }
 
-// KeepSpare makes the spare file if it is missing and the disk has as much left as MinFree. A file system that cannot do that has none.
+// KeepSpare makes the spare file if it is missing and the disk has as much left as MinFree. A file system that cannot
+// do that has none.
 func (u *Usage) KeepSpare() {
 	size := u.spareBytes()
 	if u.spare.Load() == size || size == 0 {

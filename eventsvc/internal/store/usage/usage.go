@@ -62,9 +62,9 @@ type Usage struct {
 	segments map[uint64]SegmentAccount
 }
 
-// New returns the account that the index has saved, without segments that are not there:
-// a process can end after it has removed one and before it has saved that. It counts the events of each namespace, and finds
-// damage among the keys of the index by that.
+// New returns the account that the index has saved, without segments that are not there: a process can end after it has
+// removed one and before it has saved that. It counts the events of each namespace, and finds damage among the keys of
+// the index by that.
 func New(dir string, limits Limits, r seglog.IndexedLog) (*Usage, error) {
 	live, account, err := r.Index.Accounts()
 	if err != nil {

@@ -90,8 +90,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// Every record is replayed with its own revision, whatever gaps there are within a frame and between frames, and wherever the
-// log was released.
+// Every record is replayed with its own revision, whatever gaps there are within a frame and between frames, and
+// wherever the log was released.
 func TestReplayWithGaps(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -348,8 +348,8 @@ func read(file []byte) ([]Record, error) {
 	return records, err
 }
 
-// TestCutShortAndWrittenAgain: a frame that was cut short and one that was written after the restart continue from the same
-// revision. The one that was acknowledged is taken, whichever lies first, and so is what continues from it.
+// TestCutShortAndWrittenAgain: a frame that was cut short and one that was written after the restart continue from the
+// same revision. The one that was acknowledged is taken, whichever lies first, and so is what continues from it.
 func TestCutShortAndWrittenAgain(t *testing.T) {
 	t.Parallel()
 	for name, second := range map[string]bool{"behind it": true, "before it": false} {

@@ -23,8 +23,8 @@ import (
 // maxFile is the largest file, in bytes: about 50,000 clients.
 const maxFile = 16 << 20
 
-// Store is a client.Store of registrations that were read from a file, which Run follows. It compares contents, because the
-// modification time of a file in a mounted Kubernetes secret does not show every change.
+// Store is a client.Store of registrations that were read from a file, which Run follows. It compares contents, because
+// the modification time of a file in a mounted Kubernetes secret does not show every change.
 type Store struct {
 	*livefile.File
 	log *slog.Logger

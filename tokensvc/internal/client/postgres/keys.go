@@ -10,8 +10,8 @@ import (
 // maxParsed is how many texts of keys are remembered: about 4 MiB.
 const maxParsed = 1 << 12
 
-// parsedKeys remembers the keys of rows by their text. Otherwise a registered client with keys would be answered measurably
-// later than an unknown one, because reading keys takes as long as verifying a signature.
+// parsedKeys remembers the keys of rows by their text. Otherwise a registered client with keys would be answered
+// measurably later than an unknown one, because reading keys takes as long as verifying a signature.
 type parsedKeys struct {
 	mu   sync.Mutex
 	keys map[[2]string][]clientkey.Public

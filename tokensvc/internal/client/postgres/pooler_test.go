@@ -25,8 +25,8 @@ func TestPgBouncer(t *testing.T) {
 	}
 }
 
-// A session is read-only, and the time of its statements is limited, unless its role has a limit of its own. A pooler that gives
-// each statement another connection is left alone: others would find the settings there.
+// A session is read-only, and the time of its statements is limited, unless its role has a limit of its own. A pooler
+// that gives each statement another connection is left alone: others would find the settings there.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	dsn := database(t, pgtest.Start(t), table+rows)

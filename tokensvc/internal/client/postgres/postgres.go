@@ -1,7 +1,6 @@
-// Package postgres reads registrations from the table "clients" of a PostgreSQL database. It never writes or migrates the
-// table, which belongs to another application. A role with SELECT on the table is enough.
-// table.go says which rows are registrations. While the table cannot be read, requests are answered with 503
-// ([client.ErrUnavailable]).
+// Package postgres reads registrations from the table "clients" of a PostgreSQL database. It never writes or migrates
+// the table, which belongs to another application. A role with SELECT on the table is enough. table.go says which rows
+// are registrations. While the table cannot be read, requests are answered with 503 ([client.ErrUnavailable]).
 package postgres
 
 import (
@@ -90,14 +89,14 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// sessions reports whether each connection is a session of its own. The modes of the other DSNs are for a pooler that gives each
-// statement another connection: what is set in one would stay there for whoever comes next.
+// sessions reports whether each connection is a session of its own. The modes of the other DSNs are for a pooler that
+// gives each statement another connection: what is set in one would stay there for whoever comes next.
 func sessions(conf *pgx.ConnConfig) bool {
 	return conf.DefaultQueryExecMode != pgx.QueryExecModeExec && conf.DefaultQueryExecMode != pgx.QueryExecModeSimpleProtocol
 }
 
-// session sets what a session needs, unless the DSN or the role has it. These are no start-up parameters, because a pooler refuses
-// them.
+// session sets what a session needs, unless the DSN or the role has it. These are no start-up parameters, because a
+// pooler refuses them.
 const session = `
 	SELECT set_config('default_transaction_read_only', 'on', false),
 		CASE current_setting('statement_timeout') WHEN '0' THEN set_config('statement_timeout', $1, false) END`
@@ -133,8 +132,8 @@ func (s *Store) Ready(ctx context.Context) error {
 // readableWait is the time between two attempts to read a table that cannot be read at start.
 const readableWait = 2 * time.Second
 
-// Run logs whether the table can be read and, if it cannot at start, when it can. A mistyped DSN would otherwise look like a
-// database that is down. It returns nil when ctx ends.
+// Run logs whether the table can be read and, if it cannot at start, when it can. A mistyped DSN would otherwise look
+// like a database that is down. It returns nil when ctx ends.
 func (s *Store) Run(ctx context.Context) error { return logReadable(ctx, s.Ready, s.c.Log) }
 
 func logReadable(ctx context.Context, ready func(context.Context) error, log *slog.Logger) error {
@@ -158,8 +157,8 @@ func logReadable(ctx context.Context, ready func(context.Context) error, log *sl
 // Reload looks at the table again when it is read next, over new connections, for columns that have been added.
 func (s *Store) Reload() {
 	s.table.Store(nil)
-	// PostgreSQL refuses a prepared statement whose columns have another type now. Statements end with their connection:
-	// gorm's way to close them works in the background, and the next look-up would find them still there.
+	// PostgreSQL refuses a prepared statement whose columns have another type now. Statements end with their
+	// connection: gorm's way to close them works in the background, and the next look-up would find them still there.
 	s.pool.SetMaxIdleConns(0)
 	s.pool.SetMaxIdleConns(s.c.MaxConnections)
 }
@@ -178,8 +177,8 @@ func (s *Store) ByClientID(ctx context.Context, clientID string) (client.Client,
 	return s.choose(rows, clientID)
 }
 
-// ask returns the rows of some ids. If an id has many rows, they could fill the limit of the query; then each id is queried
-// alone.
+// ask returns the rows of some ids. If an id has many rows, they could fill the limit of the query; then each id is
+// queried alone.
 func (s *Store) ask(ids []string) ([]row, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.c.Timeout)
 	defer cancel()
@@ -221,8 +220,8 @@ func (s *Store) find(ctx context.Context, ids []string) ([]row, error) {
 	return rows, err
 }
 
-// choose returns the row whose client_id is exactly the given one, or that with the padding of a fixed-length column. With
-// some collations the query finds further rows.
+// choose returns the row whose client_id is exactly the given one, or that with the padding of a fixed-length column.
+// With some collations the query finds further rows.
 func (s *Store) choose(rows []row, clientID string) (client.Client, error) {
 	var found []row
 	for _, r := range rows {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestUnreadableTableIsSaidOnce: a database that is down at start, or a wrong DSN, is logged once as a warning, and once more
-// when the table becomes readable.
+// TestUnreadableTableIsSaidOnce: a database that is down at start, or a wrong DSN, is logged once as a warning, and
+// once more when the table becomes readable.
 func TestUnreadableTableIsSaidOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"tidings.example/tokensvc/internal/client"
 )
 
-// BySubject implements [client.Store]. It makes one query for each subject. Only clients that send no client_id, and whose
-// subject is not their id, need it.
+// BySubject implements [client.Store]. It makes one query for each subject. Only clients that send no client_id, and
+// whose subject is not their id, need it.
 func (s *Store) BySubject(ctx context.Context, issuer string, subjects []string) (client.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.c.Timeout)
 	defer cancel()

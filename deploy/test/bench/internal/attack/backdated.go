@@ -11,8 +11,8 @@ import (
 	"tidings.example/deploy/test/bench/internal/target"
 )
 
-// Backdated creates events that say they came two billion times since a day of 1970 or of the year 1, each another day, and
-// asks between them what changed, and how often things happened since then.
+// Backdated creates events that say they came two billion times since a day of 1970 or of the year 1, each another day,
+// and asks between them what changed, and how often things happened since then.
 func Backdated(ctx context.Context, s *Source) (load.Spec, error) {
 	e, err := s.Services.EventsOf(ctx, s.Client, s.Own)
 	if err != nil {

@@ -101,8 +101,8 @@ func frames(next func(f *http2.Framer, block []byte, i int) error) func(net.Conn
 // Command is the first argument of the program when it is to send a flood; the next are those of [Send].
 const Command = "flood"
 
-// Begin sends a flood from a process of the lowest priority, until stop is called. Stop returns how often something was sent. In this
-// process the threads of an attack would keep those of the good clients waiting.
+// Begin sends a flood from a process of the lowest priority, until stop is called. Stop returns how often something was
+// sent. In this process the threads of an attack would keep those of the good clients waiting.
 func (f Flooding) Begin(ctx context.Context, s *Source) (stop func() (int64, error), err error) {
 	addr := s.Services.EventsAddr
 	if !f.plain {

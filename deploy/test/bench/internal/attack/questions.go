@@ -20,7 +20,8 @@ const (
 	questionEvents  = 9_200
 )
 
-// Questions asks for the largest answers of every kind of question, in both forms: as many rows and columns as there may be.
+// Questions asks for the largest answers of every kind of question, in both forms: as many rows and columns as there
+// may be.
 func Questions(ctx context.Context, s *Source) (load.Spec, error) {
 	var asked [][]byte
 	for i := range questionClients {

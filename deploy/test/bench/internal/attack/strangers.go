@@ -19,8 +19,9 @@ const (
 	StrangeStreams = 250
 )
 
-// Strangers asks without a token for what everybody is answered, over HTTP/2 with a window of 0, from an address of its own, and
-// reads none of it, until stop is called. A connection that the server closes is opened again, at most once in 100 ms.
+// Strangers asks without a token for what everybody is answered, over HTTP/2 with a window of 0, from an address of its
+// own, and reads none of it, until stop is called. A connection that the server closes is opened again, at most once in
+// 100 ms.
 func Strangers(ctx context.Context, s *Source) (stop func(), err error) {
 	config := s.Services.TLS.Clone()
 	config.NextProtos = []string{"h2"}

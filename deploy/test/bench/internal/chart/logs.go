@@ -25,8 +25,8 @@ var logRows = []struct{ row, column, title string }{
 	{"reasons", "p50", "a week by reason"},
 }
 
-// DrawLogs returns an SVG like [Draw]: eventsvc beside the log store, from what the benchmark has written of the rows logs/
-// with -peers.
+// DrawLogs returns an SVG like [Draw]: eventsvc beside the log store, from what the benchmark has written of the rows
+// logs/ with -peers.
 func DrawLogs(measured string) (string, error) {
 	busy := ""
 	if strings.Contains(measured, "rows are noisy") {
@@ -55,7 +55,8 @@ func between(text, before, behind string) string {
 	return text
 }
 
-// table returns the cells of the table in a text by the names of its rows, which have (n) behind them if others were busy.
+// table returns the cells of the table in a text by the names of its rows, which have (n) behind them if others were
+// busy.
 func table(text string) (header []string, rows map[string][]string) {
 	rows = map[string][]string{}
 	for line := range strings.Lines(text) {

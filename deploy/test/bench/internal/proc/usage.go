@@ -75,8 +75,8 @@ func Rest(pid int) error {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// Memory is the resident memory of a process in bytes: its own, the pages of mapped files, which the kernel can drop, and the most
-// that both were since its start.
+// Memory is the resident memory of a process in bytes: its own, the pages of mapped files, which the kernel can drop,
+// and the most that both were since its start.
 type Memory struct{ Anon, File, Peak int64 }
 
 // MemoryOf reads the resident memory of a process.

@@ -173,8 +173,8 @@ func (s *Signers) AccountRequest(up *Services, subject string) ([]byte, error) {
 	return up.assertionRequest(assertion), err
 }
 
-// ForgedRequest formats a request with an assertion whose signature nobody made. Its form is right, so that it is refused no
-// earlier than a good one. The kid may be empty.
+// ForgedRequest formats a request with an assertion whose signature nobody made. Its form is right, so that it is
+// refused no earlier than a good one. The kid may be empty.
 func (s *Services) ForgedRequest(alg, kid, issuer, subject string) []byte {
 	signature := make([]byte, 64)
 	if alg == RS256 {

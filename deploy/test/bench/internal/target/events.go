@@ -59,7 +59,8 @@ func NewEvents(host, token, namespace string) *Events {
 	return newEvents(host, "Bearer "+token, namespace)
 }
 
-// WithPassword makes requests for a namespace, with the id and the secret of client i, which eventsvc trades for a token.
+// WithPassword makes requests for a namespace, with the id and the secret of client i, which eventsvc trades for a
+// token.
 func (s *Services) WithPassword(i int, namespace string) *Events {
 	return newEvents(s.EventsAddr.String(), "Basic "+base64.StdEncoding.EncodeToString([]byte(ClientID(i)+":"+ClientSecret)), namespace)
 }

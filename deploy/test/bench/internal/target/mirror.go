@@ -11,8 +11,8 @@ import (
 	"tidings.example/deploy/test/bench/internal/proc"
 )
 
-// Mirror starts a mirror that copies the events of these services to others. It has tokens of its own start, so it must end within
-// their life.
+// Mirror starts a mirror that copies the events of these services to others. It has tokens of its own start, so it must
+// end within their life.
 func (s *Services) Mirror(ctx context.Context, to *Services) (*proc.Process, error) {
 	from, err1 := s.FetchToken(ctx, 0)
 	token, err2 := to.FetchToken(ctx, 0)

@@ -81,7 +81,8 @@ type Options struct {
 // Prepared returns services that are not started, for commands that need the files of eventsvc for themselves.
 func Prepared(bin, dir string) *Services { return &Services{Dir: dir, bin: bin} }
 
-// OnData returns a command of eventsvc on the data of these services: on the files, or through eventsvc where it is started.
+// OnData returns a command of eventsvc on the data of these services: on the files, or through eventsvc where it is
+// started.
 func (s *Services) OnData(command string, args ...string) *exec.Cmd {
 	admin := cmp.Or(strings.TrimPrefix(s.EventsAdmin, "http://"), "127.0.0.1:1")
 	return s.command("eventsvc", append([]string{command, "--data-dir=" + s.DataDir(), "--listen-admin=" + admin}, args...))
@@ -190,8 +191,8 @@ func (s *Services) StartEvents(ctx context.Context) (time.Duration, error) {
 	return s.Events.Ready(ctx, s.EventsAdmin+"/readyz", readyWithin)
 }
 
-// RestartEvents stops eventsvc and starts it again, and returns the time until it was ready. For a cold start the kernel has to
-// read its files again.
+// RestartEvents stops eventsvc and starts it again, and returns the time until it was ready. For a cold start the
+// kernel has to read its files again.
 func (s *Services) RestartEvents(ctx context.Context, cold bool) (time.Duration, error) {
 	err := s.Events.Stop()
 	if cold {
@@ -287,8 +288,8 @@ func (s *Services) CreateSpec(e *Events, conns int) load.Spec {
 	return load.Spec{Addr: s.API(), Secure: s.TLS, Conns: conns, Next: e.Create.Fill, Check: e.CheckEvent(201, Same)}
 }
 
-// fillPart is how many events are created with one token. That may take as long as fillPatience, so that filling ends only if
-// it does not progress any more, however busy the machine is.
+// fillPart is how many events are created with one token. That may take as long as fillPatience, so that filling ends
+// only if it does not progress any more, however busy the machine is.
 const (
 	fillPart     = 10_000
 	fillPatience = 4 * time.Minute // less than the life of a token

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// StoreSize is what the files of eventsvc's store take on the disk: those of the log that are full, the one that is written to,
-// and the index.
+// StoreSize is what the files of eventsvc's store take on the disk: those of the log that are full, the one that is
+// written to, and the index.
 type StoreSize struct{ Sealed, Head, Index int64 }
 
 // Full is what the store takes without the file that is written to.

@@ -72,7 +72,8 @@ func TestCheckList(t *testing.T) {
 	}
 }
 
-// TestPager: a pager asks with the token of the page before, begins again behind the last one, and reports that events are missing.
+// TestPager: a pager asks with the token of the page before, begins again behind the last one, and reports that events
+// are missing.
 func TestPager(t *testing.T) {
 	t.Parallel()
 	p := NewPager(nil, target.NewEvents("127.0.0.1:1", "TOKEN", ""), 5)

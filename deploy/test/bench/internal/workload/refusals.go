@@ -9,8 +9,8 @@ import (
 	"tidings.example/deploy/test/bench/internal/target"
 )
 
-// Refusals asks for tokens that are refused, for clients that are known and for those that are not, in random order on one
-// connection. It adds the times of the answers to times: of known ones to the first, of others to the second.
+// Refusals asks for tokens that are refused, for clients that are known and for those that are not, in random order on
+// one connection. It adds the times of the answers to times: of known ones to the first, of others to the second.
 func Refusals(s *target.Services, samples int, request func(i int, known bool) []byte, times *[2][]time.Duration) load.Spec {
 	order := rand.Perm(2 * samples)
 	var begun time.Time
@@ -28,7 +28,8 @@ func Refusals(s *target.Services, samples int, request func(i int, known bool) [
 	}
 }
 
-// RefusalsAtOnce sends more wrong secrets of a client at once than may wait, and says how often each status was the answer.
+// RefusalsAtOnce sends more wrong secrets of a client at once than may wait, and says how often each status was the
+// answer.
 func RefusalsAtOnce(s *target.Services, client string) (string, error) {
 	count := map[int]int{}
 	err := load.Do(load.Spec{

@@ -48,8 +48,8 @@ type Parts struct {
 	Registry    *prometheus.Registry // has the metrics of both
 }
 
-// Open makes files in a new directory, and commits what is written until the test ends. Then it opens a copy of the files as a
-// kill would leave them, which must have the same records.
+// Open makes files in a new directory, and commits what is written until the test ends. Then it opens a copy of the
+// files as a kill would leave them, which must have the same records.
 func Open(t testing.TB, o Options) *Parts {
 	t.Helper()
 	o.SegmentBytes, o.QueueLength, o.QueueBytes = cmp.Or(o.SegmentBytes, 1<<20), cmp.Or(o.QueueLength, 100), cmp.Or(o.QueueBytes, 1<<20)
