@@ -4,9 +4,8 @@
 //
 // A [Counter] follows the changes of a store and adds the new occurrences of each to a series of
 // eventsvc_observed_events_total, by type, reason, kind, namespace and cluster. An event whose count grows from 7 to 12
-// adds
-// 5. Deletions and expiries take nothing away. It counts what is written since [New], whenever it was observed: an import
-// of old events is counted now. Like any counter it begins at zero after a restart.
+// adds five. Deletions and expiries take nothing away. A Counter counts what is written since [New], whenever it was
+// observed: an import of old events is counted now. Like any counter it begins at zero after a restart.
 //
 // The number of series is bounded. Occurrences of further combinations are counted in one series whose labels are all
 // "other".
