@@ -81,14 +81,13 @@ func (c *Client) Follow(ctx context.Context, path, version string, query url.Val
 		}
 		ended, useful := errors.Is(err, io.EOF) || errors.Is(err, ErrSilent) && !f.EndSilent, version != from || time.Since(began) >= shortWatch
 		var stop stopError
-		var noToken *TokenError
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &stop):
 			return stop.error
 		case ended:
-		case Retryable(err), errors.As(err, &noToken), Code(err) == http.StatusUnauthorized && time.Since(accepted) < newKeys:
+		case passes(err, accepted):
 			f.Interrupted(err)
 		default:
 			return err
@@ -103,6 +102,12 @@ func (c *Client) Follow(ctx context.Context, path, version string, query url.Val
 			return err
 		}
 	}
+}
+
+// passes reports whether a watch that has failed is worth another attempt. accepted is when the last watch ended.
+func passes(err error, accepted time.Time) bool {
+	var noToken *TokenError
+	return Retryable(err) || errors.As(err, &noToken) || Code(err) == http.StatusUnauthorized && time.Since(accepted) < newKeys
 }
 
 // stopError is an error of Change, which ends Follow whatever it is.

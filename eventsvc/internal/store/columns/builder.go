@@ -142,7 +142,7 @@ func (b *Builder) Pieces(put func(key []byte, piece []byte) error) error {
 			var chunks [][]byte
 			for from := first; from < min(b.rows, first+groupChunks*ChunkRows); from += ChunkRows {
 				to := min(b.rows, from+ChunkRows)
-				numbers := b.words
+				var numbers []uint64
 				if column < numColumns {
 					numbers = b.numbers[column][from:to]
 				} else {

@@ -62,38 +62,46 @@ func (n *Counter) Chunk(chunk int) error {
 	if err != nil || found == 0 {
 		return err
 	}
-	for i, column := range n.columns {
-		if n.codes[i], err = n.column(column); err != nil {
-			return err
-		}
+	if err := n.read(n.columns, n.codes[:]); err != nil {
+		return err
 	}
-	var in [4][]uint64
-	for i, column := range []int{colSecond, colNew, colSpan, colCount} {
-		if in[i], err = n.column(column); err != nil {
-			return err
-		}
+	var in [4][]uint64 // seconds, new observations, spans, counts
+	if err := n.read([]int{colSecond, colNew, colSpan, colCount}, in[:]); err != nil {
+		return err
 	}
 	for i, is := range mask {
 		if !is || in[1][i] == 0 {
 			continue
 		}
 		group, err := n.group(i)
+		if err == nil && group >= 0 {
+			err = n.row(i, group, &in)
+		}
 		if err != nil {
 			return err
 		}
-		if group < 0 {
-			continue
-		}
-		second := unbiased(in[0][i])
-		if in[2][i] == 0 || in[1][i] != in[3][i] {
-			if second >= n.From && second < n.To {
-				n.visit(store.Occurred{Group: group, Second: second, Count: int64(in[1][i])})
-			}
-			continue
-		}
-		if err := n.spread(i, group, second); err != nil {
+	}
+	return nil
+}
+
+// read reads columns of the chunk into as many places.
+func (n *Counter) read(columns []int, into [][]uint64) (err error) {
+	for i, column := range columns {
+		if into[i], err = n.column(column); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// row counts a row of a group.
+func (n *Counter) row(i, group int, in *[4][]uint64) error {
+	second := unbiased(in[0][i])
+	if in[2][i] != 0 && in[1][i] == in[3][i] {
+		return n.spread(i, group, second)
+	}
+	if second >= n.From && second < n.To {
+		n.visit(store.Occurred{Group: group, Second: second, Count: int64(in[1][i])})
 	}
 	return nil
 }

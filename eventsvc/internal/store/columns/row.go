@@ -67,35 +67,14 @@ type texts [numDicts][]byte
 
 // split reads the attributes of a row.
 func (t *texts) split(r *Row) (uid, objectNamespace []byte) {
-	var source, version, path []byte
+	var in [event.NumFields][]byte
 	for f, text := range r.Attributes.Fields() {
-		switch f {
-		case event.Type:
-			t[colType] = text
-		case event.Reason:
-			t[colReason] = text
-		case event.RegardingKind:
-			t[colKind] = text
-		case event.ReportingController:
-			t[colReporter] = text
-		case event.Source:
-			source = text
-		case event.Node:
-			t[colNode] = text
-		case event.RegardingName:
-			t[dictObject] = text
-		case event.RegardingNamespace:
-			objectNamespace = text
-		case event.RegardingUID:
-			uid = text
-		case event.RegardingAPIVersion:
-			version = text
-		case event.RegardingFieldPath:
-			path = text
-		}
+		in[f] = text
 	}
+	t[colType], t[colReason], t[colKind], t[colNode] = in[event.Type], in[event.Reason], in[event.RegardingKind], in[event.Node]
+	t[dictObject], t[colReporter] = in[event.RegardingName], in[event.ReportingController]
 	if len(t[colReporter]) == 0 {
-		t[colReporter] = source
+		t[colReporter] = in[event.Source]
 	}
 	t[colNamespace], t[dictLabels] = r.Namespace, r.Attributes.LabelSet()
 	t[colCluster], t[colOwner] = nil, nil
@@ -106,8 +85,8 @@ func (t *texts) split(r *Row) (uid, objectNamespace []byte) {
 			t[colNode] = []byte(node)
 		}
 	}
-	t[dictPlace] = append(append(append(t[dictPlace][:0:0], version...), 0), path...)
-	return uid, objectNamespace
+	t[dictPlace] = append(append(append(t[dictPlace][:0:0], in[event.RegardingAPIVersion]...), 0), in[event.RegardingFieldPath]...)
+	return in[event.RegardingUID], in[event.RegardingNamespace]
 }
 
 // numbers sets the numbers of a row that are no codes.

@@ -222,13 +222,12 @@ func (r *Reader) grow(i int, m *segmentTables) error {
 	if err != nil {
 		return err
 	}
-	added := 0
+	before := m.next
 	_, err = recordsIn(s, v.tx).Each(m.next, func(revision uint64, record []byte) (bool, error) {
 		if head && revision > r.seen {
 			return false, nil
 		}
 		m.add(revision, record)
-		added++
 		return m.err == nil, nil
 	}, func(l *lostBlock) (bool, error) {
 		m.err = Corrupt(l.First, l)
@@ -238,20 +237,26 @@ func (r *Reader) grow(i int, m *segmentTables) error {
 		return err
 	}
 	if head {
-		for _, p := range wal.After(r.pending, max(m.next, 1)-1) {
-			if p.Revision <= r.seen && m.err == nil {
-				m.add(p.Revision, p.Data)
-				added++
-			}
-		}
+		m.addPending(r.pending, r.seen)
+	}
+	if m.err == nil && m.tail != nil && m.tail.Rows() > 0 && m.next > before {
+		m.tailed, m.err = newMemoryTable(m.tail)
+	}
+	if head {
 		m.next = max(m.next, r.seen+1)
 	} else {
 		m.next = r.segments[i+1].Base
 	}
-	if m.err == nil && m.tail != nil && m.tail.Rows() > 0 && added > 0 {
-		m.tailed, m.err = newMemoryTable(m.tail)
-	}
 	return m.err
+}
+
+// addPending adds records that are in the write-ahead log alone, up to a revision.
+func (m *segmentTables) addPending(pending []wal.Record, last uint64) {
+	for _, p := range wal.After(pending, max(m.next, 1)-1) {
+		if p.Revision <= last && m.err == nil {
+			m.add(p.Revision, p.Data)
+		}
+	}
 }
 
 // add adds a record.
