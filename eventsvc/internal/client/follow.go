@@ -79,7 +79,7 @@ func (c *Client) Follow(ctx context.Context, path, version string, query url.Val
 		if connected {
 			accepted = time.Now()
 		}
-		ended, useful := errors.Is(err, io.EOF) || errors.Is(err, ErrSilent) && !f.EndSilent, version != from || time.Since(began) >= shortWatch
+		ended, useful := f.goesOn(err), version != from || time.Since(began) >= shortWatch
 		var stop stopError
 		switch {
 		case ctx.Err() != nil:
@@ -102,6 +102,11 @@ func (c *Client) Follow(ctx context.Context, path, version string, query url.Val
 			return err
 		}
 	}
+}
+
+// goesOn reports whether the end of a watch is an ordinary one.
+func (f *Follower) goesOn(end error) bool {
+	return errors.Is(end, io.EOF) || errors.Is(end, ErrSilent) && !f.EndSilent
 }
 
 // passes reports whether a watch that has failed is worth another attempt. accepted is when the last watch ended.
