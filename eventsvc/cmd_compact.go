@@ -23,7 +23,7 @@ func (*compact) Help() string {
 
 A running service first removes events whose retention has passed. If no service runs, only what was removed before is
 freed. It needs free space for the largest segment (64 MiB) and for another copy of the index; what has none within --max-bytes
-stays as it is. Events that are compressed take about a ninth of the room. A running service compresses by itself: see --compress-after.` + exitCodesOfWriters
+stays as it is. Events that are compressed take about a seventh of the room. A running service compresses by itself: see --compress-after.` + exitCodesOfWriters
 }
 
 // Run compacts the store.
