@@ -31,18 +31,18 @@ func TestSilent(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			var waiting atomic.Pointer[string]
-			var version string
+			var version atomic.Value
 			ended := make(chan error, 1)
 			go func() {
 				ended <- silent(ctx, 30*time.Second, &waiting, func(context.Context) (string, error) {
-					if version == fails {
+					if version.Load() == fails {
 						return "", away
 					}
-					return version, nil
+					return version.Load().(string), nil
 				})
 			}()
 			for i, found := range c.looks {
-				version = found
+				version.Store(found)
 				if found == working {
 					waiting.Store(nil)
 				} else if waiting.Load() == nil || i > 0 && i == c.frame {
