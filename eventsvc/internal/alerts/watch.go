@@ -324,7 +324,7 @@ func (w *Watcher) send(ctx context.Context, i int) {
 
 // delivery is what is sent of an alert to one Alertmanager.
 type delivery struct {
-	starts time.Time
+	span
 	closed bool
 	minute int64
 }
@@ -339,7 +339,7 @@ func (w *Watcher) due(sent map[string]delivery, now time.Time) (all []Alert, due
 			continue
 		}
 		alerts, closed := w.state.post(a, now)
-		d := delivery{a.Starts, closed, now.Unix() / int64(resend/time.Second)}
+		d := delivery{a.span, closed, now.Unix() / int64(resend/time.Second)}
 		if sent[key] == d {
 			continue
 		}
@@ -359,7 +359,7 @@ func (w *Watcher) taken(sent, now map[string]delivery) {
 	for key, d := range now {
 		sent[key] = d
 		a := w.state.Alerts[key]
-		if a == nil || a.Starts != d.starts {
+		if a == nil || a.Starts != d.Starts {
 			continue
 		}
 		if a.Told.IsZero() {
