@@ -187,9 +187,10 @@ func checkMirror(t *testing.T, rendered string) {
 			read, get := []string{"get", "list", "watch"}, []string{"get"}
 			want := []rbacv1.PolicyRule{
 				{APIGroups: []string{""}, Resources: []string{"events"}, Verbs: read},
-				{APIGroups: []string{""}, Resources: []string{"pods", "namespaces"}, Verbs: read},
+				{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: read},
 				{APIGroups: []string{"apps"}, Resources: []string{"deployments", "replicasets", "statefulsets", "daemonsets"}, Verbs: get},
 				{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: get},
+				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: read},
 			}
 			if !reflect.DeepEqual(object.Rules, want) {
 				t.Errorf("rules %v", object.Rules)
