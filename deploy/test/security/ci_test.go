@@ -47,8 +47,8 @@ func TestSkippedTestsFailCI(t *testing.T) {
 	}
 }
 
-// TestSecondTry: a test that fails once and passes then is named, and does not fail CI. One that fails twice does, and so does,
-// at once, what no second try may hide.
+// TestSecondTry: a test that fails once and passes then is named, and does not fail CI. One that fails twice does, and
+// so does, at once, what no second try may hide.
 func TestSecondTry(t *testing.T) {
 	t.Parallel()
 	const failed = "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/part (0.00s)\nFAIL\tp/a\t1.0s\n"
