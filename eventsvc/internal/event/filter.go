@@ -39,7 +39,7 @@ const (
 	FilterWord                         // the text of [AppendText] contains a word
 )
 
-// All returns a filter that matches what all of some match. Those that are nil match everything.
+// All returns a filter that matches where each of the filters does. A nil filter matches everything.
 func All(parts ...*Filter) *Filter {
 	return &Filter{Parts: slices.DeleteFunc(parts, func(f *Filter) bool { return f == nil })}
 }
@@ -67,8 +67,8 @@ func (s *Selector) Filter() *Filter {
 	return all
 }
 
-// Matches reports whether a version matches, of which the text is that of [AppendText]. It is what every other way to
-// find out has to agree with.
+// Matches reports whether a version matches, of which the text is that of [AppendText]. Every other
+// evaluation of a filter has to agree with this one.
 func (f *Filter) Matches(namespace, name string, a Attributes, text []byte) bool {
 	matches := func(part *Filter) bool { return part.Matches(namespace, name, a, text) }
 	switch f.Kind {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// New is a file that gets its name only when it is complete.
-type New struct {
+// PendingFile is a file that gets its name only when it is complete.
+type PendingFile struct {
 	*os.File
 	path string
 }
@@ -19,7 +19,7 @@ type New struct {
 const partial = ".partial"
 
 // Create begins a file that must not exist. One process at a time writes to a path.
-func Create(path string) (*New, error) {
+func Create(path string) (*PendingFile, error) {
 	if err := absent(path); err != nil {
 		return nil, err
 	}
@@ -35,7 +35,7 @@ func Create(path string) (*New, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return &New{f, path}, nil
+	return &PendingFile{f, path}, nil
 }
 
 func absent(path string) error {
@@ -50,7 +50,7 @@ func absent(path string) error {
 }
 
 // Finish syncs the file and gives it its name, or removes it if the work has failed. It returns that failure, too.
-func (f *New) Finish(failed error) error {
+func (f *PendingFile) Finish(failed error) error {
 	if failed == nil {
 		failed = f.Sync()
 	}
