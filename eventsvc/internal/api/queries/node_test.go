@@ -110,3 +110,21 @@ func TestGroupsByObject(t *testing.T) {
 		}
 	}
 }
+
+// TestNamesWithASlash: pod/web and shop/web find what the same search by fields finds, and a * at an end of a word is none.
+func TestNamesWithASlash(t *testing.T) {
+	t.Parallel()
+	w := apitest.StoryWorld(t)
+	found := func(search string) string {
+		var names []string
+		for _, item := range w.Do("GET", apitest.QueryPath("events", "search", search, "limit", "500"), "").Must(200).At("items").([]any) {
+			names = append(names, fmt.Sprint(apitest.Field(item, "metadata.name")))
+		}
+		return strings.Join(names, " ")
+	}
+	for text, fields := range map[string]string{"pod/p-s": "kind:pod name:*p-s*", "po/p-*p": "kind:pod name:*p-*p*", "shop/shop": "ns:shop name:*shop*", "BackO*": "BackO"} {
+		if got, want := found(text), found(fields); got != want || got == "" {
+			t.Errorf("%s finds %q, and %s %q", text, got, fields, want)
+		}
+	}
+}
