@@ -111,7 +111,8 @@ func TestGroupsByObject(t *testing.T) {
 	}
 }
 
-// TestNamesWithASlash: pod/web and shop/web find what the same search by fields finds, and a * at an end of a word is none.
+// TestNamesWithASlash: pod/web and shop/web find what the same search by fields finds, and a * at an end of a word is
+// none.
 func TestNamesWithASlash(t *testing.T) {
 	t.Parallel()
 	w := apitest.StoryWorld(t)
