@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/jackc/pgx/v5"
 
 	"tidings.example/shared/pgtest"
 	"tidings.example/shared/waittest"
@@ -130,6 +131,102 @@ func TestReplicas(t *testing.T) {
 func listVersion(list map[string]any) string {
 	v, _ := list["metadata"].(map[string]any)["resourceVersion"].(string)
 	return v
+}
+
+// TestDryRunIsFresh: a dry run finds what a write would find, also on a replica that reads locally and whose copy lags
+// behind what another one has acknowledged.
+func TestDryRunIsFresh(t *testing.T) {
+	t.Parallel()
+	i, dsn := newIssuer(t), migrated(t)
+	lag, through := newLag(t, dsn)
+	a := start(t, t.TempDir(), i, "--store-dsn="+dsn)
+	b := start(t, t.TempDir(), i, "--store-dsn="+through, "--store-max-staleness=1h")
+	for _, name := range []string{"put", "patched", "deleted", "version", "applied"} {
+		if code, object := a.do("POST", eventsPath, newEvent(name)); code != 201 {
+			t.Fatal(code, object)
+		}
+	}
+	versions := map[string]any{}
+	waittest.Until(t, "the other replica has the events", func() bool {
+		_, list := b.do("GET", eventsPath, "")
+		for _, item := range list["items"].([]any) {
+			metadata := item.(map[string]any)["metadata"].(map[string]any)
+			versions[metadata["name"].(string)] = metadata["resourceVersion"]
+		}
+		return len(versions) == 5
+	})
+	old := func(name string) string { return fmt.Sprintf(`"resourceVersion":%q`, versions[name]) }
+	changed := `{"metadata":{"labels":{"x":"y"}}}`
+	for _, c := range []struct {
+		method, path, body string // that the first replica is sent
+		dry, path2, body2  string // that the second one is sent as a dry run
+		code               int
+	}{
+		{"POST", "", newEvent("new"), "POST", "", newEvent("new"), 409},
+		{"PATCH", "/put", changed, "PUT", "/put", strings.Replace(newEvent("put"), `"name"`, old("put")+`,"name"`, 1), 409},
+		{"PATCH", "/patched", changed, "PATCH", "/patched", `{"metadata":{` + old("patched") + `}}`, 409},
+		{"PATCH", "/version", changed, "DELETE", "/version", `{"preconditions":{` + old("version") + `}}`, 409},
+		{"DELETE", "/deleted", "", "DELETE", "/deleted", "", 404},
+		{"DELETE", "/applied", "", "PATCH", "/applied", changed, 404},
+		{"POST", "", newEvent("later"), "PUT", "/later", newEvent("later"), 200},
+	} {
+		lag.begin()
+		if code, object := a.do(c.method, eventsPath+c.path, c.body); code >= 300 {
+			t.Fatal(c.method, c.path, code, object)
+		}
+		asked, answered := b.metric(t, "store_database_head_seconds_count"), make(chan int, 1)
+		go func() {
+			code, _ := b.do(c.dry, eventsPath+c.path2+"?dryRun=All", c.body2)
+			answered <- code
+		}()
+		waittest.Until(t, "the dry run asks how new the database is, or does without", func() bool {
+			return len(answered) > 0 || b.metric(t, "store_database_head_seconds_count") != asked
+		})
+		lag.end()
+		if code := waittest.Within(t, answered); code != c.code {
+			t.Errorf("after %s %s, a dry run of %s: %d, want %d", c.method, c.path, c.dry, code, c.code)
+		}
+	}
+}
+
+// lag keeps a replica from the newest records of the log.
+type lag struct {
+	t    *testing.T
+	conn *pgx.Conn
+}
+
+// newLag returns a lag, and the DSN of the replica that it concerns: of a role that has to wait for a lock whenever it
+// reads a record.
+func newLag(t *testing.T, dsn string) (l *lag, through string) {
+	t.Helper()
+	const role = "eventsvc_lagging"
+	pgtest.Exec(t, dsn, `DO $$ BEGIN CREATE ROLE `+role+` LOGIN PASSWORD 'lag'; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
+	if err := run(t.Context(), []string{"database", "migrate", "--store-dsn", dsn, "--service-role", role}, io.Discard, os.Stderr, nil); err != nil {
+		t.Fatal(err)
+	}
+	pgtest.Exec(t, dsn, `
+		CREATE FUNCTION eventsvc.arrived() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN true; END';
+		ALTER TABLE eventsvc.log ENABLE ROW LEVEL SECURITY;
+		CREATE POLICY lag ON eventsvc.log FOR SELECT USING (eventsvc.arrived())`)
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	u, _ := url.Parse(dsn)
+	u.User = url.UserPassword(role, "lag")
+	return &lag{t, conn}, u.String()
+}
+
+func (l *lag) begin() { l.exec("SELECT pg_advisory_lock(1)") }
+
+func (l *lag) end() { l.exec("SELECT pg_advisory_unlock(1)") }
+
+func (l *lag) exec(sql string) {
+	l.t.Helper()
+	if _, err := l.conn.Exec(l.t.Context(), sql); err != nil {
+		l.t.Fatal(err)
+	}
 }
 
 // TestDatabaseAway: while the database does not answer, writes are refused as not written, local reads go on and say

@@ -2,7 +2,6 @@ package events
 
 import (
 	"context"
-	"errors"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -15,37 +14,32 @@ func target(s store.Store, dryRun bool) store.Store {
 	return s
 }
 
-// dryStore is a store whose writes only find out what would become of an event.
+// dryStore is a store whose writes only find out what would become of an event. To the store below it, each is a
+// decision to keep the event, which an engine makes on the newest state as it does any other.
 type dryStore struct{ store.Store }
 
 // Update implements [store.Store].
-func (s dryStore) Update(ctx context.Context, key store.Key, _ store.Expect, decide store.Decide) (store.Result, error) {
-	var current *store.Record
-	rec, err := store.Read(ctx, s.Store, key)
-	switch {
-	case err == nil:
-		current = &rec
-	case !errors.Is(err, store.ErrNotFound):
-		return store.Result{}, err
-	}
-	d, err := decide(current)
-	if err != nil {
-		return store.Result{}, err
-	}
-	result := store.Result{Record: rec, Op: d.Op, Created: current == nil && d.Op == store.Put}
-	if d.Op == store.Put {
-		result.Record.Key, result.Record.Attributes, result.Record.Value = key, d.Draft.Attributes, d.Draft.Value
-	}
-	return result, nil
+func (s dryStore) Update(ctx context.Context, key store.Key, expect store.Expect, decide store.Decide) (store.Result, error) {
+	one := s.UpdateMany(ctx, []store.Key{key}, func(int) store.Expect { return expect },
+		func(_ int, current *store.Record) (store.Decision, error) { return decide(current) })[0]
+	return one.Result, one.Err
 }
 
 // UpdateMany implements [store.Store].
 func (s dryStore) UpdateMany(
-	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+	ctx context.Context, keys []store.Key, _ func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
 ) []store.Outcome {
-	all := make([]store.Outcome, len(keys))
-	for i, key := range keys {
-		all[i].Result, all[i].Err = s.Update(ctx, key, expect(i), func(current *store.Record) (store.Decision, error) { return decide(i, current) })
+	decided := make([]store.Decision, len(keys))
+	all := s.Store.UpdateMany(ctx, keys, func(int) store.Expect { return store.Any }, func(i int, current *store.Record) (_ store.Decision, err error) {
+		decided[i], err = decide(i, current)
+		return store.Decision{}, err
+	})
+	for i, d := range decided {
+		r := &all[i].Result
+		r.Op, r.Created = d.Op, r.Record.Key == store.Key{} && d.Op == store.Put
+		if d.Op == store.Put {
+			r.Record.Key, r.Record.Attributes, r.Record.Value = keys[i], d.Draft.Attributes, d.Draft.Value
+		}
 	}
 	return all
 }
