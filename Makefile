@@ -103,7 +103,7 @@ cluster-test: ## the mirror and the aggregated API beside a whole kube-apiserver
 	@cd deploy/test/apiserver && $(TEST) -v . $(CLUSTER_FLAGS)
 
 robustness: ## the long forms of the store's tests (ROBUSTNESS_FLAGS="-compress -run TestFlippedBytes")
-	@cd eventsvc && $(GO) test -v -count=1 -timeout 6h -p 1 ./internal/store/bolt ./internal/store/maintenance ./internal/store/postgres -long $(ROBUSTNESS_FLAGS)
+	@cd eventsvc && $(GO) test -v -count=1 -timeout 6h -p 1 ./internal/store ./internal/store/bolt ./internal/store/maintenance ./internal/store/postgres -long $(ROBUSTNESS_FLAGS)
 
 conformance: ## stock Kubernetes clients against a running eventsvc, on each engine
 	$(call each,$(wildcard deploy/test/conformance),$(TEST) ./... && $(TEST) . -store=postgres -replicas=2)

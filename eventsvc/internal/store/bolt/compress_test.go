@@ -23,16 +23,6 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// R1 to R9: with all sealed log files compressed, the store promises the same.
-func TestConformanceCompressed(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Engine {
-		e := newEngine(t, now)
-		e.options.CompressAfter = time.Nanosecond
-		return e
-	})
-}
-
 // compressible is an event that has its texts in two forms.
 func compressible(i int) store.Draft {
 	name, reason := fmt.Sprintf("web-%d", i), []string{"Pulled", "Started", "Killing"}[i%3]

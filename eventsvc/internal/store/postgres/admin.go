@@ -25,8 +25,18 @@ func (db *DB) Compact(ctx context.Context, compress bool, progress store.Progres
 	return db.copy.now().Compact(ctx, compress, progress)
 }
 
-// Maintain does one round of what Run does.
-func (db *DB) Maintain(ctx context.Context) error { return db.copy.now().Maintain(ctx) }
+// Maintain does one round of what Run does, and removes from the database what the copy has given up.
+func (db *DB) Maintain(ctx context.Context) error {
+	if err := db.copy.now().Maintain(ctx); err != nil {
+		return err
+	}
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return db.keeper.clear(ctx, conn)
+}
 
 // Stats returns the figures of the copy.
 func (db *DB) Stats() usage.Stats { return db.copy.now().Stats() }

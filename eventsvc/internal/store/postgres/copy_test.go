@@ -35,9 +35,6 @@ func written(t *testing.T, db *postgres.DB) {
 		if err := db.Maintain(t.Context()); err != nil {
 			return err
 		}
-		if err := postgres.RemoveHistory(t.Context(), db); err != nil {
-			return err
-		}
 		if s := db.Stats(); s.Oldest < 100 {
 			return fmt.Errorf("history from revision %d on is held", s.Oldest)
 		}

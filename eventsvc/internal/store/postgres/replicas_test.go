@@ -424,7 +424,7 @@ func TestLostCommitsRemoved(t *testing.T) {
 		}
 		return found.Ready(t.Context())
 	})
-	if err := postgres.RemoveHistory(t.Context(), found); err != nil {
+	if err := found.Maintain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	created(t, found, "after")

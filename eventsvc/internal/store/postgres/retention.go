@@ -77,11 +77,16 @@ func (k *keeper) term(ctx context.Context) error {
 	}
 }
 
-// keep removes from the database what the copy has given up, and forgets replicas that are gone.
+// keep clears away, unless the copy does not know yet what is past its time.
 func (k *keeper) keep(ctx context.Context, conn *pgxpool.Conn) error {
 	if !k.holds() {
 		return k.exec(ctx, conn, "SELECT 1")
 	}
+	return k.clear(ctx, conn)
+}
+
+// clear removes from the database what the copy has given up, and forgets replicas that are gone.
+func (k *keeper) clear(ctx context.Context, conn *pgxpool.Conn) error {
 	upTo := k.db.copy.now().Stats().Oldest
 	for at := uint64(0); ; {
 		next, err := k.remove(ctx, conn, upTo)

@@ -1,3 +1,5 @@
+// Package storetest has what the tests of the store, of its engines and of their parts share. What the store
+// promises is tested in package store.
 package storetest
 
 import "flag"

@@ -50,7 +50,7 @@ func (o Operation) after(s string) string {
 
 // Do does the operation. That an event exists or does not is an outcome, and no error.
 func (o Operation) Do(ctx context.Context, s store.Store) (out Outcome, err error) {
-	k := key("a", fmt.Sprint(o.Key))
+	k := store.Key{Namespace: "a", Name: fmt.Sprint(o.Key)}
 	switch o.Kind {
 	case "get":
 		var r store.Record
@@ -70,7 +70,9 @@ func (o Operation) Do(ctx context.Context, s store.Store) (out Outcome, err erro
 		})
 		out.Value = string(r.Record.Value)
 	default:
-		_, err = s.Update(ctx, k, store.Any, remove)
+		_, err = s.Update(ctx, k, store.Any, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Delete}, nil
+		})
 	}
 	if errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNotFound) {
 		return Outcome{}, nil

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"context"
@@ -7,14 +7,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Model is a store that is too simple to be wrong: a list of all changes, from
+// model is a store that is too simple to be wrong: a list of all changes, from
 // which every answer is worked out again. Engines are compared with it.
-type Model struct {
+type model struct {
 	now func() time.Time
 
 	mu      sync.Mutex
@@ -36,35 +37,35 @@ type modelChange struct {
 // firstRevision is the revision of the empty store.
 const firstRevision = 1
 
-var _ store.Store = (*Model)(nil)
+var _ store.Store = (*model)(nil)
 
-// NewModel returns an empty store.
-func NewModel(now func() time.Time) *Model {
-	return &Model{now: now, last: firstRevision, oldest: firstRevision, wake: make(chan struct{})}
+// newModel returns an empty store.
+func newModel(now func() time.Time) *model {
+	return &model{now: now, last: firstRevision, oldest: firstRevision, wake: make(chan struct{})}
 }
 
 // Trim forgets the states before a revision, as an engine's history does.
-func (m *Model) Trim(oldest uint64) {
+func (m *model) Trim(oldest uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.oldest = oldest
 }
 
 // Bump goes on behind a revision, and forgets all states before it.
-func (m *Model) Bump(revision uint64) {
+func (m *model) Bump(revision uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.last, m.oldest = revision, revision
 }
 
 // Revision implements [store.Store].
-func (m *Model) Revision() uint64 {
+func (m *model) Revision() uint64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last
 }
 
-func (m *Model) state(revision uint64) map[store.Key]*store.Record {
+func (m *model) state(revision uint64) map[store.Key]*store.Record {
 	state := map[store.Key]*store.Record{}
 	for _, c := range m.changes {
 		if c.revision > revision {
@@ -79,7 +80,7 @@ func (m *Model) state(revision uint64) map[store.Key]*store.Record {
 	return state
 }
 
-func (m *Model) newest(key store.Key) *store.Record {
+func (m *model) newest(key store.Key) *store.Record {
 	for _, c := range slices.Backward(m.changes) {
 		if c.key == key {
 			return c.after
@@ -89,7 +90,7 @@ func (m *Model) newest(key store.Key) *store.Record {
 }
 
 // write stores a version, or with a nil draft a deletion.
-func (m *Model) write(key store.Key, draft *store.Draft, by []byte) store.Record {
+func (m *model) write(key store.Key, draft *store.Draft, by []byte) store.Record {
 	m.last++
 	c := modelChange{revision: m.last, key: key, time: m.now(), before: m.newest(key), by: by}
 	result := store.Record{Key: key, Revision: c.revision}
@@ -110,7 +111,7 @@ func (m *Model) write(key store.Key, draft *store.Draft, by []byte) store.Record
 }
 
 // Get implements [store.Store].
-func (m *Model) Get(_ context.Context, key store.Key, look func(*store.View) error) error {
+func (m *model) Get(_ context.Context, key store.Key, look func(*store.View) error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if r := m.newest(key); r != nil {
@@ -120,7 +121,7 @@ func (m *Model) Get(_ context.Context, key store.Key, look func(*store.View) err
 }
 
 // Update implements [store.Store].
-func (m *Model) Update(_ context.Context, key store.Key, _ store.Expect, decide store.Decide) (store.Result, error) {
+func (m *model) Update(_ context.Context, key store.Key, _ store.Expect, decide store.Decide) (store.Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	current := m.newest(key)
@@ -141,7 +142,7 @@ func (m *Model) Update(_ context.Context, key store.Key, _ store.Expect, decide 
 }
 
 // UpdateMany implements [store.Store].
-func (m *Model) UpdateMany(
+func (m *model) UpdateMany(
 	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
 ) []store.Outcome {
 	all := make([]store.Outcome, len(keys))
@@ -156,7 +157,7 @@ func (m *Model) UpdateMany(
 }
 
 // DeleteMany implements [store.Store].
-func (m *Model) DeleteMany(_ context.Context, seen []store.Seen, by []byte) (n int, changed []store.Key, _ error) {
+func (m *model) DeleteMany(_ context.Context, seen []store.Seen, by []byte) (n int, changed []store.Key, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, r := range seen {
@@ -171,7 +172,7 @@ func (m *Model) DeleteMany(_ context.Context, seen []store.Seen, by []byte) (n i
 }
 
 // List implements [store.Store].
-func (m *Model) List(_ context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
+func (m *model) List(_ context.Context, q store.Query, visit func(*store.View) bool) (store.Page, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	page := store.Page{Revision: q.Revision}
@@ -208,7 +209,7 @@ func (m *Model) List(_ context.Context, q store.Query, visit func(*store.View) b
 }
 
 // Watch implements [store.Store].
-func (m *Model) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error) {
+func (m *model) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if q.After == 0 {
@@ -222,7 +223,7 @@ func (m *Model) Watch(_ context.Context, q store.WatchQuery) (store.Watcher, err
 }
 
 type modelWatcher struct {
-	m    *Model
+	m    *model
 	q    store.WatchQuery
 	told uint64
 }
@@ -259,13 +260,13 @@ func (w *modelWatcher) pending() (store.Batch, <-chan struct{}, error) {
 
 // Deliveries returns what a watch sees of the changes behind one revision up
 // to another.
-func (m *Model) Deliveries(q store.WatchQuery, after, last uint64) []store.Delivery {
+func (m *model) Deliveries(q store.WatchQuery, after, last uint64) []store.Delivery {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.deliveries(q, after, last)
 }
 
-func (m *Model) deliveries(q store.WatchQuery, after, last uint64) (ds []store.Delivery) {
+func (m *model) deliveries(q store.WatchQuery, after, last uint64) (ds []store.Delivery) {
 	matches := func(r *store.Record) bool {
 		return r != nil && (q.Namespace == "" || q.Namespace == r.Namespace) &&
 			(q.Name == "" || q.Name == r.Name) && q.Selector.Matches(r.Namespace, r.Name, r.Attributes)
@@ -289,4 +290,17 @@ func (m *Model) deliveries(q store.WatchQuery, after, last uint64) (ds []store.D
 		ds = append(ds, d)
 	}
 	return ds
+}
+
+// modelEngine is the model as an engine, which cannot be stopped.
+type modelEngine struct{ model *model }
+
+func (e modelEngine) Start(testing.TB) store.Store { return e.model }
+
+func (modelEngine) Stop(testing.TB) {}
+
+// The model passes the same cases, so that they and it agree with each other.
+func TestModel(t *testing.T) {
+	t.Parallel()
+	testCases(t, func(_ testing.TB, now func() time.Time) engine { return modelEngine{newModel(now)} })
 }

@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"bytes"
@@ -17,18 +17,18 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Timeliner is a store that knows what happened.
-type Timeliner interface{ Timeline() store.Timeline }
+// timeliner is a store that knows what happened.
+type timeliner interface{ Timeline() store.Timeline }
 
-// modelTimeline is the timeline of a [Model]: every answer is worked out from all versions
+// modelTimeline is the timeline of a [model]: every answer is worked out from all versions
 // that it was ever told of.
 type modelTimeline struct {
-	m    *Model
+	m    *model
 	held map[uint64]bool // versions that are looked at in what was observed; nil: all
 }
 
 // Timeline returns the timeline of the model.
-func (m *Model) Timeline() store.Timeline { return modelTimeline{m: m} }
+func (m *model) Timeline() store.Timeline { return modelTimeline{m: m} }
 
 // observed is a version and what it reports.
 type observed struct {
@@ -288,7 +288,7 @@ func (t modelTimeline) Begin(context.Context) (begin, written time.Time, err err
 
 // compareTimelines asks both timelines the same, and compares the answers.
 func (r *random) compareTimelines() {
-	timed, ok := r.store.(Timeliner)
+	timed, ok := r.store.(timeliner)
 	if !ok {
 		return
 	}

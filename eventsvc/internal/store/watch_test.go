@@ -1,4 +1,4 @@
-package storetest
+package store_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/storetest"
 )
 
 // take reads a watch until it has given n changes, and checks that their
@@ -18,7 +19,7 @@ func take(t testing.TB, w store.Watcher, n int) (ds []store.Delivery) {
 	t.Helper()
 	var last uint64
 	for len(ds) < n {
-		b, err := Next(t, w)
+		b, err := storetest.Next(t, w)
 		if err != nil {
 			t.Fatalf("watch after %d of %d changes: %v", len(ds), n, err)
 		}

@@ -1,7 +1,6 @@
-// Package storetest checks that an engine of package store does what the
-// interface promises: case by case, and by random operations compared with a
-// [Model].
-package storetest
+// The tests of this package check that every engine does what the interface promises: case by case, and by random
+// operations compared with a [model]. A new engine joins them by a file such as bolt_test.go.
+package store_test
 
 import (
 	"context"
@@ -21,31 +20,31 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// Engine is a store under test that can be stopped and started again.
-type Engine interface {
+// engine is a store under test that can be stopped and started again.
+type engine interface {
 	// Start opens the store with what it held when it was stopped.
 	Start(t testing.TB) store.Store
 	// Stop closes it, after checking it as well as it can check itself.
 	Stop(t testing.TB)
 }
 
-// Trimmer is an engine that can be told to give up old history.
-type Trimmer interface {
+// trimmer is an engine that can be told to give up old history.
+type trimmer interface {
 	// Trim returns the oldest revision that is still held.
 	Trim(t testing.TB) uint64
 }
 
-// Bumper is an engine whose revisions can go on behind a gap, as those of a
+// bumper is an engine whose revisions can go on behind a gap, as those of a
 // restored store do.
-type Bumper interface {
+type bumper interface {
 	// Bump returns the revision that the engine has come to.
 	Bump(t testing.TB) uint64
 }
 
-// Run runs all cases and the random operations, each with an engine of its own.
-func Run(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
+// testContract runs all cases and the random operations, each with an engine of its own.
+func testContract(t *testing.T, newEngine func(t testing.TB, now func() time.Time) engine) {
 	t.Helper()
-	Cases(t, newEngine)
+	testCases(t, newEngine)
 	t.Run("Restart", func(t *testing.T) {
 		t.Parallel()
 		testRestart(t, newEngine(t, time.Now))
@@ -56,8 +55,8 @@ func Run(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine
 	})
 }
 
-// Cases runs the cases that do not stop the engine.
-func Cases(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
+// testCases runs the cases that do not stop the engine.
+func testCases(t *testing.T, newEngine func(t testing.TB, now func() time.Time) engine) {
 	t.Helper()
 	cases := []struct {
 		name string
@@ -219,7 +218,7 @@ func testUpdateRetries(t *testing.T, s store.Store) {
 	calls := 0
 	r, err := s.Update(t.Context(), k, store.Any, func(c *store.Record) (store.Decision, error) {
 		if calls++; calls == 1 {
-			if _, isModel := s.(*Model); isModel {
+			if _, isModel := s.(*model); isModel {
 				calls++ // the model decides under its lock
 			} else {
 				mustPut(t, s, k, draft("between", "R", "x"))
@@ -358,7 +357,7 @@ func testDeleteMany(t *testing.T, s store.Store) {
 // testDeletions: what somebody has deleted is told with who did, in order, and apart from what the store deletes by
 // itself.
 func testDeletions(t *testing.T, s store.Store) {
-	timed, ok := s.(Timeliner)
+	timed, ok := s.(timeliner)
 	if !ok {
 		t.Skip("the store has no timeline")
 	}
@@ -616,7 +615,7 @@ func testClusters(t *testing.T, s store.Store) {
 	}
 }
 
-func testRestart(t *testing.T, e Engine) {
+func testRestart(t *testing.T, e engine) {
 	s := e.Start(t)
 	for i := range 10 {
 		mustCreate(t, s, key("a", fmt.Sprint(i)), draft(fmt.Sprint(i), "R", "x"))

@@ -1,4 +1,4 @@
-package bolt_test
+package store_test
 
 import (
 	"path/filepath"
@@ -10,24 +10,27 @@ import (
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
-	"tidings.example/eventsvc/internal/store/storetest"
 )
 
-// engine runs the conformance suite on real files, with limits so small that
+// boltEngine runs the contract suite on real files, with limits so small that
 // segments, merges and replays from the log happen all the time.
-type engine struct {
+type boltEngine struct {
 	options bolt.Options
 	db      *bolt.DB
 }
 
-func newEngine(t testing.TB, now func() time.Time) *engine {
-	return &engine{options: bolt.Options{
-		Dir: t.TempDir(), Now: now,
-		SegmentBytes: 8 << 10, RingEntries: 16, MemtableLimit: 20, History: 2 * time.Minute,
-	}}
+func newBolt(t testing.TB, now func() time.Time) *boltEngine {
+	return &boltEngine{options: boltOptions(t, now)}
 }
 
-func (e *engine) Start(t testing.TB) store.Store {
+func boltOptions(t testing.TB, now func() time.Time) bolt.Options {
+	return bolt.Options{
+		Dir: t.TempDir(), Now: now,
+		SegmentBytes: 8 << 10, RingEntries: 16, MemtableLimit: 20, History: 2 * time.Minute,
+	}
+}
+
+func (e *boltEngine) Start(t testing.TB) store.Store {
 	t.Helper()
 	db, err := bolttest.OpenDB(e.options)
 	if err != nil {
@@ -37,7 +40,7 @@ func (e *engine) Start(t testing.TB) store.Store {
 	return db
 }
 
-func (e *engine) Stop(t testing.TB) {
+func (e *boltEngine) Stop(t testing.TB) {
 	t.Helper()
 	bolttest.Check(t, e.db)
 	bolttest.Close(t, e.db)
@@ -70,8 +73,8 @@ func checkFiles(t testing.TB, dir string) {
 	}
 }
 
-// Trim implements storetest.Trimmer.
-func (e *engine) Trim(t testing.TB) uint64 {
+// Trim implements trimmer.
+func (e *boltEngine) Trim(t testing.TB) uint64 {
 	t.Helper()
 	if err := e.db.Maintain(t.Context()); err != nil {
 		t.Error(err)
@@ -79,8 +82,8 @@ func (e *engine) Trim(t testing.TB) uint64 {
 	return e.db.Stats().Oldest
 }
 
-// Bump implements storetest.Bumper.
-func (e *engine) Bump(t testing.TB) uint64 {
+// Bump implements bumper.
+func (e *boltEngine) Bump(t testing.TB) uint64 {
 	t.Helper()
 	revision, err := e.db.BumpRevision(t.Context(), 0)
 	if err != nil {
@@ -89,7 +92,17 @@ func (e *engine) Bump(t testing.TB) uint64 {
 	return revision
 }
 
-func TestConformance(t *testing.T) {
+func TestBolt(t *testing.T) {
 	t.Parallel()
-	storetest.Run(t, func(t testing.TB, now func() time.Time) storetest.Engine { return newEngine(t, now) })
+	testContract(t, func(t testing.TB, now func() time.Time) engine { return newBolt(t, now) })
+}
+
+// With all sealed log files compressed, the store promises the same.
+func TestBoltCompressed(t *testing.T) {
+	t.Parallel()
+	testContract(t, func(t testing.TB, now func() time.Time) engine {
+		e := newBolt(t, now)
+		e.options.CompressAfter = time.Nanosecond
+		return e
+	})
 }

@@ -1,19 +1,17 @@
-package storetest
+package store_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/shared/randtest"
 )
 
@@ -21,21 +19,21 @@ import (
 // compares every answer, with restarts in between.
 type random struct {
 	t      *testing.T
-	engine Engine
+	engine engine
 	store  store.Store
-	model  *Model
+	model  *model
 	rnd    *rand.Rand
 	now    time.Time
 }
 
-func testRandom(t *testing.T, newEngine func(t testing.TB, now func() time.Time) Engine) {
+func testRandom(t *testing.T, newEngine func(t testing.TB, now func() time.Time) engine) {
 	steps := 500
-	if long := flag.Lookup("long"); long != nil && long.Value.String() == "true" { // of the engine's own tests
+	if *storetest.Long {
 		steps = 50_000
 	}
 	r := &random{t: t, rnd: randtest.New(t), now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	clock := func() time.Time { return r.now }
-	r.engine, r.model = newEngine(t, clock), NewModel(clock)
+	r.engine, r.model = newEngine(t, clock), newModel(clock)
 	r.store = r.engine.Start(t)
 	for step := range steps {
 		if r.step(); t.Failed() {
@@ -52,7 +50,7 @@ func (r *random) key() store.Key {
 }
 
 func (r *random) draft() store.Draft {
-	d := draft(Noted(Text(r.rnd, 1+r.rnd.IntN(6))), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
+	d := draft(storetest.Noted(storetest.Text(r.rnd, 1+r.rnd.IntN(6))), []string{"R", "S", "T"}[r.rnd.IntN(3)], []string{"web", "db"}[r.rnd.IntN(2)])
 	if r.rnd.IntN(10) > 0 { // else without an occurrence: observed once, when it is written
 		n := r.rnd.Int64N(6)
 		d.Attributes = d.Attributes.With(event.Occurrence{First: r.observedAt(), Time: r.observedAt(), Count: n, New: n, Counted: n})
@@ -63,35 +61,6 @@ func (r *random) draft() store.Draft {
 	return d
 }
 
-// Noted returns a value that is stored for an event with a note and nothing else.
-func Noted(note string) string {
-	return string(append(protowire.AppendVarint([]byte{1, 10<<3 | byte(protowire.BytesType)}, uint64(len(note))), note...))
-}
-
-// Text returns some words: such as differ in their case, that have parts of others, and that no other text has.
-func Text(rnd *rand.Rand, words int) string {
-	some := []string{"Back-off", "back", "OFF", "restarting", "start", "ſtart", "Kelvin", "\u212aelvin", "straße", "STRASSE", "...", "日本", "日", "x=1", "\n", "\xff", "é", "É"}
-	var b strings.Builder
-	for i := range words {
-		if i > 0 {
-			b.WriteString([]string{" ", "", "-"}[rnd.IntN(3)])
-		}
-		if n := rnd.IntN(len(some) + 4); n < len(some) {
-			b.WriteString(some[n])
-		} else {
-			fmt.Fprintf(&b, "%x", rnd.Uint32())
-		}
-	}
-	return b.String()
-}
-
-// PartOf returns a part of a text that begins and ends with a character, folded.
-func PartOf(rnd *rand.Rand, text string) []byte {
-	runes := []rune(text)
-	from := rnd.IntN(len(runes))
-	return event.Fold(nil, []byte(string(runes[from:from+1+rnd.IntN(len(runes)-from)])))
-}
-
 // words returns a filter of a part of a text, or of several.
 func (r *random) words() *event.Filter {
 	f := &event.Filter{Kind: event.FilterKind(r.rnd.IntN(3))}
@@ -100,7 +69,7 @@ func (r *random) words() *event.Filter {
 		n += r.rnd.IntN(2)
 	}
 	for range n {
-		word := &event.Filter{Kind: event.FilterWord, Word: PartOf(r.rnd, Text(r.rnd, 1+r.rnd.IntN(2))), Note: r.rnd.IntN(2) == 0}
+		word := &event.Filter{Kind: event.FilterWord, Word: storetest.PartOf(r.rnd, storetest.Text(r.rnd, 1+r.rnd.IntN(2))), Note: r.rnd.IntN(2) == 0}
 		f.Parts = append(f.Parts, word)
 	}
 	return f
@@ -237,7 +206,7 @@ func (r *random) compareWatch() {
 
 // trim has the engine give up history, and checks the border (R7).
 func (r *random) trim() {
-	e, ok := r.engine.(Trimmer)
+	e, ok := r.engine.(trimmer)
 	if !ok {
 		return
 	}
@@ -264,7 +233,7 @@ func (r *random) trim() {
 
 // bump has the engine go on behind a gap (R4).
 func (r *random) bump() {
-	e, ok := r.engine.(Bumper)
+	e, ok := r.engine.(bumper)
 	if !ok {
 		return
 	}
