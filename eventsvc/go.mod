@@ -29,6 +29,8 @@ require (
 	golang.org/x/sync v0.25.0
 	// the size of terminals
 	golang.org/x/sys v0.50.0
+	// dumps in UTF-16 and Windows-1252
+	golang.org/x/text v0.44.0
 	// token buckets of the create rates
 	golang.org/x/time v0.16.0
 	// encodes the OpenAPI documents
@@ -104,7 +106,6 @@ require (
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
 	golang.org/x/crypto v0.59.0 // indirect
 	golang.org/x/net v0.62.0 // indirect
-	golang.org/x/text v0.44.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
