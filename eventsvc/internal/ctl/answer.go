@@ -35,6 +35,7 @@ type answer struct {
 	Items   []json.RawMessage // events, versions of an object, or clusters
 	Groups  []json.RawMessage // group
 	Changes []json.RawMessage // change
+	Verdict struct{ Text string }
 	Facets  map[string][]valueCount
 	Other   map[string]int64
 	Buckets []bucket
@@ -62,6 +63,7 @@ type group struct {
 	By          map[string]json.RawMessage
 	Count       int64
 	First, Last time.Time
+	State       string
 	Events      string // path of the events
 	Sample      json.RawMessage
 }
@@ -76,6 +78,8 @@ type change struct {
 	Before     float64
 	Score      float64
 	First      time.Time
+	Last       time.Time
+	State      string
 	Why        string
 	Statistics string // what the score is made of
 	Events     string // path of the events

@@ -108,8 +108,8 @@ var answers = map[string]string{
 		{"metadata":{"name":"=1+1","namespace":"mail","resourceVersion":"5"},"type":"Normal","reason":"界","regarding":{"kind":"Job"},"eventTime":"2026-11-20T10:00:01.000000Z","note":"a, \"b\""}]}`,
 	"groups": `{` + head + `"gaps":[],"partial":false,"counted":"occurrences","groups":[
 		{"by":{"reason":"BackOff","object":{"kind":"Pod","namespace":"shop","name":"web-0","uid":"u-1"}},"count":9223372036854775807,
-		 "first":"2026-11-20T10:00:00Z","last":"2026-11-20T15:59:01Z","events":"/query/v1/events?x","sample":{"metadata":{"name":"e"},"note":"Back-off"}},
-		{"by":{"reason":"","object":{"kind":"","namespace":"","name":"","uid":""}},"count":1,"first":"2026-11-20T10:00:00Z","last":"2026-11-20T10:00:00Z","events":""}]}`,
+		 "first":"2026-11-20T10:00:00Z","last":"2026-11-20T15:59:01Z","every":10,"state":"ongoing","events":"/query/v1/events?x","sample":{"metadata":{"name":"e"},"note":"Back-off"}},
+		{"by":{"reason":"","object":{"kind":"","namespace":"","name":"","uid":""}},"count":1,"first":"2026-11-20T10:00:00Z","last":"2026-11-20T10:00:00Z","state":"once","events":""}]}`,
 	"facets": `{` + head + `"gaps":[{"from":"2026-11-20T11:00:00Z","to":"2026-11-20T11:30:30Z","cluster":"a"}],"dropped":[{"from":"2026-11-20T10:00:00Z","to":"2026-11-20T12:00:00Z","cluster":"a","rule":"noise","count":1200},{"from":"2026-11-20T10:00:00Z","to":"2026-11-20T12:00:00Z","cluster":"","rule":"calm","count":1}],"namespaces":["shop","mail"],"partial":false,"total":1000,
 		"facets":{"type":[{"value":"Warning","count":700},{"value":"Normal","count":300}],"reason":[{"value":"BackOff","count":600}],"cluster":[{"value":"","count":1000}],"new":[{"value":"x","count":1}]},
 		"other":{"type":0,"reason":400,"cluster":0}}`,
@@ -118,9 +118,10 @@ var answers = map[string]string{
 		{"start":"2026-11-20T10:10:00Z","count":1,"counts":{"Normal":1}},
 		{"start":"2026-11-20T10:40:00Z","count":100,"counts":{"Warning":99,"Normal":1}},
 		{"start":"2026-11-20T11:50:00Z","count":10,"counts":{"Normal":4,"":3,"Odd":1,"Odder":1},"other":1}]}`,
-	"changes": `{` + head + `"gaps":[],"scope":"shop; and elsewhere what names it","partial":false,"changes":[
-		{"by":{"namespace":"shop","kind":"Pod","reason":"BackOff","type":"Warning"},"object":"web-*","kind":"new","now":120,"before":0,"score":512.5,"first":"2026-11-20T15:31:00Z","why":"never seen before in shop","statistics":"G² 12 over a dispersion of 1","events":"/query/v1/events?x","sample":{"metadata":{"name":"e"},"note":"Back-off"}},
-		{"by":{"reason":"Pulled"},"namespaces":["shop","mail"],"kind":"more","now":12,"before":2.45,"score":7,"why":"5 times as often","statistics":"G² 3 over a dispersion of 2","events":""}]}`,
+	"changes": `{` + head + `"gaps":[],"scope":"shop; and elsewhere what names it","partial":false,
+		"verdict":{"text":"BackOff of Pod web-* in shop: 120 times since 2026-11-20T15:31:00Z, goes on.","state":"ongoing"},"changes":[
+		{"by":{"namespace":"shop","kind":"Pod","reason":"BackOff","type":"Warning"},"object":"web-*","kind":"new","now":120,"before":0,"score":512.5,"first":"2026-11-20T15:31:00Z","last":"2026-11-20T15:59:50Z","every":10,"state":"ongoing","why":"never seen before in shop","statistics":"evidence 12","events":"/query/v1/events?x","sample":{"metadata":{"name":"e"},"note":"Back-off"}},
+		{"by":{"reason":"Pulled"},"namespaces":["shop","mail"],"kind":"more","now":12,"before":2.45,"score":7,"state":"over","why":"5 times as often","statistics":"evidence 3","events":""}]}`,
 	"object": `{` + head + `"gaps":[],"partial":false,"items":[
 		{"time":"2026-11-20T15:00:00.000001Z","revision":"60","count":1,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}},
 		{"time":"2026-11-20T15:59:00Z","revision":"61","count":1,"deleted":true,"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"60"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}}]}`,
@@ -137,7 +138,7 @@ var empty = map[string]string{
 	"events": `{` + head + `"gaps":[],"partial":false,"items":[]}`, "groups": `{` + head + `"gaps":[],"partial":false,"groups":[]}`,
 	"facets":    `{` + head + `"gaps":[],"partial":false,"facets":{"type":[]},"other":{"type":0},"total":0}`,
 	"histogram": `{` + head + `"gaps":[],"partial":false,"step":"5m","buckets":[],"total":0}`,
-	"changes":   `{` + head + `"gaps":[],"partial":false,"changes":[]}`, "object": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
+	"changes":   `{` + head + `"gaps":[],"partial":false,"verdict":{"text":"Nothing differs.","state":"usual"},"changes":[]}`, "object": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
 	"clusters": `{` + head + `"gaps":[],"partial":false,"items":[]}`, "deleted": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
 }
 

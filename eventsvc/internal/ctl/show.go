@@ -193,14 +193,14 @@ func (q *queryCmd) groups(a *answer, o *output) error {
 	if err != nil {
 		return err
 	}
-	r := rows{header: []string{"COUNT", "FIRST", "LAST"}}
+	r := rows{header: []string{"COUNT", "FIRST", "LAST", "STATE"}}
 	for _, name := range q.GroupBy {
 		r.header, r.names = append(r.header, strings.ToUpper(name)), append(r.names, groupNames(name)...)
 	}
-	r.header, r.names = append(r.header, "NOTE"), append(r.names, "count", "first", "last", "events")
+	r.header, r.names = append(r.header, "NOTE"), append(r.names, "count", "first", "last", "state", "events")
 	for _, g := range groups {
 		var line []string
-		counted := []string{strconv.FormatInt(g.Count, 10), o.when(g.First), o.when(g.Last)}
+		counted := []string{strconv.FormatInt(g.Count, 10), o.when(g.First), o.when(g.Last), g.State}
 		for _, name := range q.GroupBy {
 			if o.form == "csv" {
 				line = append(line, valuesOf(name, g.By[name])...)
@@ -297,16 +297,22 @@ func (q *queryCmd) changes(a *answer, o *output) error {
 		return err
 	}
 	r := rows{
-		header: []string{"CHANGE", "NOW", "BEFORE", "TYPE", "WHAT", "WHY"},
-		names:  append(append([]string{"change"}, facetOrder...), "object", "now", "before", "score", "first", "why", "statistics", "events"),
+		header: []string{"CHANGE", "STATE", "NOW", "BEFORE", "TYPE", "WHAT", "WHY"},
+		names:  append(append([]string{"change"}, facetOrder...), "object", "now", "before", "score", "first", "last", "state", "why", "statistics", "events"),
 	}
 	if o.form == "wide" {
-		r.header = []string{"CHANGE", "NOW", "BEFORE", "SCORE", "FIRST", "TYPE", "REPORTER", "WHAT", "WHY", "STATISTICS", "NOTE"}
+		r.header = []string{"CHANGE", "STATE", "NOW", "BEFORE", "SCORE", "FIRST", "TYPE", "REPORTER", "WHAT", "WHY", "STATISTICS", "NOTE"}
 	}
 	for _, c := range changes {
 		r.cells = append(r.cells, o.changeRow(&c))
 	}
-	return o.write(r, "Nothing has changed.")
+	if o.form != "csv" {
+		fmt.Fprintln(o, printable.OneLine(a.Verdict.Text))
+	}
+	if len(changes) == 0 && o.form != "csv" {
+		return nil
+	}
+	return o.write(r, "")
 }
 
 // changeRow returns the cells of a change.
@@ -322,11 +328,11 @@ func (o *output) changeRow(c *change) []string {
 		for _, name := range facetOrder {
 			line = append(line, c.By[name])
 		}
-		return append(line, c.Object, now, before, strconv.FormatFloat(c.Score, 'f', -1, 64), o.when(c.First), c.Why, c.Statistics, c.Events)
+		return append(line, c.Object, now, before, strconv.FormatFloat(c.Score, 'f', -1, 64), o.when(c.First), o.when(c.Last), c.State, c.Why, c.Statistics, c.Events)
 	case "wide":
-		return []string{c.Kind, now, before, strconv.FormatFloat(c.Score, 'f', 1, 64), o.when(c.First), c.By["type"], c.By["reporter"], what(c), c.Why, c.Statistics, noteOf(c.Sample)}
+		return []string{c.Kind, c.State, now, before, strconv.FormatFloat(c.Score, 'f', 1, 64), o.when(c.First), c.By["type"], c.By["reporter"], what(c), c.Why, c.Statistics, noteOf(c.Sample)}
 	}
-	return []string{c.Kind, now, before, c.By["type"], what(c), c.Why}
+	return []string{c.Kind, c.State, now, before, c.By["type"], what(c), c.Why}
 }
 
 // what names what a change is about besides its type and reporter, as far as possible in terms of a query.

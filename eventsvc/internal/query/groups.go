@@ -14,7 +14,9 @@ import (
 type Group struct {
 	Key         Key
 	Count       int64
-	First, Last time.Time // in whole seconds
+	First, Last time.Time     // in whole seconds
+	Every       time.Duration // the usual distance between two observations; 0: not known
+	State       State         // at the end of the range
 	// Sample is the newest event of the group that still exists, nil if there is none.
 	Sample *store.Record
 }
@@ -35,37 +37,25 @@ type GroupPlace struct {
 
 // Place returns where a group is in an order. Smaller values come first.
 func (g *Group) Place(o Order, by []Dimension) GroupPlace {
-	return (&tally{g.Count, g.First.Unix(), g.Last.Unix()}).place(o, &g.Key, by)
+	return placeOf(Rhythm{Count: g.Count, First: g.First.Unix(), Last: g.Last.Unix()}, o, &g.Key, by)
 }
 
-// tally is what was observed of a group: how often, and in which seconds first and last.
-type tally struct{ count, first, last int64 }
+// rhythmBytes is what a rhythm takes, also while a slice of them grows.
+const rhythmBytes = 100
 
-// tallyBytes is what it takes, also while a slice of them grows.
-const tallyBytes = 60
-
-func (t *tally) add(o store.Occurred) {
-	if t.count == 0 || o.Second < t.first {
-		t.first = o.Second
-	}
-	if t.count == 0 || o.Second+o.Length > t.last {
-		t.last = o.Second + o.Length
-	}
-	t.count += o.Count
-}
-
-func (t *tally) value(o Order) int64 {
+// value returns that by which a group is ordered.
+func (r *Rhythm) value(o Order) int64 {
 	switch o {
 	case Newest:
-		return -t.last
+		return -r.Last
 	case Oldest:
-		return t.first
+		return r.First
 	}
-	return -t.count
+	return -r.Count
 }
 
-func (t *tally) place(o Order, key *Key, by []Dimension) GroupPlace {
-	return GroupPlace{Value: t.value(o), Key: append(key.Values(by), key.Dimensions.Namespace, key.Dimensions.Cluster)}
+func placeOf(r Rhythm, o Order, key *Key, by []Dimension) GroupPlace {
+	return GroupPlace{Value: r.value(o), Key: append(key.Values(by), key.Dimensions.Namespace, key.Dimensions.Cluster)}
 }
 
 func (p GroupPlace) compare(other GroupPlace) int {
@@ -75,15 +65,15 @@ func (p GroupPlace) compare(other GroupPlace) int {
 // Groups counts by dimensions, of which one may be the object. It returns a page of the
 // groups, and where the next one begins, nil if there is none.
 func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]Group, *GroupPlace, error) {
-	var all []tally
+	var all []Rhythm
 	t, err := s.count(ctx, by, true, func(t *table) func(store.Occurred) {
 		all = nil
 		return func(o store.Occurred) {
 			for len(all) <= o.Group {
-				all = append(all, tally{})
-				t.grow(tallyBytes)
+				all = append(all, Rhythm{})
+				t.grow(rhythmBytes)
 			}
-			all[o.Group].add(o)
+			all[o.Group].Add(o)
 		}
 	})
 	if err != nil {
@@ -95,7 +85,7 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 		if c := cmp.Compare(all[a].value(p.Order), all[b].value(p.Order)); c != 0 {
 			return c
 		}
-		return all[a].place(p.Order, &t.keys[a], by).compare(all[b].place(p.Order, &t.keys[b], by))
+		return placeOf(all[a], p.Order, &t.keys[a], by).compare(placeOf(all[b], p.Order, &t.keys[b], by))
 	})
 	if err != nil {
 		return nil, nil, err
@@ -106,7 +96,10 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 			return out, new(out[i-1].Place(p.Order, by)), nil
 		}
 		id := behind[place]
-		g := Group{Key: t.keys[id], Count: all[id].count, First: time.Unix(all[id].first, 0).UTC(), Last: time.Unix(all[id].last, 0).UTC()}
+		r := &all[id]
+		g := Group{
+			Key: t.keys[id], Count: r.Count, First: time.Unix(r.First, 0).UTC(), Last: time.Unix(r.Last, 0).UTC(), Every: r.Every(), State: r.At(s.To),
+		}
 		if g.Sample, err = s.sample(ctx, &g, by); err != nil {
 			return nil, nil, err
 		}
@@ -119,9 +112,9 @@ func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]G
 }
 
 // behind returns the numbers of the groups that this page and those behind it have.
-func (p *GroupPage) behind(all []tally, t *table, by []Dimension) (ids []int) {
+func (p *GroupPage) behind(all []Rhythm, t *table, by []Dimension) (ids []int) {
 	for id := range all {
-		if id != rest && all[id].count > 0 && (p.After == nil || all[id].place(p.Order, &t.keys[id], by).compare(*p.After) > 0) {
+		if id != rest && all[id].Count > 0 && (p.After == nil || placeOf(all[id], p.Order, &t.keys[id], by).compare(*p.After) > 0) {
 			ids = append(ids, id)
 		}
 	}

@@ -74,25 +74,39 @@ type ObjectPage struct {
 	Limit, Bytes int
 }
 
-// Object returns what happened to an object within the range, as far as it is held and wanted:
-// every version of every event about it, superseded ones and deletions too.
-func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) ([]Happened, Next, error) {
+// Life is what happened to an object within the range: every version of every event about it, superseded ones and
+// deletions too, as far as it is held, wanted and on the page, and how often each reason came on all pages.
+type Life struct {
+	Happened []Happened
+	Next     Next
+	Series   []Series // the newest first
+}
+
+// Series is how a reason came.
+type Series struct {
+	Reason, Type string
+	Rhythm
+}
+
+// Object returns the life of an object.
+func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) (Life, error) {
 	if err := o.Check(); err != nil {
-		return nil, Next{}, err
+		return Life{}, err
 	}
-	found, next, err := s.object(ctx, o, p)
-	if err != nil || len(found) > 0 {
-		return found, next, err
+	found, err := s.object(ctx, o, p)
+	if err != nil || len(found.Happened) > 0 {
+		return found, err
 	}
 	written, err := s.Written(ctx, o)
 	if err != nil || written == o {
-		return nil, next, err
+		return found, err
 	}
 	return s.object(ctx, written, p)
 }
 
-func (s *Snapshot) object(ctx context.Context, o Subject, p ObjectPage) ([]Happened, Next, error) {
+func (s *Snapshot) object(ctx context.Context, o Subject, p ObjectPage) (Life, error) {
 	life := life{page: p}
+	series := map[[2]string]*Series{}
 	err := s.querier.Timeline.Versions(ctx, o.selector(), func(v *store.View, gone bool) bool {
 		if v.Revision > s.Head.Revision || !s.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) {
 			return true
@@ -102,6 +116,7 @@ func (s *Snapshot) object(ctx context.Context, o Subject, p ObjectPage) ([]Happe
 			h.Count = occurrence.Count
 			if !gone {
 				h.At.Time = occurrence.Time
+				s.cameIn(series, v.Attributes, occurrence)
 			}
 		}
 		if !h.At.Time.Before(s.From) && h.At.Time.Before(s.To) {
@@ -113,7 +128,35 @@ func (s *Snapshot) object(ctx context.Context, o Subject, p ObjectPage) ([]Happe
 	if n := len(life.happened); n > 0 {
 		next.After = life.happened[n-1].At
 	}
-	return life.happened, next, err
+	found := Life{Happened: life.happened, Next: next}
+	for _, one := range series {
+		found.Series = append(found.Series, *one)
+	}
+	slices.SortFunc(found.Series, func(a, b Series) int {
+		return cmp.Or(cmp.Compare(b.Last, a.Last), strings.Compare(a.Reason, b.Reason), strings.Compare(a.Type, b.Type))
+	})
+	return found, err
+}
+
+// maxSeries is the most reasons of an object that are told apart.
+const maxSeries = 1000
+
+// cameIn adds the observations of a version within the range to the series of its reason.
+func (s *Snapshot) cameIn(series map[[2]string]*Series, a event.Attributes, o event.Occurrence) {
+	key := [2]string{string(a.Field(event.Reason)), string(a.Field(event.Type))}
+	from, to := s.From.Unix(), s.To.Unix()
+	o.Spread(func(second, _, n int64) {
+		if n == 0 || second < from || second >= to {
+			return
+		}
+		if series[key] == nil {
+			if len(series) >= maxSeries {
+				return
+			}
+			series[key] = &Series{Reason: key[0], Type: key[1]}
+		}
+		series[key].Add(store.Occurred{Second: second, Count: n})
+	})
 }
 
 // life is the beginning of what happened to an object, behind a place.

@@ -120,7 +120,7 @@ type Occurred struct {
 
 // Before returns how many of the occurrences were before a second. The first one was at the begin
 // of the span.
-func (o *Occurred) Before(second int64) int64 {
+func (o Occurred) Before(second int64) int64 {
 	since, span := second-o.Second, max(1, o.Span)
 	switch {
 	case since <= 0:

@@ -115,9 +115,11 @@ func (c *call) changes() (string, error) {
 	at := columns(t)
 	lines := make([]line, len(t.Rows))
 	for i, row := range t.Rows {
-		lines[i] = line{fmt.Sprintf("%s %s %s %s", orDash(row[at["first"]]), row[at["change"]], token(row[at["cluster"]]), quote(row[at["why"]], 2*usualNote)), i}
+		lines[i] = line{fmt.Sprintf("%s %s %s %s %s", orDash(row[at["first"]]), row[at["change"]], row[at["state"]], token(row[at["cluster"]]), quote(row[at["why"]], 2*usualNote)), i}
 	}
-	return c.rows(c.page(t), t, "first change cluster why "+data, lines), nil
+	p := c.page(t)
+	p.add("verdict " + data + " " + quote(t.Verdict, 4*usualNote))
+	return c.rows(p, t, "first change state cluster why "+data, lines), nil
 }
 
 // window returns the parameters of a range that ends at an instant.
@@ -195,7 +197,7 @@ func (c *call) groups() (string, error) {
 	by := strings.Split(parameters.Get("by"), ",")
 	lines := make([]line, len(t.Rows))
 	for i, row := range t.Rows {
-		cells := []string{row[at["count"]], row[at["first"]], row[at["last"]]}
+		cells := []string{row[at["count"]], row[at["first"]], row[at["last"]], row[at["state"]]}
 		for _, d := range by {
 			if d == string(query.Object) {
 				cells = append(cells, strings.Join([]string{token(row[at["object_kind"]]), token(row[at["object_namespace"]]), token(row[at["object_name"]])}, "/"))
@@ -205,7 +207,7 @@ func (c *call) groups() (string, error) {
 		}
 		lines[i] = line{strings.Join(cells, " "), i}
 	}
-	return c.rows(c.page(t), t, "count first last "+strings.Join(by, " ")+" "+data, lines), nil
+	return c.rows(c.page(t), t, "count first last state "+strings.Join(by, " ")+" "+data, lines), nil
 }
 
 // object tells the life of one object. Versions that say the same as the one before them are one line.

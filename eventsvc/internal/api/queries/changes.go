@@ -3,6 +3,7 @@ package queries
 import (
 	"context"
 	"errors"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -15,7 +16,39 @@ import (
 
 type changesAnswer struct {
 	head
-	Scope string `json:"scope,omitempty"` // what a question about some namespaces looked at
+	Scope   string  `json:"scope,omitempty"` // what a question about some namespaces looked at
+	Verdict verdict `json:"verdict"`
+}
+
+// verdict is the answer in one sentence, and its parts. If nothing differs, it has only text and state.
+type verdict struct {
+	Text   string            `json:"text"`
+	State  query.State       `json:"state"`
+	Kind   changes.Kind      `json:"kind,omitempty"`
+	By     map[string]string `json:"by,omitempty"`
+	Object string            `json:"object,omitempty"`
+	Since  string            `json:"since,omitempty"` // the first occurrence
+	Last   string            `json:"last,omitempty"`  // the last one
+	Every  int64             `json:"every,omitempty"`
+	Former *former           `json:"former,omitempty"`
+	Events string            `json:"events,omitempty"`
+	Cause  *reference        `json:"cause,omitempty"` // what came before it
+}
+
+// former is a time before at which something came as it comes now.
+type former struct {
+	First  string `json:"first"`
+	Last   string `json:"last"`
+	Count  int64  `json:"count"`
+	Events string `json:"events"`
+}
+
+// reference names another change.
+type reference struct {
+	By     map[string]string `json:"by"`
+	Object string            `json:"object,omitempty"`
+	First  string            `json:"first"`
+	Events string            `json:"events"`
 }
 
 // change is one thing that differs from what was before, without its sample.
@@ -31,7 +64,12 @@ type change struct {
 	Why        string            `json:"why"`
 	Statistics string            `json:"statistics"`
 	First      string            `json:"first,omitempty"`
-	Events     string            `json:"events"` // path of the events
+	Last       string            `json:"last,omitempty"`
+	Every      int64             `json:"every,omitempty"` // seconds between two occurrences, as usual
+	State      query.State       `json:"state"`
+	Former     *former           `json:"former,omitempty"`  // of a row that came again
+	Follows    *reference        `json:"follows,omitempty"` // what came before the row
+	Events     string            `json:"events"`            // path of the events
 }
 
 // answerChanges ranks what changed before an instant.
@@ -76,10 +114,11 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	}
 	list := make([]change, len(a.Rows))
 	for i := range a.Rows {
-		list[i] = r.change(&a.Rows[i])
+		list[i] = changeOf(&a.Rows[i])
 	}
 	return &answer{
-		json: changesAnswer{head: r.head(), Scope: a.Scope}, list: "changes", n: len(list), scope: a.Scope, columns: changeColumns, rows: each(changeRows(list)),
+		json: changesAnswer{head: r.head(), Scope: a.Scope, Verdict: verdictOf(&a.Verdict)}, list: "changes", n: len(list),
+		scope: a.Scope, verdict: a.Verdict.Text, columns: changeColumns, rows: each(changeRows(list)),
 		element: func(b []byte, i int) ([]byte, error) {
 			var sample *store.View
 			if a.Rows[i].Sample != nil {
@@ -111,24 +150,61 @@ func (r *request) seriesOf(ctx context.Context, allows func(namespace, cluster s
 	return found, err
 }
 
-func (r *request) change(in *changes.Change) change {
-	out := change{
-		By: map[string]string{}, Object: in.Object, Also: in.Also, Namespaces: in.Namespaces, Kind: in.Kind, Now: in.Now, Before: in.Before,
-		Score: in.Score, Why: in.Why, Statistics: in.Statistics, Events: Path + "/events?" + in.Link.Encode(),
+func changeOf(in *changes.Change) change {
+	return change{
+		By: valuesOf(in.By), Object: in.Object, Also: in.Also, Namespaces: in.Namespaces, Kind: in.Kind, Now: in.Now, Before: in.Before,
+		Score: in.Score, Why: in.Why, Statistics: in.Statistics, First: stampOrNone(in.First), Last: stampOrNone(in.Last),
+		Every: int64(in.Every.Seconds()), State: in.State, Former: formerOf(in.Former), Follows: referenceOf(in.Follows), Events: eventsAt(in.Link),
 	}
-	key := query.Key{Dimensions: in.By}
-	for i, value := range key.Values(query.Indexed) {
-		if value != "" {
-			out.By[string(query.Indexed[i])] = value
-		}
-	}
-	if !in.First.IsZero() {
-		out.First = in.First.Format(time.RFC3339)
+}
+
+func verdictOf(in *changes.Verdict) verdict {
+	out := verdict{Text: in.Text, State: in.State, Cause: referenceOf(in.Cause)}
+	if c := in.Change; c != nil {
+		out.Kind, out.By, out.Object, out.Since, out.Last = c.Kind, valuesOf(c.By), c.Object, stampOrNone(c.First), stampOrNone(c.Last)
+		out.Every, out.Former, out.Events = int64(c.Every.Seconds()), formerOf(c.Former), eventsAt(c.Link)
 	}
 	return out
 }
 
-var changeColumns = append(append([]string{"change"}, names(query.Indexed)...), "object", "now", "before", "score", "first", "why", "statistics", "events")
+func formerOf(in *changes.Former) *former {
+	if in == nil {
+		return nil
+	}
+	return &former{First: stamp(in.First), Last: stamp(in.Last), Count: in.Count, Events: eventsAt(in.Link)}
+}
+
+func referenceOf(in *changes.Reference) *reference {
+	if in == nil {
+		return nil
+	}
+	return &reference{By: valuesOf(in.By), Object: in.Object, First: stamp(in.First), Events: eventsAt(in.Link)}
+}
+
+// valuesOf returns the dimensions that are not empty, by name.
+func valuesOf(d event.Dimensions) map[string]string {
+	out := map[string]string{}
+	key := query.Key{Dimensions: d}
+	for i, value := range key.Values(query.Indexed) {
+		if value != "" {
+			out[string(query.Indexed[i])] = value
+		}
+	}
+	return out
+}
+
+// eventsAt returns the path of events.
+func eventsAt(parameters url.Values) string { return Path + "/events?" + parameters.Encode() }
+
+// stampOrNone writes a time, and nothing for the zero time.
+func stampOrNone(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return stamp(t)
+}
+
+var changeColumns = append(append([]string{"change"}, names(query.Indexed)...), "object", "now", "before", "score", "first", "last", "state", "why", "statistics", "events")
 
 func changeRows(list []change) [][]string {
 	rows := make([][]string, len(list))
@@ -138,7 +214,7 @@ func changeRows(list []change) [][]string {
 			rows[i] = append(rows[i], c.By[string(d)])
 		}
 		number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-		rows[i] = append(rows[i], c.Object, strconv.FormatInt(c.Now, 10), number(c.Before), number(c.Score), c.First, c.Why, c.Statistics, c.Events)
+		rows[i] = append(rows[i], c.Object, strconv.FormatInt(c.Now, 10), number(c.Before), number(c.Score), c.First, c.Last, string(c.State), c.Why, c.Statistics, c.Events)
 	}
 	return rows
 }

@@ -19,6 +19,8 @@ type group struct {
 	Count  int64          `json:"count"`
 	First  string         `json:"first"`
 	Last   string         `json:"last"`
+	Every  int64          `json:"every,omitempty"` // seconds between two observations, as usual
+	State  query.State    `json:"state"`
 	Events string         `json:"events"` // path of the events
 }
 
@@ -43,13 +45,16 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 			if g.Sample != nil {
 				sample = g.Sample.View()
 			}
-			return r.appendWith(b, group{By: values(r.by, g.Key), Count: g.Count, First: stamp(g.First), Last: stamp(g.Last), Events: r.linkEvents(r.by, g.Key)}, "sample", sample)
+			return r.appendWith(b, group{
+				By: values(r.by, g.Key), Count: g.Count, First: stamp(g.First), Last: stamp(g.Last), Every: int64(g.Every.Seconds()), State: g.State,
+				Events: r.linkEvents(r.by, g.Key),
+			}, "sample", sample)
 		},
-		columns: append(namesOfValues(r.by, "object_kind", "object_namespace", "object_name", "object_uid"), "count", "first", "last", "events"),
+		columns: append(namesOfValues(r.by, "object_kind", "object_namespace", "object_name", "object_uid"), "count", "first", "last", "state", "events"),
 		rows: func(row func([]string) error) error {
 			for i := range groups {
 				g := &groups[i]
-				if err := row(append(g.Key.Values(r.by), strconv.FormatInt(g.Count, 10), stamp(g.First), stamp(g.Last), r.linkEvents(r.by, g.Key))); err != nil {
+				if err := row(append(g.Key.Values(r.by), strconv.FormatInt(g.Count, 10), stamp(g.First), stamp(g.Last), string(g.State), r.linkEvents(r.by, g.Key))); err != nil {
 					return err
 				}
 			}

@@ -4,13 +4,35 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"time"
 
 	"tidings.example/eventsvc/internal/query"
 )
 
 type objectAnswer struct {
 	head
+	Series   []came `json:"series,omitempty"` // on the first page
 	Continue string `json:"continue,omitempty"`
+}
+
+// came is how a reason came to an object in the whole range.
+type came struct {
+	Reason string      `json:"reason"`
+	Type   string      `json:"type"`
+	Count  int64       `json:"count"`
+	First  string      `json:"first"`
+	Last   string      `json:"last"`
+	Every  int64       `json:"every,omitempty"`
+	State  query.State `json:"state"`
+}
+
+// series says how each reason came to an object.
+func (r *request) series(all []query.Series) (out []came) {
+	at := func(second int64) string { return stamp(time.Unix(second, 0)) }
+	for _, s := range all {
+		out = append(out, came{s.Reason, s.Type, s.Count, at(s.First), at(s.Last), int64(s.Every().Seconds()), s.At(r.shot.To)})
+	}
+	return out
 }
 
 // happened is one version of an event about the object, or its deletion, without the event.
@@ -28,16 +50,20 @@ func (r *request) subject() query.Subject {
 
 // answerObject tells the life of one object.
 func answerObject(ctx context.Context, r *request) (*answer, error) {
-	found, next, err := r.shot.Object(ctx, r.subject(), query.ObjectPage{
+	life, err := r.shot.Object(ctx, r.subject(), query.ObjectPage{
 		Page: query.Page{OldestFirst: r.order == query.Oldest, After: r.place()}, Limit: r.limit, Bytes: pageBytes,
 	})
 	if err != nil {
 		return nil, err
 	}
+	found, next := life.Happened, life.Next
 	if err := r.hint(ctx, len(found) == 0 && !next.More); err != nil {
 		return nil, err
 	}
 	out := objectAnswer{head: r.head(), Continue: r.behind(next)}
+	if r.cursor == nil {
+		out.Series = r.series(life.Series)
+	}
 	return &answer{
 		json: out, list: "items", n: len(found), columns: append(slices.Clip(eventColumns), "deleted"), next: out.Continue,
 		element: func(b []byte, i int) ([]byte, error) {

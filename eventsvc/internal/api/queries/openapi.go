@@ -101,7 +101,11 @@ func schemas() schema {
 		maps.Copy(all, more)
 		return members(all, append(optional, "dropped", "namespaces", "clusters", "partialReason", "hints")...)
 	}
-	kinds := []changes.Kind{changes.New, changes.More, changes.Less, changes.Failing}
+	kind := schema{"type": "string", "enum": []changes.Kind{
+		changes.New, changes.More, changes.Again, changes.Less, changes.Silent, changes.Failing, changes.Changed,
+	}}
+	state := schema{"type": "string", "enum": []query.State{query.Ongoing, query.Over, query.Once, changes.Usual, changes.Unknown}}
+	every := schema{"type": "integer", "format": "int64", "description": "Seconds between two occurrences, as usual."}
 	counted := schema{"type": "string", "enum": []string{ofOccurrences, ofEvents}}
 	return schema{
 		"Event":  schema{"type": "object", "description": "Event of events.k8s.io/v1, in the group of this service."},
@@ -112,13 +116,19 @@ func schemas() schema {
 		"value":  members(schema{"value": text, "count": number}),
 		"bucket": members(schema{"start": at, "count": number, "counts": dictionary(schema{}), "other": number}, "counts", "other"),
 		"group": members(schema{
-			"by": dictionary(schema{}), "count": number, "first": at, "last": at, "events": text, "sample": ref("Event"),
-		}, "sample"),
+			"by": dictionary(schema{}), "count": number, "first": at, "last": at, "every": every, "state": state, "events": text, "sample": ref("Event"),
+		}, "every", "sample"),
 		"change": members(schema{
-			"by": dictionary(text), "object": text, "also": list(text), "namespaces": list(text), "kind": schema{"type": "string", "enum": kinds},
-			"now": number, "before": schema{"type": "number"}, "score": schema{"type": "number"}, "why": text, "statistics": text, "first": at,
-			"events": text, "sample": ref("Event"),
-		}, "object", "also", "namespaces", "first", "sample"),
+			"by": dictionary(text), "object": text, "also": list(text), "namespaces": list(text), "kind": kind,
+			"now": number, "before": schema{"type": "number"}, "score": schema{"type": "number"}, "why": text, "statistics": text, "first": at, "last": at,
+			"every": every, "state": state, "former": ref("former"), "follows": ref("reference"), "events": text, "sample": ref("Event"),
+		}, "object", "also", "namespaces", "first", "last", "every", "former", "follows", "sample"),
+		"former":    members(schema{"first": at, "last": at, "count": number, "events": text}),
+		"reference": members(schema{"by": dictionary(text), "object": text, "first": at, "events": text}, "object"),
+		"verdict": members(schema{
+			"text": text, "state": state, "kind": kind, "by": dictionary(text), "object": text, "since": at, "last": at, "every": every,
+			"former": ref("former"), "events": text, "cause": ref("reference"),
+		}, "kind", "by", "object", "since", "last", "every", "former", "events", "cause"),
 		"happened": members(schema{"time": at, "revision": text, "count": number, "deleted": yes, "event": ref("Event")}, "deleted"),
 		"events":   head(schema{"items": list(ref("Event")), "continue": text, "total": number}, "continue", "total"),
 		"histogram": head(schema{
@@ -132,12 +142,13 @@ func schemas() schema {
 			"counted": counted, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "distinct": dictionary(number), "total": number,
 		}),
 		"groups":  head(schema{"counted": counted, "groups": list(ref("group")), "continue": text}, "continue"),
-		"changes": head(schema{"scope": text, "changes": list(ref("change"))}, "scope"),
+		"changes": head(schema{"scope": text, "verdict": ref("verdict"), "changes": list(ref("change"))}, "scope"),
 		"deleter": schema{"type": "object", "properties": schema{"user": text, "client": text, "audit": text}},
 		"deletion": members(schema{
 			"time": at, "revision": text, "by": ref("deleter"), "believed": yes, "source": number, "event": ref("Event"),
 		}, "believed", "source"),
 		"deleted": head(schema{"items": list(ref("deletion")), "continue": text, "total": number}, "continue", "total"),
-		"object":  head(schema{"items": list(ref("happened")), "continue": text}, "continue"),
+		"came":    members(schema{"reason": text, "type": text, "count": number, "first": at, "last": at, "every": every, "state": state}, "every"),
+		"object":  head(schema{"series": list(ref("came")), "items": list(ref("happened")), "continue": text}, "series", "continue"),
 	}
 }

@@ -103,6 +103,7 @@ type answer struct {
 	element func(b []byte, i int) ([]byte, error)
 	held    int    // bytes of memory that the rows take until they are sent, if they are more than those of a question
 	scope   string // see [Table]
+	verdict string // likewise
 	columns []string
 	rows    func(row func([]string) error) error // calls row with each row
 	next    string                               // the continue of the next page; empty: there is none

@@ -103,8 +103,8 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 		r := found[s]
 		if r == nil {
 			r = &candidate{
-				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.now, expected: float64(s.total) / c.windows, against: "on average",
-				first: s.first, onset: o.Second, anchor: anchor, objects: c.warned.concerned[s.tallyKey],
+				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.came.Count, expected: float64(s.total) / c.windows, against: "on average",
+				first: s.came.First, onset: o.Second, anchor: anchor, objects: c.warned.concerned[s.tallyKey],
 			}
 			found[s] = r
 		}
@@ -118,7 +118,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 			continue
 		}
 		r.dispersion = c.dispersion(s, s.family.burstiness(c.windows))
-		before := s.total + s.now - r.near
+		before := s.total + s.came.Count - r.near
 		if s.total == 0 {
 			before += int64(s.family.had)
 		}
@@ -190,9 +190,8 @@ func related(a, b *candidate) bool {
 // clusterWide reports whether a row concerns more than one namespace: it spans several,
 // its object has none, or it is about the cluster's own components.
 func (r *candidate) clusterWide() bool {
-	switch r.kind {
-	case "Node", "PersistentVolume", "Namespace", "StorageClass", "APIService":
-		return true
-	}
-	return r.namespace == "" || r.namespace == systemNamespace
+	return hasNone[r.kind] || r.namespace == "" || r.namespace == systemNamespace
 }
+
+// hasNone has the kinds of objects without a namespace. The namespace of their events tells nothing.
+var hasNone = map[string]bool{"Node": true, "PersistentVolume": true, "Namespace": true, "StorageClass": true, "APIService": true, "Cluster": true}

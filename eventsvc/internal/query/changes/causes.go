@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -199,7 +200,7 @@ func (c *comparison) ties(e *edit, r *candidate, named map[subject]bool) (tie fl
 // row returns the row of a change that explains another row.
 func (e *edit) row(of *candidate, score float64, count int64) *candidate {
 	return &candidate{
-		tallyKey: e.tallyKey, tallies: []*tally{{tallyKey: e.tallyKey, now: count, first: e.at, last: e.at, reporter: event.GapReporter}},
+		tallyKey: e.tallyKey, tallies: []*tally{{tallyKey: e.tallyKey, came: query.Rhythm{Count: count, First: e.at, Last: e.at}, reporter: event.GapReporter}},
 		way: Changed, now: count, object: e.name, exact: e.name, first: e.at, onset: e.at, objects: 1, dispersion: 1,
 		score: round(score), explained: of, record: &e.record,
 	}

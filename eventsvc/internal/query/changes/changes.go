@@ -59,7 +59,9 @@ type Kind string
 const (
 	New     Kind = "new"     // a reason that was never seen before for this namespace and kind
 	More    Kind = "more"    // more often than expected
+	Again   Kind = "again"   // more often than expected, as once before: see [Change.Former]
 	Less    Kind = "less"    // less often than expected
+	Silent  Kind = "silent"  // nothing comes any more of a cluster, a namespace or a reporter
 	Failing Kind = "failing" // objects with warnings that had none before
 	Changed Kind = "changed" // an object that was changed, made or deleted just before another row began
 )
@@ -82,12 +84,32 @@ type Change struct {
 	Score      float64 // rows are ordered by it
 	Why        string  // what happened, in one sentence
 	Statistics string  // what the score is made of
-	First      time.Time
+	// First and Last are the first and the last occurrence in the window. Of what is silent, both are its newest event.
+	First, Last time.Time
+	Every       time.Duration // the usual distance between two occurrences; 0: not known
+	State       query.State
+	Former      *Former    // that a row of the kind Again is like
+	Follows     *Reference // the first of the changes before it that may have caused it; nil: none
 	// Sample is the newest event of the row in the window. It is nil if a later
 	// observation has moved that event out of the window.
 	Sample *store.Record
 	// Link has the parameters that show the events of the row, the same ones tomorrow.
 	Link url.Values
+}
+
+// Former is a time before at which something came as it comes now.
+type Former struct {
+	First, Last time.Time
+	Count       int64
+	Link        url.Values // the parameters that show its events
+}
+
+// Reference names a change.
+type Reference struct {
+	By     event.Dimensions
+	Object string
+	First  time.Time
+	Link   url.Values
 }
 
 // Answer is the answer to a [Query].
@@ -103,6 +125,7 @@ type Answer struct {
 	// Partial says in sentences what the answer could not take into account.
 	Partial []string
 	Rows    []Change // most unexpected first
+	Verdict Verdict
 }
 
 // Rank answers what changed before an instant: reasons that are new, reasons that are
@@ -133,6 +156,7 @@ func Rank(ctx context.Context, t store.Timeline, q Query) (Answer, error) {
 		return Answer{}, err
 	}
 	err = c.finish(ctx, rows[:min(len(rows), q.Limit)])
+	a.Verdict = c.verdict(rows)
 	return a, err
 }
 
@@ -220,7 +244,7 @@ func (c *comparison) sample(ctx context.Context, r *candidate) (*store.Record, e
 	last.From = time.Time{}
 	for _, t := range r.tallies {
 		keys[t.tallyKey] = true
-		if at := time.Unix(t.last, 0).UTC(); t.now > 0 && at.After(last.From) {
+		if at := time.Unix(t.came.Last, 0).UTC(); t.came.Count > 0 && at.After(last.From) {
 			last.From, last.To = at, at.Add(time.Second)
 		}
 	}
@@ -301,11 +325,14 @@ const topNamespaces = 10
 func (r *candidate) change(c *comparison) Change {
 	change := Change{
 		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ, Reporter: r.reporter()},
-		Object: r.object, Also: r.also, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score,
-		First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
+		Object: r.object, Also: r.also, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score, State: query.Ongoing, Link: r.link(c.answer),
 	}
-	if r.way == Less && r.now == 0 {
-		change.First = time.Time{}
+	if came := r.came(); came.Count > 0 {
+		change.First, change.Last = time.Unix(r.first, 0).UTC(), time.Unix(came.Last, 0).UTC()
+		change.Every, change.State = came.Every(), came.At(c.answer.Range.To)
+	}
+	if r.follows != nil {
+		change.Follows = r.follows.reference(c)
 	}
 	if r.namespace == "" {
 		for _, t := range r.tallies[:min(len(r.tallies), topNamespaces)] {
@@ -315,12 +342,28 @@ func (r *candidate) change(c *comparison) Change {
 	return change
 }
 
+// came returns how all events of a row came in the window.
+func (r *candidate) came() (all query.Rhythm) {
+	for _, t := range r.tallies {
+		all.Merge(t.came)
+	}
+	return all
+}
+
+// reference returns what names a row.
+func (r *candidate) reference(c *comparison) *Reference {
+	return &Reference{
+		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ},
+		Object: r.object, First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
+	}
+}
+
 // reporter returns the component that reports all events of a row, "" if there are
 // several.
 func (r *candidate) reporter() string {
 	reporters := make([]string, 0, len(r.tallies))
 	for _, t := range r.tallies {
-		if t.now > 0 || len(r.tallies) == 1 {
+		if t.came.Count > 0 || len(r.tallies) == 1 {
 			reporters = append(reporters, t.reporter)
 		}
 	}

@@ -93,8 +93,8 @@ func (r *candidate) atMost(dispersion float64) { r.dispersion = min(r.dispersion
 // compare compares the count of a series or of a family with the earlier one that
 // explains it best. It returns nil if there is no difference.
 func (c *comparison) compare(s *tally, burstiness float64) *candidate {
-	mean, now := float64(s.total)/c.windows, float64(s.now)
-	r := &candidate{tallyKey: s.tallyKey, tallies: []*tally{s}, now: s.now, expected: mean, against: "on average"}
+	mean, now := float64(s.total)/c.windows, float64(s.came.Count)
+	r := &candidate{tallyKey: s.tallyKey, tallies: []*tally{s}, now: s.came.Count, expected: mean, against: "on average"}
 	baselines := []struct {
 		n    int64
 		held bool
@@ -125,7 +125,7 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 		}
 	case rising:
 		r.way = More
-		if s.total < s.now { // such a history tells as little about dispersion as none
+		if s.total < s.came.Count { // such a history tells as little about dispersion as none
 			r.atMost(now)
 		}
 	}

@@ -2,13 +2,13 @@ package changes
 
 import (
 	"context"
-	"math"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -48,9 +48,7 @@ const several = "\x00"
 type tally struct {
 	tallyKey
 	reporter string
-	now      int64          // in the window
-	first    int64          // second of the first one in the window
-	last     int64          // second of the last one in the window
+	came     query.Rhythm   // in the window
 	prev     int64          // in the same length of time before the window
 	day      int64          // a day before
 	week     int64          // a week before
@@ -82,12 +80,6 @@ func (s *tally) add(window int64, n float64) {
 	r.n += n
 }
 
-// within counts in the window.
-func (s *tally) within(second, n int64) {
-	s.now += n
-	s.first, s.last = min(s.first, second), max(s.last, second)
-}
-
 // tallies are all series that a question is about.
 type tallies struct {
 	all      []*tally
@@ -116,7 +108,7 @@ func (t *tallies) index(d *event.Dimensions) int {
 		t.families[f.tallyKey] = f
 		t.order = append(t.order, f)
 	}
-	s := &tally{tallyKey: k, reporter: d.Reporter, first: math.MaxInt64, family: f}
+	s := &tally{tallyKey: k, reporter: d.Reporter, family: f}
 	f.members = append(f.members, s)
 	t.byKey[k] = len(t.all)
 	t.all = append(t.all, s)
@@ -129,7 +121,7 @@ func (c *comparison) history(ctx context.Context) error {
 	r := c.answer.Range
 	from, to := r.From.Unix(), r.To.Unix()
 	err := c.count(ctx, from, to, func(s *tally, o store.Occurred) { // first, as these series must not be left out
-		s.within(o.Second, o.Before(to))
+		s.came.Add(store.Occurred{Second: o.Second, Count: o.Before(to)})
 	})
 	if err != nil {
 		return err
@@ -147,7 +139,7 @@ func (c *comparison) history(ctx context.Context) error {
 		}
 		begin = min(begin, o.Second)
 		if n := o.Count - o.Before(from); n > 0 {
-			s.within(from, n)
+			s.came.Add(store.Occurred{Second: from, Count: n})
 			o.Count -= n
 		}
 		s.total += o.Count
@@ -202,7 +194,7 @@ func (t *tallies) total() {
 	}
 	for _, s := range t.all {
 		f := s.family
-		f.now += s.now
+		f.came.Merge(s.came)
 		f.total += s.total
 		f.even += s.even
 		f.older = f.older || s.older

@@ -195,12 +195,11 @@ func (c *comparison) rates() (rows []*candidate) {
 	for _, f := range c.tallies.order {
 		for _, r := range c.familyRows(f) {
 			for _, m := range r.members {
-				m.objects, m.first = c.warned.concerned[m.tallyKey], m.tallies[0].first
+				m.objects, m.first = c.warned.concerned[m.tallyKey], m.tallies[0].came.First
 			}
-			r.first = r.tallies[0].first
+			r.first = r.came().First
 			for _, s := range r.tallies {
 				r.objects += c.warned.concerned[s.tallyKey]
-				r.first = min(r.first, s.first)
 				if c.warned.object != nil {
 					r.own += c.warned.object.now[s.tallyKey]
 				}

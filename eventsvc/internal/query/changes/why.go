@@ -2,6 +2,7 @@ package changes
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func (r *candidate) unlike(c *comparison) string {
 	case Changed:
 		return fmt.Sprintf(", %s before %s of %s", roughly(time.Duration(max(0, r.explained.onset-r.onset))*time.Second), r.explained.reason, r.explained.subject())
 	}
-	return fmt.Sprintf(" instead of %s %s", number(r.expected), r.against)
+	return fmt.Sprintf(" against %s expected (%s)", whole(r.expected), r.against)
 }
 
 // statistics says what the score of a row is made of.
@@ -79,6 +80,9 @@ func (r *candidate) subject() string {
 	text := r.kind
 	if r.object != "" {
 		text += " " + r.object
+	}
+	if r.exact != "" && hasNone[r.kind] {
+		return text
 	}
 	if r.namespace == "" {
 		return fmt.Sprintf("%s in %d namespaces", text, len(r.tallies))
@@ -109,7 +113,8 @@ func roughly(d time.Duration) string {
 	return query.FormatDuration(d)
 }
 
-func number(n float64) string { return strconv.FormatFloat(round(n), 'f', -1, 64) }
+// whole rounds an expected number of events.
+func whole(n float64) string { return strconv.FormatFloat(math.Round(n), 'f', -1, 64) }
 
 func counted(n int, what string) string {
 	if n == 1 {

@@ -1,0 +1,91 @@
+package changes
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"tidings.example/eventsvc/internal/query"
+)
+
+// The states of a verdict that names no change.
+const (
+	Usual   query.State = "usual"   // nothing differs from what was before
+	Unknown query.State = "unknown" // there is nothing to compare with
+)
+
+// Verdict is an answer in one sentence: what happened, to which object, since when, whether it goes on, and what came
+// before it.
+type Verdict struct {
+	Text  string
+	State query.State
+	// Change is the change that the sentence is about, without a sample; nil if nothing differs.
+	Change *Change
+	// Cause is what came before it and may have caused it; nil: nothing did.
+	Cause *Reference
+}
+
+// verdict judges by the first row. If that is a changed object, it is the cause of what the verdict is about.
+func (c *comparison) verdict(rows []*candidate) Verdict {
+	window := query.FormatDuration(c.q.Window)
+	switch {
+	case c.windows <= 0:
+		return Verdict{Text: "There is no history before these " + window + " to compare with.", State: Unknown}
+	case len(rows) == 0:
+		return Verdict{Text: fmt.Sprintf("Nothing in these %s differs from what is usual.", window), State: Usual}
+	}
+	r, cause := rows[0], rows[0].follows
+	if r.way == Changed {
+		r, cause = r.explained, r
+	}
+	change := r.change(c)
+	v := Verdict{State: change.State, Change: &change}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s of %s", cmp.Or(r.reason, "Silence"), r.subject())
+	switch r.way {
+	case Silent:
+		fmt.Fprintf(&b, " since %s", stamp(change.Last))
+	case Less:
+		fmt.Fprintf(&b, ": %s in %s, against %s expected", times(r.now), window, whole(r.expected))
+	default:
+		fmt.Fprintf(&b, ": %s since %s", times(r.now), stamp(change.First))
+		b.WriteString(", " + going(&change, c.answer.Range.To))
+	}
+	if change.Former != nil {
+		b.WriteString("; " + c.again(change.Former))
+	}
+	if cause != nil {
+		v.Cause = cause.reference(c)
+		fmt.Fprintf(&b, "; %s after %s of %s", roughly(time.Duration(max(0, r.onset-cause.onset))*time.Second), cause.reason, cause.subject())
+	}
+	b.WriteString(".")
+	v.Text = b.String()
+	return v
+}
+
+// going says in words whether a change goes on.
+func going(c *Change, now time.Time) string {
+	ago := roughly(now.Sub(c.Last).Truncate(time.Second))
+	switch c.State {
+	case query.Over:
+		return fmt.Sprintf("over for %s (had come every %s)", ago, roughly(c.Every))
+	case query.Once:
+		return ago + " ago"
+	}
+	return "goes on" + every(c)
+}
+
+func every(c *Change) string {
+	if c.Every == 0 {
+		return ""
+	}
+	return " (every " + roughly(c.Every) + ")"
+}
+
+// again says in words when something came before.
+func (c *comparison) again(f *Former) string {
+	return fmt.Sprintf("again, as on %s (%s in %s)", f.First.Format("Monday 2006-01-02 15:04 MST"), times(f.Count), roughly(max(f.Last.Sub(f.First), time.Second)))
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -1,0 +1,51 @@
+package query_test
+
+import (
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/store"
+)
+
+// TestRhythm: a series is over once it is missing for longer than its own rhythm explains, in whatever order it is
+// read.
+func TestRhythm(t *testing.T) {
+	t.Parallel()
+	const now = 1_000_000 * 60
+	times := func(from, every, until int64) (all []store.Occurred) {
+		for at := from; at <= until; at += every {
+			all = append(all, store.Occurred{Second: at, Count: 1})
+		}
+		return all
+	}
+	for _, test := range []struct {
+		name  string
+		came  []store.Occurred
+		every time.Duration
+		want  query.State
+	}{
+		{"once", times(now-300, 1, now-300), 0, query.Once},
+		{"every ten seconds until now", times(now-900, 10, now-5), 10 * time.Second, query.Ongoing},
+		{"every ten seconds until six minutes ago", times(now-900, 10, now-360), 10 * time.Second, query.Over},
+		{"every five minutes, the last four minutes ago", times(now-3840, 300, now-240), 5 * time.Minute, query.Ongoing},
+		{"every five minutes, the last 20 minutes ago", times(now-4200, 300, now-1200), 5 * time.Minute, query.Over},
+		{"every two hours", times(now-86400, 7200, now-7000), 2 * time.Hour, query.Ongoing},
+		{"a back-off", []store.Occurred{{Second: now - 630, Count: 1}, {Second: now - 620, Count: 1}, {Second: now - 600, Count: 1}, {Second: now - 560, Count: 1}, {Second: now - 480, Count: 1}, {Second: now - 320, Count: 1}}, 2 * time.Minute, query.Ongoing},
+		{"sums of hours", []store.Occurred{{Second: now - 7200, Length: 3599, Count: 360}, {Second: now - 3600, Length: 3590, Count: 360}}, 10 * time.Second, query.Ongoing},
+	} {
+		var forth, back query.Rhythm
+		for i := range test.came {
+			forth.Add(test.came[i])
+			back.Add(test.came[len(test.came)-1-i])
+		}
+		for _, r := range []query.Rhythm{forth, back} {
+			if got := r.At(time.Unix(now, 0)); got != test.want {
+				t.Errorf("%s: %s, want %s", test.name, got, test.want)
+			}
+			if got := r.Every(); got < test.every*9/10 || got > test.every*11/10 {
+				t.Errorf("%s: every %s, want %s", test.name, got, test.every)
+			}
+		}
+	}
+}
