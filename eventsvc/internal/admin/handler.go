@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/audit"
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/safefile"
 )

@@ -28,7 +28,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/shared/service"
 )
 

@@ -19,7 +19,7 @@ import (
 	"slices"
 	"time"
 
-	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/safefile"
 )

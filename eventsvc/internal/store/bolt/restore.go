@@ -11,9 +11,9 @@ import (
 	"path/filepath"
 	"slices"
 
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/shared/safefile"
 )

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"time"
 
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
-	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 

@@ -14,8 +14,8 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // Every file says in its meta bucket what it is.

@@ -7,7 +7,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/disk"
 )
 
 // Prefetch asks the kernel to read the leaves in which keys of a bucket are, without waiting

@@ -7,16 +7,16 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/storetest"
-	"tidings.example/eventsvc/internal/store/storetest/parts"
 	"tidings.example/eventsvc/internal/watch"
 	"tidings.example/shared/waittest"
 )
 
 // hold keeps the committer from taking writes until release is called.
-func hold(t *testing.T, p *parts.Parts) (release func()) {
+func hold(t *testing.T, p *bolttest.Parts) (release func()) {
 	t.Helper()
 	held, proceed, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -49,7 +49,7 @@ func (noLog) Replay([]*watch.Change, *store.WatchQuery, uint64) ([]*watch.Change
 // that share the commit with them are made, as if they had come alone.
 func TestBadWritesInACommit(t *testing.T) {
 	t.Parallel()
-	p := parts.Open(t, parts.Options{})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{})
 	p.Create(t, key(0), store.Draft{Value: []byte("there")})
 	there, _ := p.Read(t, key(0))
 	gone, cancel := context.WithCancel(t.Context())
@@ -129,13 +129,13 @@ func TestBadWritesInACommit(t *testing.T) {
 // waiting writes are served, and then there is room again.
 func TestQueueIsBounded(t *testing.T) {
 	t.Parallel()
-	for name, o := range map[string]parts.Options{
+	for name, o := range map[string]bolttest.PartsOptions{
 		"by number": {QueueLength: 3},
 		"by bytes":  {QueueBytes: 4*seglog.MaxEntryBytes(len("ns/e0"), len("written")) - 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := parts.Open(t, o)
+			p := bolttest.OpenParts(t, o)
 			for round := range 2 {
 				release := hold(t, p)
 				var waiting []*commit.Write
@@ -172,7 +172,7 @@ func TestQueueIsBounded(t *testing.T) {
 func TestDeletionsOfManyEvents(t *testing.T) {
 	t.Parallel()
 	const n = 1030 // a commit takes 1024
-	p := parts.Open(t, parts.Options{QueueLength: n, QueueBytes: 1 << 30})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{QueueLength: n, QueueBytes: 1 << 30})
 	storetest.Parallel(t, n, func(i int) { p.Create(t, key(i), store.Draft{Value: []byte("there")}) })
 	var seen []store.Seen
 	for i := range n {

@@ -9,9 +9,9 @@ import (
 	"testing/synctest"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/storetest"
-	"tidings.example/eventsvc/internal/store/storetest/parts"
 )
 
 // TestWritersWaitForTheMerge: while what is in memory cannot be merged, writes wait before it has more than twice its
@@ -20,7 +20,7 @@ func TestWritersWaitForTheMerge(t *testing.T) {
 	t.Parallel()
 	const limit, batch, all = 1000, 1024, 8000
 	synctest.Test(t, func(t *testing.T) {
-		p := parts.Open(t, parts.Options{QueueLength: all, QueueBytes: 1 << 30})
+		p := bolttest.OpenParts(t, bolttest.PartsOptions{QueueLength: all, QueueBytes: 1 << 30})
 		storetest.Replace(t, p.Files.Index.Path(), "/dev/full", os.O_RDWR)
 		var written atomic.Int64
 		var writers sync.WaitGroup

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
-	"tidings.example/eventsvc/internal/store/storetest/parts"
 	"tidings.example/shared/waittest"
 )
 
@@ -18,7 +18,7 @@ import (
 // them.
 func TestApply(t *testing.T) {
 	t.Parallel()
-	p := parts.Open(t, parts.Options{})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{})
 	at := time.Unix(1_700_000_000, 0).UTC()
 	change := func(kind seglog.Kind, i int, revision uint64) commit.Replicated {
 		c := commit.Replicated{Revision: revision, Kind: kind, Key: key(i), Time: at}
@@ -53,7 +53,7 @@ func TestApply(t *testing.T) {
 // what is given up stays so.
 func TestSkipAndRotate(t *testing.T) {
 	t.Parallel()
-	p := parts.Open(t, parts.Options{})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{})
 	p.Create(t, key(1), store.Draft{Value: []byte("before")})
 	if got, err := p.Committer.Skip(t.Context(), func(last uint64) uint64 { return last + 100 }); err != nil || got != 102 {
 		t.Fatalf("skipped to %d, %v", got, err)
@@ -82,7 +82,7 @@ func TestSkipAndRotate(t *testing.T) {
 // log.
 func TestFailure(t *testing.T) {
 	t.Parallel()
-	p := parts.Open(t, parts.Options{})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{})
 	p.Create(t, key(1), store.Draft{Value: []byte("there")})
 	h, called := p.Committer.Writer.Health, make(chan struct{})
 	h.OnFailure(func() { close(called) })
@@ -179,7 +179,7 @@ func TestQueueWithoutCommitter(t *testing.T) {
 // TestMergerTriesAgain: what was frozen is merged without a committer, and a merger ends with its stop.
 func TestMergerTriesAgain(t *testing.T) {
 	t.Parallel()
-	p := parts.Open(t, parts.Options{})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{})
 	p.Create(t, key(1), store.Draft{Value: []byte("there")})
 	m := commit.NewMerger(commit.Merger{Index: p.Files.Index, Records: p.Files.Log, Usage: p.Usage, MaxKeys: 1, Unmerged: func() {}, Log: slog.New(slog.DiscardHandler)})
 	if !m.Full() {

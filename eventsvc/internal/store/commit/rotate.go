@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/shared/safefile"
 )

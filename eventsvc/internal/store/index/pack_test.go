@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/store/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/shared/randtest"
 	"tidings.example/shared/waittest"

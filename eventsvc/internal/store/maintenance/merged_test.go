@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/seglog"
-	"tidings.example/eventsvc/internal/store/storetest/parts"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -17,7 +17,7 @@ import (
 // start counts the bytes of events by it.
 func TestRewriteKeepsWhatTheIndexLeadsTo(t *testing.T) {
 	t.Parallel()
-	p := parts.Open(t, parts.Options{Policy: maintenance.Policy{CompressAfter: time.Hour}})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{Policy: maintenance.Policy{CompressAfter: time.Hour}})
 	key := store.Key{Namespace: "shop", Name: "a"}
 	p.Create(t, key, store.Draft{Value: []byte("first")})
 	first, _ := p.Read(t, key)
@@ -59,7 +59,7 @@ func TestRewriteKeepsWhatTheIndexLeadsTo(t *testing.T) {
 // account may be wrong.
 func TestUnlinkReadsAgain(t *testing.T) {
 	t.Parallel()
-	p := parts.Open(t, parts.Options{})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{})
 	key := store.Key{Namespace: "shop", Name: "a"}
 	p.Create(t, key, store.Draft{Value: []byte("alive")})
 	if err := p.Committer.Queue.Do(t.Context(), func() error { return errors.Join(p.Committer.Writer.Checkpoint(), p.Committer.Writer.Rotate()) }); err != nil {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/maintenance"
-	"tidings.example/eventsvc/internal/store/storetest/parts"
 	"tidings.example/eventsvc/internal/store/usage"
 )
 
@@ -24,7 +24,7 @@ func TestProjectedAge(t *testing.T) {
 	)
 	clock := newClock()
 	var log bytes.Buffer
-	p := parts.Open(t, parts.Options{
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{
 		Now: clock.Now, MaxBytes: limit, SegmentBytes: usage.SegmentBytes(limit), Policy: maintenance.Policy{Retention: 1000 * time.Hour}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	value := []byte(strings.Repeat("x", 10_000))
@@ -90,7 +90,7 @@ func TestProjectionAndRules(t *testing.T) {
 			t.Parallel()
 			clock := newClock()
 			var log bytes.Buffer
-			p := parts.Open(t, parts.Options{Now: clock.Now, MaxBytes: limit, SegmentBytes: 64 << 20, Policy: c.policy, Log: slog.New(slog.NewTextHandler(&log, nil))})
+			p := bolttest.OpenParts(t, bolttest.PartsOptions{Now: clock.Now, MaxBytes: limit, SegmentBytes: 64 << 20, Policy: c.policy, Log: slog.New(slog.NewTextHandler(&log, nil))})
 			createMany(t, p, "a", 20)
 			clock.Add(50 * time.Minute)
 			createMany(t, p, "b", 200)
@@ -119,7 +119,7 @@ func TestNoProjection(t *testing.T) {
 			t.Parallel()
 			clock := newClock()
 			var log bytes.Buffer
-			p := parts.Open(t, parts.Options{
+			p := bolttest.OpenParts(t, bolttest.PartsOptions{
 				Now: clock.Now, MaxBytes: test.limit, SegmentBytes: 64 << 20, Policy: maintenance.Policy{Retention: 100 * time.Hour}, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			})
 			createMany(t, p, "a", 20)

@@ -11,8 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/maintenance"
-	"tidings.example/eventsvc/internal/store/storetest/parts"
 )
 
 // clock is a wall clock that the test moves.
@@ -27,7 +27,7 @@ func newClock() *clock {
 func (c *clock) Now() time.Time      { return time.Unix(0, c.nanos.Load()) }
 func (c *clock) Add(d time.Duration) { c.nanos.Add(int64(d)) }
 
-func round(t testing.TB, p *parts.Parts) {
+func round(t testing.TB, p *bolttest.Parts) {
 	t.Helper()
 	if err := p.Maintenance.Round(t.Context()); err != nil {
 		t.Fatal(err)
@@ -35,7 +35,7 @@ func round(t testing.TB, p *parts.Parts) {
 }
 
 // createMany creates n events of 20 kB.
-func createMany(t testing.TB, p *parts.Parts, prefix string, n int) {
+func createMany(t testing.TB, p *bolttest.Parts, prefix string, n int) {
 	t.Helper()
 	for i := range n {
 		p.Create(t, store.Key{Namespace: "ns", Name: fmt.Sprint(prefix, i)}, store.Draft{Value: make([]byte, 20_000)})
@@ -53,7 +53,7 @@ func parse(t testing.TB, text string) func() *rules.Set {
 }
 
 // ofType creates an event of a type.
-func ofType(t testing.TB, p *parts.Parts, key store.Key, kind string) {
+func ofType(t testing.TB, p *bolttest.Parts, key store.Key, kind string) {
 	t.Helper()
 	p.Create(t, key, store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Type: kind}, nil)})
 }
@@ -62,7 +62,7 @@ func ofType(t testing.TB, p *parts.Parts, key store.Key, kind string) {
 func TestRetentionRules(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
-	p := parts.Open(t, parts.Options{Now: clock.Now, Policy: maintenance.Policy{Retention: 2 * time.Hour, Rules: parse(t, `
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{Now: clock.Now, Policy: maintenance.Policy{Retention: 2 * time.Hour, Rules: parse(t, `
 - {name: dropped, where: "type in (Normal,Odd)", drop: true}
 - {name: ever, where: type=Warning, namespaces: [kept], keep: 0}
 - {name: normal, where: type=Nor*, keep: 1h}
@@ -99,7 +99,7 @@ func TestEightDurations(t *testing.T) {
 	for n := range rules.MaxDurations {
 		fmt.Fprintf(&text, "- {name: r%d, where: type=T%d, keep: %dh}\n", n, n, n+1)
 	}
-	p := parts.Open(t, parts.Options{Now: clock.Now, Policy: maintenance.Policy{Retention: 20 * time.Hour, Rules: parse(t, text.String())}})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{Now: clock.Now, Policy: maintenance.Policy{Retention: 20 * time.Hour, Rules: parse(t, text.String())}})
 	due := map[store.Key]int{} // hours after the begin
 	for hour := range 22 {
 		if hour < 4 {
@@ -129,7 +129,7 @@ func TestChangedRules(t *testing.T) {
 	clock := newClock()
 	first, second := parse(t, "[{name: a, where: type=Normal, keep: 1h}]"), parse(t, "[{name: a, where: type=Normal, keep: 1h}, {name: b, where: type=Warning, keep: 1h}]")
 	now := first
-	p := parts.Open(t, parts.Options{Now: clock.Now, Policy: maintenance.Policy{Retention: 9 * time.Hour, Rules: func() *rules.Set { return now() }}})
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{Now: clock.Now, Policy: maintenance.Policy{Retention: 9 * time.Hour, Rules: func() *rules.Set { return now() }}})
 	for _, kind := range []string{"Normal", "Warning", "Odd"} {
 		ofType(t, p, store.Key{Namespace: "ns", Name: kind}, kind)
 	}

@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/disk"
 )
 
 // SpareName is the name of a file that keeps room on the disk, so that maintenance can bring back more where others

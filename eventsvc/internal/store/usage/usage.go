@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/wal"

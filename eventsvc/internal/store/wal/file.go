@@ -7,8 +7,8 @@ import (
 	"hash/crc32"
 	"os"
 
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/disk"
 )
 
 // FileName is the name of the file in the data directory of a store.

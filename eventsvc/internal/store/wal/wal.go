@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"os"
 
-	"tidings.example/eventsvc/internal/store/disk"
+	"tidings.example/eventsvc/internal/disk"
 )
 
 // A Log is an open write-ahead log.

@@ -1,6 +1,4 @@
-// Package parts puts together what writes to the files of the bbolt engine and what keeps them
-// within limits, without the engine: for the tests of packages commit and maintenance.
-package parts
+package bolttest
 
 import (
 	"cmp"
@@ -27,8 +25,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// Options are those that a test can set.
-type Options struct {
+// PartsOptions are those that a test can set.
+type PartsOptions struct {
 	Policy       maintenance.Policy
 	SegmentBytes int64 // default 1 MiB
 	MaxBytes     int64 // default: no limit
@@ -38,7 +36,8 @@ type Options struct {
 	Log          *slog.Logger
 }
 
-// Parts are open until the test ends.
+// Parts are what writes to the files of the engine and what keeps them within limits, without the engine: for the
+// tests of packages commit and maintenance. They are open until the test ends.
 type Parts struct {
 	Files       seglog.IndexedLog
 	Hub         *watch.Hub
@@ -48,9 +47,9 @@ type Parts struct {
 	Registry    *prometheus.Registry // has the metrics of both
 }
 
-// Open makes files in a new directory, and commits what is written until the test ends. Then it opens a copy of the
-// files as a kill would leave them, which must have the same records.
-func Open(t testing.TB, o Options) *Parts {
+// OpenParts makes files in a new directory, and commits what is written until the test ends. Then it opens a copy of
+// the files as a kill would leave them, which must have the same records.
+func OpenParts(t testing.TB, o PartsOptions) *Parts {
 	t.Helper()
 	o.SegmentBytes, o.QueueLength, o.QueueBytes = cmp.Or(o.SegmentBytes, 1<<20), cmp.Or(o.QueueLength, 100), cmp.Or(o.QueueBytes, 1<<20)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
@@ -98,7 +97,7 @@ func Open(t testing.TB, o Options) *Parts {
 }
 
 // open opens the files.
-func (p *Parts) open(dir string, o *Options) (*commit.Writer, error) {
+func (p *Parts) open(dir string, o *PartsOptions) (*commit.Writer, error) {
 	var err error
 	if p.Files.Index, err = index.Open(dir, func() []byte { return []byte("id") }); err != nil {
 		return nil, err
@@ -124,7 +123,7 @@ func (p *Parts) open(dir string, o *Options) (*commit.Writer, error) {
 }
 
 // wantAfterKill opens a copy of the files, and compares its records.
-func (p *Parts) wantAfterKill(t testing.TB, dir string, o *Options) {
+func (p *Parts) wantAfterKill(t testing.TB, dir string, o *PartsOptions) {
 	t.Helper()
 	killed := filepath.Join(t.TempDir(), "killed")
 	if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
