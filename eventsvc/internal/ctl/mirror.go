@@ -36,7 +36,6 @@ type mirrorCmd struct {
 	ChangesState    string        `placeholder:"FILE" help:"File that keeps what was seen of the objects of --changes, so that a mirror that was away says what has changed meanwhile."`
 	RulesFile       string        `placeholder:"FILE" help:"What is not copied: rules with drop; followed while running. A YAML list of name, where, namespaces, and drop or keep; the first rule that fits an event counts."`
 	DryRunRules     bool          `env:"-" help:"Print what --rules-file would drop of the events of the last hour that the cluster still has, and end. No server is needed."`
-	Parallel        int           `default:"8" help:"Changes of events that are written at the same time where they are not written in batches."`
 	ListenAdmin     string        `default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
 	Hosts           service.Hosts `embed:""`
 	LogFormat       string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
@@ -68,8 +67,6 @@ func (m *mirrorCmd) check() error {
 		return cli.Usagef("--cluster %q cannot be a label and a part of a name: use lower case letters, digits, - and .", m.Cluster)
 	case m.ClusterLabel != "" && len(validation.IsQualifiedName(m.ClusterLabel)) > 0:
 		return cli.Usagef("--cluster-label %q is no label key: %s", m.ClusterLabel, strings.Join(validation.IsQualifiedName(m.ClusterLabel), "; "))
-	case m.Parallel < 1:
-		return cli.Usagef("--parallel %d must be positive", m.Parallel)
 	case m.CursorNamespace == "":
 		return cli.Usagef("--cursor-namespace is empty: name a namespace of the server")
 	case m.DryRunRules && m.RulesFile == "":
@@ -180,7 +177,7 @@ func (m *mirrorCmd) Run(ctx context.Context, std IO) error {
 	}
 	copying := mirror.New(mirror.Config{
 		Source: source, Target: target, Cluster: m.Cluster, Label: m.ClusterLabel, Namespaces: m.Namespace,
-		CursorNamespace: m.CursorNamespace, Version: service.Version(), Parallel: m.Parallel, Enrich: enrich,
+		CursorNamespace: m.CursorNamespace, Version: service.Version(), Enrich: enrich,
 		Changes: objects, State: state,
 		Rules: live.Current, RulesChanged: changed, Log: log, Registry: registry,
 	})

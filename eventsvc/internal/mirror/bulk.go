@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -12,30 +11,25 @@ import (
 )
 
 const (
-	bulkMost  = 500              // events of one request: more would bypass the server's write-ahead log
-	bulkBytes = 1 << 20          // of one request, so that no usual limit of a body is met
-	bulkAgain = 10 * time.Minute // until a target that has no bulk requests is asked again
+	bulkMost  = 500     // events of one request: more would bypass the server's write-ahead log
+	bulkBytes = 1 << 20 // of one request, so that no usual limit of a body is met
 )
 
-// errNoBulk says that the target, or a proxy before it, serves no bulk requests.
-var errNoBulk = errors.New("the target serves no bulk requests")
-
-// writeMany writes items in as few requests as possible. It returns the items that have to be written one by one: items
-// whose name is taken, whose labels have changed, or that the target may accept later, and all items if it has no bulk
-// requests.
-func (c *copier) writeMany(ctx context.Context, items []item) (rest []item) {
-	places := c.together(items)
-	if len(places) == 0 || len(places) == 1 && !items[places[0]].modified || time.Now().Before(c.noBulk) {
-		return items
-	}
-	settled := map[int]bool{}
-	for len(places) > 0 && ctx.Err() == nil {
+// writeMany writes items in as few requests as possible. It returns which are settled. Others have to be written one by
+// one: their name is taken, their labels have changed, or the target may accept them later.
+func (c *copier) writeMany(ctx context.Context, items []item) (settled map[int]bool) {
+	settled = map[int]bool{}
+	for places := c.together(items); len(places) > 0 && ctx.Err() == nil; {
 		var events []corev1.Event
 		for size := 0; len(events) < min(len(places), bulkMost) && size < bulkBytes; {
 			ev := items[places[len(events)]].first()
 			events, size = append(events, *ev), size+ev.Size()
 		}
-		results, err := c.bulk(ctx, events)
+		var results []client.Result
+		err := c.insist(ctx, func() (err error) {
+			results, err = c.Target.Bulk(ctx, events)
+			return err
+		})
 		if err != nil {
 			break // what is left is written one by one
 		}
@@ -45,12 +39,7 @@ func (c *copier) writeMany(ctx context.Context, items []item) (rest []item) {
 		}
 		places = places[len(events):]
 	}
-	for i := range items {
-		if !settled[i] {
-			rest = append(rest, items[i])
-		}
-	}
-	return rest
+	return settled
 }
 
 // together returns the indexes of the items that can be written in bulk requests. Items that the target has are left
@@ -73,23 +62,6 @@ func (c *copier) together(items []item) (places []int) {
 	return places
 }
 
-// bulk sends events until they are answered, or refused as a whole.
-func (c *copier) bulk(ctx context.Context, events []corev1.Event) (results []client.Result, err error) {
-	err = c.insist(ctx, func() (err error) {
-		results, err = c.Target.Bulk(ctx, events)
-		switch client.Code(err) {
-		case http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnsupportedMediaType, http.StatusNotImplemented:
-			return errNoBulk
-		}
-		return err
-	})
-	if errors.Is(err, errNoBulk) {
-		c.noBulk = time.Now().Add(bulkAgain)
-		c.Log.InfoContext(ctx, "the target serves no bulk requests, events are written one by one", "namespace", c.label())
-	}
-	return results, err
-}
-
 // took notes the result of an item in a bulk request, and reports whether it is final. The result is not final if the
 // name is taken, or if the target may accept the item later.
 func (c *copier) took(ctx context.Context, it *item, r client.Result) bool {
@@ -100,9 +72,6 @@ func (c *copier) took(ctx context.Context, it *item, r client.Result) bool {
 		c.stored(it, resultReplaced)
 	case r.Code == http.StatusOK:
 		c.stored(it, resultUnchanged)
-	case r.Code == http.StatusConflict:
-		it.modified = true
-		return false
 	case r.Code == http.StatusBadRequest, r.Code == http.StatusRequestEntityTooLarge, r.Code == http.StatusUnprocessableEntity, r.Code == http.StatusNotFound:
 		c.leaveOut(ctx, it, errors.New(r.Reason))
 	default:

@@ -9,8 +9,7 @@
 // events that both are stored as.
 //
 // All waiting changes are written by one bulk request, in their order. A change does not wait for others to join it.
-// Changes that a bulk request cannot make are written one by one: changes of one event in their order, changes of
-// different events in parallel.
+// Changes that a bulk request cannot make are written one by one, in their order.
 //
 // While the target does not answer, the mirror tries again until it does, and reads on only until [batchSize] changes
 // wait. So an outage of the target loses nothing that the source still keeps afterwards.

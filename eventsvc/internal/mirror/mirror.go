@@ -29,7 +29,6 @@ type Config struct {
 	Namespaces      []string // of the source; none: all
 	CursorNamespace string   // of the target
 	Version         string   // of the mirror, which the cursor tells
-	Parallel        int      // writes at the same time
 	Enrich          Enrichment
 	Changes         []Resource          // kinds of objects whose changes become events; none: no event is made
 	State           *objectchange.State // what was seen of these objects
@@ -119,10 +118,9 @@ type copier struct {
 	cursor  cursor // how far everything is written
 	saved   cursor
 	savedAt time.Time
-	rewound bool      // the list's resourceVersions began again, so that the cursor's cannot be compared with them
-	renew   bool      // likewise those of the cursor that the target has, until one is saved
-	noBulk  time.Time // until then the target is not sent bulk requests
-	mark    *cursor   // what the source had at a time, and the cursor has not reached; nil: none
+	rewound bool    // the list's resourceVersions began again, so that the cursor's cannot be compared with them
+	renew   bool    // likewise those of the cursor that the target has, until one is saved
+	mark    *cursor // what the source had at a time, and the cursor has not reached; nil: none
 }
 
 // copied is what a copier copies: events, or changes of objects.

@@ -70,7 +70,7 @@ func run(t *testing.T, source, target string, changes ...func(*mirror.Config)) (
 	}
 	registry, log := prometheus.NewRegistry(), new(bytes.Buffer)
 	c := mirror.Config{
-		Source: dial(source), Target: dial(target), Cluster: "a", Label: "cluster", CursorNamespace: "kube-system", Parallel: 16,
+		Source: dial(source), Target: dial(target), Cluster: "a", Label: "cluster", CursorNamespace: "kube-system",
 		Log: slog.New(slog.NewTextHandler(log, nil)), Registry: registry,
 	}
 	for _, change := range changes {
@@ -400,50 +400,41 @@ func TestMirrorSilent(t *testing.T) {
 func TestMirrorLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
 	for name, annotations := range map[string]string{"an event of its own": `{}`, "another copy": `{"` + event.SourceUID + `":"other","` + event.SourceVersion + `":"1"}`} {
-		for _, bulk := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, bulk %t", name, bulk), func(t *testing.T) {
-				t.Parallel()
-				target, source := apitest.New(t), apitest.New(t)
-				hub := open(t, target, func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-					if !bulk && strings.HasPrefix(r.URL.Path, "/bulk/") {
-						w.WriteHeader(http.StatusNotFound)
-						return
-					}
-					pass.ServeHTTP(w, r)
-				})
-				cluster := open(t, source, nil)
-				create(source, "default", "same")
-				_, stop := run(t, cluster.URL, hub.URL)
-				var copied string
-				waittest.Until(t, "the copy", func() bool {
-					for _, ev := range mirrortest.BySource(t, events(target, "labelSelector=cluster=a")) {
-						copied = ev.Name
-					}
-					return copied != ""
-				})
-				stop()
-				path := "/api/v1/namespaces/default/events/" + copied
-				target.Do("DELETE", path, "").Must(200)
-				create(target, "default", copied)
-				merge(target, path, `{"metadata":{"annotations":`+annotations+`}}`).Must(200)
-				before := events(target, "")["default/"+copied]
-
-				merge(source, "/api/v1/namespaces/default/events/same", `{"count":7,"message":"overwritten"}`).Must(200)
-				create(source, "default", "behind")
-				metric, stop := run(t, cluster.URL, hub.URL)
-				waittest.Until(t, "one is left out", func() bool { return metric("eventsvc_mirror_events_total", "result", "refused") == 1 })
-				waittest.Until(t, "the event behind", func() bool { return len(mirrortest.BySource(t, events(target, "labelSelector=cluster=a"))) == 1 })
-				stop()
-				if diff := cmp.Diff(before, events(target, "")["default/"+copied]); diff != "" {
-					t.Errorf("(-before +after)\n%s", diff)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			target, source := apitest.New(t), apitest.New(t)
+			hub, cluster := open(t, target, nil), open(t, source, nil)
+			create(source, "default", "same")
+			_, stop := run(t, cluster.URL, hub.URL)
+			var copied string
+			waittest.Until(t, "the copy", func() bool {
+				for _, ev := range mirrortest.BySource(t, events(target, "labelSelector=cluster=a")) {
+					copied = ev.Name
 				}
+				return copied != ""
 			})
-		}
+			stop()
+			path := "/api/v1/namespaces/default/events/" + copied
+			target.Do("DELETE", path, "").Must(200)
+			create(target, "default", copied)
+			merge(target, path, `{"metadata":{"annotations":`+annotations+`}}`).Must(200)
+			before := events(target, "")["default/"+copied]
+
+			merge(source, "/api/v1/namespaces/default/events/same", `{"count":7,"message":"overwritten"}`).Must(200)
+			create(source, "default", "behind")
+			metric, stop := run(t, cluster.URL, hub.URL)
+			waittest.Until(t, "one is left out", func() bool { return metric("eventsvc_mirror_events_total", "result", "refused") == 1 })
+			waittest.Until(t, "the event behind", func() bool { return len(mirrortest.BySource(t, events(target, "labelSelector=cluster=a"))) == 1 })
+			stop()
+			if diff := cmp.Diff(before, events(target, "")["default/"+copied]); diff != "" {
+				t.Errorf("(-before +after)\n%s", diff)
+			}
+		})
 	}
 }
 
-// TestMirrorBatches copies a thousand events in few requests: through answers that are lost, to a target that asks to
-// wait, and one by one to a target that has no bulk requests.
+// TestMirrorBatches copies a thousand events in few requests: through answers that are lost, and to a target that asks
+// to wait.
 func TestMirrorBatches(t *testing.T) {
 	t.Parallel()
 	const n = 1100
@@ -459,9 +450,8 @@ func TestMirrorBatches(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler)
 		bulk   int64 // requests
-		single bool
 	}{
-		"all is well": {func(w http.ResponseWriter, r *http.Request, _ int64, pass http.Handler) { pass.ServeHTTP(w, r) }, 3, false},
+		"all is well": {func(w http.ResponseWriter, r *http.Request, _ int64, pass http.Handler) { pass.ServeHTTP(w, r) }, 3},
 		"each second answer is lost": {func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler) {
 			rec := httptest.NewRecorder()
 			pass.ServeHTTP(rec, r)
@@ -471,24 +461,21 @@ func TestMirrorBatches(t *testing.T) {
 			}
 			w.WriteHeader(rec.Code)
 			_, _ = w.Write(rec.Body.Bytes())
-		}, 6, false},
+		}, 6},
 		"a busy target": {func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler) {
 			if nth == 1 {
 				w.WriteHeader(http.StatusTooManyRequests)
 				return
 			}
 			pass.ServeHTTP(w, r)
-		}, 4, false},
+		}, 4},
 		"a target that does not get the body in time": {func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler) {
 			if nth == 2 {
 				w.WriteHeader(http.StatusRequestTimeout)
 				return
 			}
 			pass.ServeHTTP(w, r)
-		}, 4, false},
-		"a target without": {func(w http.ResponseWriter, _ *http.Request, _ int64, _ http.Handler) {
-			w.WriteHeader(http.StatusNotFound)
-		}, 1, true},
+		}, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -514,7 +501,7 @@ func TestMirrorBatches(t *testing.T) {
 			waittest.Until(t, "nothing is to be copied", func() bool { return metric("eventsvc_mirror_lag_seconds") == 0 })
 			stop()
 			copies := mirrortest.BySource(t, events(target, "labelSelector=cluster=a"))
-			if len(copies) != n || bulk.Load() != c.bulk || (single.Load() > 0) != c.single {
+			if len(copies) != n || bulk.Load() != c.bulk || single.Load() > 0 {
 				t.Errorf("%d copies by %d bulk requests, want %d, and %d single ones", len(copies), bulk.Load(), c.bulk, single.Load())
 			}
 		})

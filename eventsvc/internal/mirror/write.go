@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,34 +22,18 @@ const (
 	resultKept      = "kept"      // deleted at the source, kept at the target
 )
 
-// write stores items: as many as possible in bulk requests, and the rest one by one. Items of one event keep their
-// order, items of different events are written in parallel. It returns when each item is stored or refused for good, or
-// with the error of ctx.
+// write stores items: as many as possible in bulk requests, and the rest one by one, in their order. It returns when
+// each item is stored or refused for good, or with the error of ctx.
 func (c *copier) write(ctx context.Context, items []item) error {
 	if c.enricher != nil {
 		c.enricher.enrich(ctx, items, &c.known)
 	}
-	items = c.writeMany(ctx, items)
-	var order []string
-	groups := map[string][]item{}
-	for _, it := range items {
-		if groups[it.uid] == nil {
-			order = append(order, it.uid)
+	settled := c.writeMany(ctx, items)
+	for i := range items {
+		if !settled[i] {
+			c.store(ctx, items[i])
 		}
-		groups[it.uid] = append(groups[it.uid], it)
 	}
-	var writes sync.WaitGroup
-	places := make(chan struct{}, c.Parallel)
-	for _, uid := range order {
-		places <- struct{}{}
-		writes.Go(func() {
-			for _, it := range groups[uid] {
-				c.store(ctx, it)
-			}
-			<-places
-		})
-	}
-	writes.Wait()
 	return ctx.Err()
 }
 
@@ -95,7 +78,7 @@ func (c *copier) insist(ctx context.Context, write func() error) error {
 		case err == nil:
 			c.targetFailed(nil)
 			return nil
-		case refused(err), errors.Is(err, errNoBulk):
+		case refused(err):
 			return err
 		case ctx.Err() == nil && !errors.Is(err, errRaced):
 			c.targetFailed(err)
@@ -117,17 +100,13 @@ func eventPath(namespace, name string) string {
 
 // attempt creates the copy, or replaces it if the target has an earlier version.
 func (c *copier) attempt(ctx context.Context, it item) (result string, err error) {
-	if !it.modified {
-		if err = c.create(ctx, it); client.Code(err) != http.StatusConflict {
-			return resultCreated, err
-		}
-	}
 	path := eventPath(it.copy.Namespace, it.copy.Name)
 	var stored corev1.Event
 	err = c.Target.Do(ctx, client.Request{Path: path}, &stored)
 	switch {
 	case client.Code(err) == http.StatusNotFound:
-		return resultCreated, raced(c.create(ctx, it))
+		create := client.Request{Method: http.MethodPost, Path: client.EventsPath("", it.copy.Namespace), Body: it.first()}
+		return resultCreated, raced(c.Target.Do(ctx, create, nil))
 	case err != nil:
 		return "", err
 	case stored.Annotations[event.SourceUID] != it.uid:
@@ -139,10 +118,6 @@ func (c *copier) attempt(ctx context.Context, it item) (result string, err error
 	next.ResourceVersion = stored.ResourceVersion
 	next.Labels, next.Annotations = it.metadata(stored.Labels, stored.Annotations)
 	return resultReplaced, raced(c.Target.Do(ctx, client.Request{Method: http.MethodPut, Path: path, Body: next}, nil))
-}
-
-func (c *copier) create(ctx context.Context, it item) error {
-	return c.Target.Do(ctx, client.Request{Method: http.MethodPost, Path: client.EventsPath("", it.copy.Namespace), Body: it.first()}, nil)
 }
 
 // first returns the copy as it is where there was none.
