@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/jackc/pgx/v5"
 
 	"tidings.example/shared/pgtest"
 	"tidings.example/shared/waittest"
@@ -138,9 +137,8 @@ func listVersion(list map[string]any) string {
 func TestDryRunIsFresh(t *testing.T) {
 	t.Parallel()
 	i, dsn := newIssuer(t), migrated(t)
-	lag, through := newLag(t, dsn)
 	a := start(t, t.TempDir(), i, "--store-dsn="+dsn)
-	b := start(t, t.TempDir(), i, "--store-dsn="+through, "--store-max-staleness=1h")
+	b := start(t, t.TempDir(), i, "--store-dsn="+lagging(t, dsn), "--store-max-staleness=1h")
 	for _, name := range []string{"put", "patched", "deleted", "version", "applied"} {
 		if code, object := a.do("POST", eventsPath, newEvent(name)); code != 201 {
 			t.Fatal(code, object)
@@ -170,7 +168,7 @@ func TestDryRunIsFresh(t *testing.T) {
 		{"DELETE", "/applied", "", "PATCH", "/applied", changed, 404},
 		{"POST", "", newEvent("later"), "PUT", "/later", newEvent("later"), 200},
 	} {
-		lag.begin()
+		arrive := pgtest.Lock(t, dsn, 1)
 		if code, object := a.do(c.method, eventsPath+c.path, c.body); code >= 300 {
 			t.Fatal(c.method, c.path, code, object)
 		}
@@ -182,22 +180,15 @@ func TestDryRunIsFresh(t *testing.T) {
 		waittest.Until(t, "the dry run asks how new the database is, or does without", func() bool {
 			return len(answered) > 0 || b.metric(t, "store_database_head_seconds_count") != asked
 		})
-		lag.end()
+		arrive()
 		if code := waittest.Within(t, answered); code != c.code {
 			t.Errorf("after %s %s, a dry run of %s: %d, want %d", c.method, c.path, c.dry, code, c.code)
 		}
 	}
 }
 
-// lag keeps a replica from the newest records of the log.
-type lag struct {
-	t    *testing.T
-	conn *pgx.Conn
-}
-
-// newLag returns a lag, and the DSN of the replica that it concerns: of a role that has to wait for a lock whenever it
-// reads a record.
-func newLag(t *testing.T, dsn string) (l *lag, through string) {
+// lagging returns the DSN of a replica that lags: its role waits for a lock whenever it reads a record of the log.
+func lagging(t *testing.T, dsn string) string {
 	t.Helper()
 	const role = "eventsvc_lagging"
 	pgtest.Exec(t, dsn, `DO $$ BEGIN CREATE ROLE `+role+` LOGIN PASSWORD 'lag'; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$`)
@@ -208,25 +199,9 @@ func newLag(t *testing.T, dsn string) (l *lag, through string) {
 		CREATE FUNCTION eventsvc.arrived() RETURNS boolean LANGUAGE plpgsql AS 'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN true; END';
 		ALTER TABLE eventsvc.log ENABLE ROW LEVEL SECURITY;
 		CREATE POLICY lag ON eventsvc.log FOR SELECT USING (eventsvc.arrived())`)
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	u, _ := url.Parse(dsn)
 	u.User = url.UserPassword(role, "lag")
-	return &lag{t, conn}, u.String()
-}
-
-func (l *lag) begin() { l.exec("SELECT pg_advisory_lock(1)") }
-
-func (l *lag) end() { l.exec("SELECT pg_advisory_unlock(1)") }
-
-func (l *lag) exec(sql string) {
-	l.t.Helper()
-	if _, err := l.conn.Exec(l.t.Context(), sql); err != nil {
-		l.t.Fatal(err)
-	}
+	return u.String()
 }
 
 // TestDatabaseAway: while the database does not answer, writes are refused as not written, local reads go on and say

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -305,6 +306,21 @@ func Exec(t testing.TB, dsn, sql string) {
 	if _, err := conn.PgConn().Exec(ctx, sql).ReadAll(); err != nil {
 		t.Fatalf("%s\n%v", sql, err)
 	}
+}
+
+// Lock takes an advisory lock, for as long as unlock is not called.
+func Lock(t testing.TB, dsn string, number int) (unlock func()) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), "SELECT pg_advisory_lock($1)", number)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock = sync.OnceFunc(func() { _ = conn.Close(context.WithoutCancel(t.Context())) }) // which gives it back
+	t.Cleanup(unlock)
+	return unlock
 }
 
 // Encrypt gives a server a certificate for a host, and returns the file of its authority. The server writes its files

@@ -62,6 +62,15 @@ func (s *seatCounter) Update(ctx context.Context, key store.Key, expect store.Ex
 	return result, err
 }
 
+func (s *seatCounter) UpdateMany(
+	ctx context.Context, keys []store.Key, expect func(i int) store.Expect, decide func(i int, current *store.Record) (store.Decision, error),
+) []store.Outcome {
+	return s.Store.UpdateMany(ctx, keys, expect, func(i int, current *store.Record) (store.Decision, error) {
+		d, err := decide(i, current)
+		return d, errors.Join(err, s.held("UpdateMany", 0)) // now the disk would come
+	})
+}
+
 func (s *seatCounter) Watch(ctx context.Context, q store.WatchQuery) (store.Watcher, error) {
 	if err := s.held("Watch", 1); err != nil {
 		return nil, err
@@ -160,6 +169,7 @@ func TestEveryPathGivesItsSeatBack(t *testing.T) {
 		"patch":            {"PATCH", apitest.EventsPath + "/a", apitest.MergePatch, `{"metadata":{"labels":{"patched":"yes"}}}`},
 		"apply":            {"PATCH", apitest.EventsPath + "/a?fieldManager=m&force=true", "application/apply-patch+yaml", apply},
 		"dry run":          {"POST", apitest.EventsPath + "?dryRun=All", "application/json", apitest.NewEvent("new")},
+		"bulk":             {"POST", "/bulk/v1/events", "application/x-ndjson", apitest.CoreEvent("default", "new")},
 		"delete":           {"DELETE", apitest.EventsPath + "/a", "", ""},
 		"deletecollection": {"DELETE", apitest.EventsPath, "", ""},
 		"get namespace":    {"GET", "/api/v1/namespaces/other", "", ""},
@@ -236,7 +246,11 @@ func TestEveryPathGivesItsSeatBack(t *testing.T) {
 			if counter.calls <= 1 && verb != "review" { // the first is that of the setup
 				t.Error("the request did not call the store")
 			}
-			try("no such format", 4, func(r *http.Request) { r.Header.Set("Accept", "image/png") }, nil)
+			refused := 4
+			if verb == "bulk" { // which refuses lines, and answers in one format
+				refused = 2
+			}
+			try("no such format", refused, func(r *http.Request) { r.Header.Set("Accept", "image/png") }, nil)
 			try("no token", 4, func(r *http.Request) { r.Header.Set("Authorization", "Bearer") }, nil)
 			try("has left", 0, same, nil)
 			if verb != "watch from then" { // which need not send anything
@@ -263,7 +277,7 @@ func TestEveryPathGivesItsSeatBack(t *testing.T) {
 				try("broken large body", 4, body(brokenBody{strings.NewReader(large)}), nil)
 				try("body too large", 4, body(strings.NewReader(large+large)), nil)
 			}
-			try("bad body", 4, body(strings.NewReader("{")), nil)
+			try("bad body", refused, body(strings.NewReader("{")), nil)
 			try("broken body", 4, body(brokenBody{strings.NewReader("{")}), nil)
 		})
 	}
