@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/shared/porttest"
 	"tidings.example/shared/waittest"
 )
 
@@ -62,7 +63,7 @@ func sendBulk(t *testing.T, base, token, lines string) (names []string, err erro
 // afterwards.
 func TestBulkUnderKills(t *testing.T) {
 	t.Parallel()
-	i, addr := newIssuer(t), freeAddress(t)
+	i, addr := newIssuer(t), porttest.Addr(t)
 	token := i.token(t, nil)
 	server := &child{t: t, args: []string{"serve", "--listen-http=" + addr, "--listen-admin=", "--issuer=" + i.URL, "--data-dir=" + t.TempDir()}}
 	server.start()

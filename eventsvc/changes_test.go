@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"tidings.example/shared/porttest"
 	"tidings.example/shared/waittest"
 )
 
@@ -66,7 +67,7 @@ func TestManyObjects(t *testing.T) {
 	t.Cleanup(func() { cluster.CloseClientConnections(); cluster.Close() })
 	i := newIssuer(t)
 	hub := start(t, t.TempDir(), i)
-	admin, state := freeAddress(t), filepath.Join(t.TempDir(), "changes.db")
+	admin, state := porttest.Addr(t), filepath.Join(t.TempDir(), "changes.db")
 	m := &child{t: t, args: []string{"mirror", "--kubeconfig=" + kubeconfigFor(t, cluster.URL, "t"), "--cluster=a", "--server=" + hub.url("--listen-http"),
 		"--token-file=" + file(t, hub.token), "--listen-admin=" + admin, "--changes=workloads", "--changes-state=" + state}}
 	m.start()

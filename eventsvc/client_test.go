@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -29,6 +28,7 @@ import (
 	"tidings.example/eventsvc/internal/ctl"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/porttest"
 	"tidings.example/shared/waittest"
 )
 
@@ -76,30 +76,6 @@ func (i *issuer) tokenEndpoint(t *testing.T, life int) (string, *atomic.Int64) {
 	t.Cleanup(server.Close)
 	return server.URL, &issued
 }
-
-// freeAddress returns a loopback address on which nobody listens, and reserves it until the test ends: tests of any
-// process mark the ports that they use by listening on them with UDP. The port is below those of outgoing connections.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	const from, to = 12000, 32000
-	for range to - from {
-		addr := fmt.Sprintf("127.0.0.1:%d", from+(os.Getpid()*100+int(ports.Add(1)))%(to-from))
-		mark, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			continue
-		}
-		if l, err := net.Listen("tcp", addr); err == nil {
-			t.Cleanup(func() { _ = mark.Close() })
-			_ = l.Close()
-			return addr
-		}
-		_ = mark.Close()
-	}
-	t.Fatalf("no port between %d and %d is free", from, to)
-	return ""
-}
-
-var ports atomic.Int32 // given out so far
 
 // TestGetWaits: get --wait ends with the first event that it is about, or with exit code 1.
 func TestGetWaits(t *testing.T) {
@@ -317,7 +293,7 @@ func (l *lineCollector) names(t *testing.T) []string {
 // live for a few seconds: every event is shown once and in order.
 func TestTailOverRestarts(t *testing.T) {
 	t.Parallel()
-	i, dir, addr := newIssuer(t), t.TempDir(), freeAddress(t)
+	i, dir, addr := newIssuer(t), t.TempDir(), porttest.Addr(t)
 	settings := []string{"--listen-http=" + addr, "--watch-after-expiry=0s", "--clock-skew=0s"}
 	p := start(t, dir, i, settings...)
 	endpoint, issued := i.tokenEndpoint(t, 5)

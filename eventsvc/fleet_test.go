@@ -26,6 +26,7 @@ import (
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/shared/porttest"
 	"tidings.example/shared/waittest"
 )
 
@@ -291,7 +292,7 @@ func TestFleet(t *testing.T) {
 	t.Parallel()
 	const clusters = 100
 	i := newIssuer(t)
-	addr := freeAddress(t)
+	addr := porttest.Addr(t)
 	token := i.token(t, nil)
 	hub := &child{t: t, args: []string{"serve", "--listen-http=" + addr, "--listen-admin=", "--issuer=" + i.URL, "--data-dir=" + t.TempDir(), "--log-level=warn"}}
 	hub.start()

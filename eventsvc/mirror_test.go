@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/eventsvc/internal/mirror/mirrortest"
+	"tidings.example/shared/porttest"
 	"tidings.example/shared/randtest"
 	"tidings.example/shared/waittest"
 )
@@ -131,7 +132,7 @@ func (c *child) kill() {
 func TestMirrorUnderKills(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	from, to := freeAddress(t), freeAddress(t)
+	from, to := porttest.Addr(t), porttest.Addr(t)
 	token := i.token(t, nil)
 	serve := func(addr string) *child {
 		return &child{t: t, args: []string{"serve", "--listen-http=" + addr, "--listen-admin=", "--issuer=" + i.URL, "--data-dir=" + t.TempDir()}}

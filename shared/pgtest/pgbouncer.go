@@ -38,7 +38,7 @@ func Pool(t testing.TB, dsn, mode string) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	p := &process{dir: dir}
-	if p.port, err = p.freePort(); err != nil {
+	if err = p.takePort(); err != nil {
 		t.Fatal(err)
 	}
 	settings, users := filepath.Join(dir, "pgbouncer.ini"), filepath.Join(dir, "users")

@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"tidings.example/shared/certtest"
+	"tidings.example/shared/porttest"
 )
 
 // Server is a PostgreSQL server on which tests may create databases and roles.
@@ -200,7 +200,7 @@ func (p *process) program(ctx context.Context, path string, args ...string) erro
 
 // serve starts the server of a data directory at a free port.
 func (p *process) serve(data string) (err error) {
-	if p.port, err = p.freePort(); err != nil {
+	if err = p.takePort(); err != nil {
 		return err
 	}
 	if err := p.run(data); err != nil {
@@ -240,28 +240,16 @@ func unprivileged() (attr *syscall.SysProcAttr, uid, gid int, err error) {
 	return nil, 0, 0, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
 }
 
-// freePort returns a port that nobody listens on, below those that the system gives to outgoing connections. The port
-// is reserved until the server stops: tests of all processes mark a port in use by binding it for UDP.
-func (p *process) freePort() (string, error) {
-	const from, to = 12000, 32000
-	for range to - from {
-		port := strconv.Itoa(from + (os.Getpid()*100+int(ports.Add(1)))%(to-from))
-		addr := net.JoinHostPort("127.0.0.1", port)
-		mark, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			continue
-		}
-		if l, err := net.Listen("tcp", addr); err == nil {
-			p.ends = append(p.ends, func() { mark.Close() })
-			l.Close()
-			return port, nil
-		}
-		mark.Close()
+// takePort gives the server a port, until it stops.
+func (p *process) takePort() error {
+	addr, release, err := porttest.Take()
+	if err != nil {
+		return err
 	}
-	return "", fmt.Errorf("no port between %d and %d is free", from, to)
+	p.ends = append(p.ends, release)
+	_, p.port, err = net.SplitHostPort(addr)
+	return err
 }
-
-var ports atomic.Int32 // given out so far
 
 func waitFor(ctx context.Context, dsn string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)

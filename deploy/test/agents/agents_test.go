@@ -20,6 +20,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // deadline bounds every wait. It is long enough for a busy machine.
@@ -67,13 +68,13 @@ const clients = `clients:
 // start runs both services, eventsvc with further settings.
 func start(t *testing.T, settings ...string) *services {
 	t.Helper()
-	tokens, events := testenv.FreeAddr(t), testenv.FreeAddr(t)
+	tokens, events := porttest.Addr(t), porttest.Addr(t)
 	registered := filepath.Join(t.TempDir(), "clients.yaml")
 	if err := os.WriteFile(registered, []byte(strings.ReplaceAll(clients, "RESOURCE", "http://"+events+"/mcp")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	launch(t, "tokensvc", "TOKENSVC_LISTEN_HTTP="+tokens, "TOKENSVC_LISTEN_ADMIN="+testenv.FreeAddr(t), "TOKENSVC_CLIENTS_FILE="+registered)
-	launch(t, "eventsvc", append([]string{"EVENTSVC_LISTEN_HTTP=" + events, "EVENTSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t), "EVENTSVC_ISSUER=http://" + tokens, "EVENTSVC_DATA_DIR=" + t.TempDir(),
+	launch(t, "tokensvc", "TOKENSVC_LISTEN_HTTP="+tokens, "TOKENSVC_LISTEN_ADMIN="+porttest.Addr(t), "TOKENSVC_CLIENTS_FILE="+registered)
+	launch(t, "eventsvc", append([]string{"EVENTSVC_LISTEN_HTTP=" + events, "EVENTSVC_LISTEN_ADMIN=" + porttest.Addr(t), "EVENTSVC_ISSUER=http://" + tokens, "EVENTSVC_DATA_DIR=" + t.TempDir(),
 		"EVENTSVC_BASIC_TOKEN_URL=http://" + tokens + "/oauth2/token"}, settings...)...)
 	return &services{"http://" + tokens, "http://" + events}
 }

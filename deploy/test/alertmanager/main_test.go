@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -110,15 +111,22 @@ func until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// free returns a loopback address that nobody listens on.
+// free returns a loopback address that nobody listens on, and that nobody else gets until the test ends. It does what
+// shared/porttest does, whose module would bring other versions of what is built here.
 func free(t testing.TB) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		addr := fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000))
+		mark, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = mark.Close() })
+		if l, err := net.Listen("tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // process is a program that is killed and started again.

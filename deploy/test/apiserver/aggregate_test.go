@@ -17,6 +17,7 @@ import (
 	"io"
 	"maps"
 	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -24,6 +25,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,6 +45,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/garbagecollector"
 	"k8s.io/kubernetes/pkg/controller/namespace"
 	"k8s.io/kubernetes/pkg/controller/resourcequota"
+
+	"tidings.example/shared/porttest"
 )
 
 const (
@@ -122,7 +126,7 @@ type aggregated struct {
 	*cluster
 	h     *history
 	front *authority
-	port  int
+	addr  string // of eventsvc aggregate
 	args  []string
 	*process
 	admin string // listener of eventsvc aggregate
@@ -133,7 +137,7 @@ type aggregated struct {
 func startAggregated(t *testing.T) *aggregated {
 	t.Helper()
 	dir := t.TempDir()
-	a := &aggregated{cluster: &cluster{t: t, dir: dir}, front: newAuthority(t), port: freePort(t)}
+	a := &aggregated{cluster: &cluster{t: t, dir: dir}, front: newAuthority(t), addr: porttest.Addr(t)}
 	cert, key := a.front.pair("front-proxy-client")
 	a.start(
 		"--proxy-client-cert-file="+a.file("front.crt", cert), "--proxy-client-key-file="+a.file("front.key", key),
@@ -203,11 +207,11 @@ func (a *aggregated) aggregate() {
 	if a.args == nil {
 		serving := newAuthority(a.t)
 		cert, key := serving.pair("aggregate." + accountNamespace + ".svc")
-		a.admin = fmt.Sprintf("127.0.0.1:%d", freePort(a.t))
+		a.admin = porttest.Addr(a.t)
 		kubeconfig := a.file("aggregate-kubeconfig", a.kubeconfig(a.tokenOf("aggregate", "")))
 		a.args = []string{"aggregate", "--group-domain=tidings.example", "--server=" + a.h.url, "--token-file=" + a.file("aggregate-token", a.tokenOf("aggregate", audience)),
 			"--kubeconfig=" + kubeconfig, "--tls-cert-file=" + a.file("aggregate.crt", cert), "--tls-key-file=" + a.file("aggregate.key", key),
-			fmt.Sprintf("--listen-https=127.0.0.1:%d", a.port), "--listen-admin=" + a.admin}
+			"--listen-https=" + a.addr, "--listen-admin=" + a.admin}
 		_, err := a.cluster.admin.CoreV1().Services(accountNamespace).Create(a.t.Context(), &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Name: "aggregate"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 		}, metav1.CreateOptions{})
@@ -225,11 +229,13 @@ const apiServices = "/apis/apiregistration.k8s.io/v1/apiservices"
 // register makes the APIService.
 func (a *aggregated) register(serving *authority) {
 	a.t.Helper()
+	_, digits, _ := net.SplitHostPort(a.addr)
+	port, _ := strconv.Atoi(digits)
 	body, _ := json.Marshal(map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + historyGroup},
 		"spec": map[string]any{
 			"group": historyGroup, "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 100, "caBundle": []byte(serving.pem()),
-			"service": map[string]any{"namespace": accountNamespace, "name": "aggregate", "port": a.port},
+			"service": map[string]any{"namespace": accountNamespace, "name": "aggregate", "port": port},
 		},
 	})
 	if err := a.cluster.admin.RESTClient().Post().AbsPath(apiServices).Body(body).Do(a.t.Context()).Error(); err != nil {
@@ -488,7 +494,7 @@ func (a *aggregated) direct(t *testing.T, certificate *tls.Certificate) int {
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil },
 	}}}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s/namespaces/shop/events", a.port, historyPath), nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+a.addr+historyPath+"/namespaces/shop/events", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

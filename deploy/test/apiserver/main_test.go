@@ -36,6 +36,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"sigs.k8s.io/yaml"
 
+	"tidings.example/shared/porttest"
 	"tidings.example/shared/waittest"
 )
 
@@ -88,17 +89,6 @@ func eventually(t *testing.T, what string, is func() bool) {
 	waittest.Until(t, what, is)
 }
 
-// freePort returns a port that nobody listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // startCluster starts etcd and kube-apiserver.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
@@ -116,10 +106,11 @@ func (c *cluster) start(flags ...string) *cluster {
 	}
 	accounts := c.file("accounts.key", string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})))
 	tokens := c.file("tokens.csv", "admin-token,admin,1,system:masters\nanna-token,anna,2\nberta-token,berta,3\ncarl-token,carl,4\n")
-	port := freePort(t)
-	c.url = fmt.Sprintf("https://127.0.0.1:%d", port)
+	addr := porttest.Addr(t)
+	_, port, _ := net.SplitHostPort(addr)
+	c.url = "https://" + addr
 	c.server = start(t, exec.Command(filepath.Join(bin, "kube-apiserver"), append(flags,
-		"--etcd-servers="+c.etcd, "--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--cert-dir="+c.dir,
+		"--etcd-servers="+c.etcd, "--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+c.dir,
 		"--token-auth-file="+tokens, "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/24",
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+accounts, "--service-account-signing-key-file="+accounts,
 		"--disable-admission-plugins=ServiceAccount", "--endpoint-reconciler-type=none", "--v=0")...))
@@ -309,7 +300,7 @@ func startHistory(t *testing.T, c *cluster, args ...string) *history {
 	t.Helper()
 	issuers := c.file("issuers.yaml", fmt.Sprintf("- {issuer: \"https://kubernetes.default.svc\", audiences: [%s], jwksURL: %q, caFile: %q, bearerTokenFile: %q}\n",
 		audience, c.url+"/openid/v1/jwks", filepath.Join(c.dir, "apiserver.crt"), c.file("jwks-token", "admin-token")))
-	h := &history{t: t, url: fmt.Sprintf("http://127.0.0.1:%d", freePort(t)), token: c.token(audience), data: t.TempDir()}
+	h := &history{t: t, url: "http://" + porttest.Addr(t), token: c.token(audience), data: t.TempDir()}
 	h.server = start(t, exec.Command(filepath.Join(bin, "eventsvc"), append([]string{"serve", "--issuers-file=" + issuers, "--data-dir=" + h.data,
 		"--listen-http=" + strings.TrimPrefix(h.url, "http://"), "--listen-admin=", "--log-level=warn"}, args...)...))
 	h.ready()
@@ -403,7 +394,7 @@ func launchMirror(t *testing.T, c *cluster, source string, h *history, args ...s
 		kubeconfig = c.file("kubeconfig-"+rand.Text(), fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"+
 			"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: %q}}]\n", source, c.token("")))
 	}
-	m := &mirror{t: t, admin: fmt.Sprintf("127.0.0.1:%d", freePort(t))}
+	m := &mirror{t: t, admin: porttest.Addr(t)}
 	m.args = append([]string{"mirror", "--kubeconfig=" + kubeconfig, "--cluster=test", "--server=" + h.url,
 		"--token-file=" + c.file("history-token", h.token), "--listen-admin=" + m.admin}, args...)
 	m.start()

@@ -36,6 +36,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app/testing"
+
+	"tidings.example/shared/porttest"
 )
 
 // patience is how long a test waits for what must happen.
@@ -82,8 +84,8 @@ func startEtcd(t *testing.T) *storagebackend.Config {
 	dir := t.TempDir()
 	config := embed.NewConfig()
 	config.Dir, config.LogLevel = filepath.Join(dir, "data"), "error"
-	client := url.URL{Scheme: "http", Host: freeAddress(t)}
-	peer := url.URL{Scheme: "http", Host: freeAddress(t)}
+	client := url.URL{Scheme: "http", Host: porttest.Addr(t)}
+	peer := url.URL{Scheme: "http", Host: porttest.Addr(t)}
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
@@ -96,16 +98,6 @@ func startEtcd(t *testing.T) *storagebackend.Config {
 	storage := storagebackend.NewDefaultConfig("registry", nil)
 	storage.Transport.ServerList = []string{client.String()}
 	return storage
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // install applies the objects in a namespace, as Helm does at the server. It validates each of them. In a trial,
@@ -326,7 +318,7 @@ func TestCluster(t *testing.T) { // not parallel, because kube-apiserver has glo
 		t.Fatal(err)
 	}
 
-	address := freeAddress(t)
+	address := porttest.Addr(t)
 	c.kubelet(all, &find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec,
 		"EVENTSVC_LISTEN_HTTPS="+address, "EVENTSVC_LISTEN_ADMIN=", "EVENTSVC_DATA_DIR="+t.TempDir())
 	var authority string

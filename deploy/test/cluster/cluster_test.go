@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // cluster is a project of docker compose.
@@ -52,7 +53,7 @@ func start(t *testing.T, small bool) *cluster {
 		}
 	}
 	for name, url := range map[string]*string{"CLUSTER_TOKEN_PORT": &c.tokens, "CLUSTER_HTTP_PORT": &c.events} {
-		_, port, err := net.SplitHostPort(testenv.FreeAddr(t))
+		_, port, err := net.SplitHostPort(porttest.Addr(t))
 		if err != nil {
 			t.Fatal(err)
 		}

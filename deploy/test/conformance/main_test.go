@@ -3,7 +3,6 @@ package conformance_test
 import (
 	"flag"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"tidings.example/shared/pgtest"
@@ -21,7 +19,6 @@ import (
 type tools struct {
 	eventsvc, kubectl func() (string, error)
 	issuer            *issuer
-	port              atomic.Uint32 // the newest that a server was given
 }
 
 // run is what all tests of one run share. It is set once, before any test.
@@ -62,7 +59,6 @@ func runTests(m *testing.M) int {
 	run.issuer = iss
 	run.eventsvc = sync.OnceValues(func() (string, error) { return build(dir, "eventsvc", "../../../eventsvc") })
 	run.kubectl = sync.OnceValues(func() (string, error) { return build(dir, "kubectl", "../e2e/kubectl", kubectlVersion) })
-	run.port.Store(rand.Uint32N(20000)) // another run may go on beside this one
 	if *engine == "postgres" {
 		return pgtest.Run(m.Run)
 	}

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/porttest"
 )
 
 // patience is how long a test waits for something that must happen. Nothing
@@ -84,7 +84,7 @@ func start(t *testing.T, extra ...string) *server {
 func newServer(t *testing.T, extra []string) *server {
 	t.Helper()
 	return &server{
-		httpAddr: freeAddress(t), httpsAddr: freeAddress(t), adminAddr: freeAddress(t),
+		httpAddr: porttest.Addr(t), httpsAddr: porttest.Addr(t), adminAddr: porttest.Addr(t),
 		dir: t.TempDir(), extra: extra, token: run.issuer.token(t, "tester"), log: &logs{},
 	}
 }
@@ -125,30 +125,6 @@ func (r turning) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (r turning) CloseIdleConnections() { utilnet.CloseIdleConnectionsFor(r.to) }
-
-// freeAddress finds an address that is free, and stays so until the test ends:
-// tests of any process mark the ports that they use by taking them for UDP, and
-// it is below the ports that the system gives to outgoing connections, one of
-// which could take it during a restart.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	const from, to = 12000, 32000
-	for range to - from {
-		addr := fmt.Sprintf("127.0.0.1:%d", from+int(run.port.Add(1))%(to-from))
-		mark, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", addr)
-		if err != nil {
-			continue
-		}
-		if l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", addr); err == nil {
-			t.Cleanup(func() { _ = mark.Close() })
-			_ = l.Close()
-			return addr
-		}
-		_ = mark.Close()
-	}
-	t.Fatalf("no port between %d and %d is free", from, to)
-	return ""
-}
 
 // launch starts the process and waits until it is ready.
 func (s *server) launch(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 
 	"tidings.example/deploy/test/internal/incidents"
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // deadline bounds every wait in these tests. It is long enough for a busy machine.
@@ -74,17 +75,17 @@ func startServices(t testing.TB, settings ...string) *services {
 // newServices prepares services that are not running.
 func newServices(t testing.TB, dir string, settings ...string) *services {
 	t.Helper()
-	tokens, events := testenv.FreeAddr(t), testenv.FreeAddr(t)
+	tokens, events := porttest.Addr(t), porttest.Addr(t)
 	write(t, filepath.Join(dir, "clients.yaml"), clients)
 	write(t, filepath.Join(dir, "policy.yaml"), policy)
 	s := &services{tokens: "http://" + tokens, events: "http://" + events, dir: dir, programs: map[string]*program{
 		"tokensvc": {env: []string{
-			"TOKENSVC_LISTEN_HTTP=" + tokens, "TOKENSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t),
+			"TOKENSVC_LISTEN_HTTP=" + tokens, "TOKENSVC_LISTEN_ADMIN=" + porttest.Addr(t),
 			"TOKENSVC_CLIENTS_FILE=" + filepath.Join(dir, "clients.yaml"), "TOKENSVC_CORS_ORIGIN=http://" + events,
 			"TOKENSVC_SIGNING_KEY=" + signingKey(t, dir), // the same after a restart
 		}},
 		"eventsvc": {env: []string{
-			"EVENTSVC_LISTEN_HTTP=" + events, "EVENTSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t),
+			"EVENTSVC_LISTEN_HTTP=" + events, "EVENTSVC_LISTEN_ADMIN=" + porttest.Addr(t),
 			"EVENTSVC_ISSUER=http://" + tokens, "EVENTSVC_DATA_DIR=" + filepath.Join(dir, "events"),
 			"EVENTSVC_POLICY_FILE=" + filepath.Join(dir, "policy.yaml"),
 		}},

@@ -18,6 +18,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // compose is the project of docker-compose.yml under a name and on ports of its own.
@@ -136,7 +137,7 @@ func freePorts(t *testing.T) []string {
 	t.Helper()
 	var env []string
 	for _, name := range []string{"TOKEN_PORT", "HTTP_PORT", "HTTPS_PORT"} {
-		_, port, _ := net.SplitHostPort(testenv.FreeAddr(t))
+		_, port, _ := net.SplitHostPort(porttest.Addr(t))
 		env = append(env, name+"="+port)
 	}
 	return env

@@ -22,12 +22,13 @@ import (
 	"time"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // tokenService starts a tokensvc and returns it with its URL and the one of its metrics.
 func tokenService(t *testing.T, env ...string) (p *process, api, metrics string) {
 	t.Helper()
-	addr, admin := testenv.FreeAddr(t), testenv.FreeAddr(t)
+	addr, admin := porttest.Addr(t), porttest.Addr(t)
 	p = &process{name: "tokensvc", env: append([]string{"TOKENSVC_LISTEN_HTTP=" + addr, "TOKENSVC_LISTEN_ADMIN=" + admin}, env...)}
 	p.launch(t)
 	p.waitReady(t)

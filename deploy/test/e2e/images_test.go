@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // image is what `docker save` shows of an image.
@@ -126,10 +127,10 @@ func testDockerRun(t *testing.T) {
 		for i, line := range lines {
 			t.Run(fmt.Sprintf("%s-%d", service, i), func(t *testing.T) {
 				name := fmt.Sprintf("tidings-e2e-run-%s-%d-%d", service, i, os.Getpid())
-				addr := testenv.FreeAddr(t)
+				addr := porttest.Addr(t)
 				line = strings.NewReplacer(
 					"docker run", "docker run --detach --name "+name, "127.0.0.1:"+first+":", addr+":",
-					"LISTEN_HTTP=127.0.0.1:"+first, "LISTEN_HTTP="+addr, "LISTEN_ADMIN=127.0.0.1:8081", "LISTEN_ADMIN="+testenv.FreeAddr(t),
+					"LISTEN_HTTP=127.0.0.1:"+first, "LISTEN_HTTP="+addr, "LISTEN_ADMIN=127.0.0.1:8081", "LISTEN_ADMIN="+porttest.Addr(t),
 					"tidings-events", name,
 				).Replace(line)
 				dir := t.TempDir() // with what a reader has there: the repository, and a DSN of their own

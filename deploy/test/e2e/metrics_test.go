@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // partOfHistogram matches the endings of the names of a histogram's series.
@@ -22,7 +23,7 @@ var partOfHistogram = regexp.MustCompile(`_(bucket|count|sum)$`)
 // the mirror's admin listener.
 func startMirror(t *testing.T, w *world) (admin string) {
 	t.Helper()
-	addr := testenv.FreeAddr(t)
+	addr := porttest.Addr(t)
 	p := &process{name: "eventsvc", args: []string{"mirror", "--cluster=itself", "--namespace=nothing-here",
 		"--kubeconfig=" + w.kubeconfig(t), "--server=" + w.events, "--token-url=" + w.tokens + "/oauth2/token",
 		"--client-id=" + clientID, "--client-secret-file=" + filepath.Join(root, "deploy/local/demo-secret")},

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"tidings.example/deploy/test/internal/testenv"
 	"tidings.example/shared/pgtest"
+	"tidings.example/shared/porttest"
 )
 
 // TestMove runs the commands of the page about replicas that move all events to the other engine, and then back, while
@@ -35,7 +35,7 @@ func TestMove(t *testing.T) {
 	type place struct{ url, dir, admin string }
 	places := []place{{w.events, filepath.Dir(filepath.Dir(w.ca)), strings.TrimPrefix(w.probes[1], "http://")}}
 	for _, env := range [][]string{{"EVENTSVC_STORE_DSN=" + dsn}, nil} {
-		p := place{testenv.FreeAddr(t), t.TempDir(), testenv.FreeAddr(t)}
+		p := place{porttest.Addr(t), t.TempDir(), porttest.Addr(t)}
 		s := &process{name: "eventsvc", env: append(env, "EVENTSVC_ISSUER="+w.tokens, "EVENTSVC_LISTEN_HTTP="+p.url, "EVENTSVC_LISTEN_ADMIN="+p.admin, "EVENTSVC_DATA_DIR="+p.dir)}
 		s.launch(t).waitReady(t)
 		p.url = "http://" + p.url

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // TestProxies runs the configurations of docs/how-to/proxy.md between a client and both services.
@@ -91,7 +92,7 @@ func configured(t *testing.T, name string) []string {
 // TestEventsBelowAPath: clients that have the path in the address of eventsvc find all that it serves.
 func TestEventsBelowAPath(t *testing.T) {
 	t.Parallel()
-	listen := testenv.FreeAddr(t)
+	listen := porttest.Addr(t)
 	below := "http://" + listen + "/events"
 	w := startLocal(t, "EVENTSVC_PUBLIC_URL="+below)
 	startProxy(t, nginx(t, t.TempDir(), "upstream eventsvc { server "+strings.TrimPrefix(w.events, "http://")+"; } server { listen "+listen+";"+configured(t, "nginx")[2]+"}"))
@@ -149,7 +150,7 @@ func TestProxiesBelowAPath(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listen := testenv.FreeAddr(t)
+			listen := porttest.Addr(t)
 			issuer := "http://" + listen + "/auth"
 			_, api, _ := tokenService(t, "TOKENSVC_PUBLIC_URL="+issuer, "TOKENSVC_CLIENTS_FILE="+filepath.Join(root, "deploy/local/clients.yaml"))
 			startProxy(t, proxy(t.TempDir(), listen, strings.TrimPrefix(api, "http://")))
@@ -188,7 +189,7 @@ func TestProxiesBelowAPath(t *testing.T) {
 func testProxy(t *testing.T, w *world, command func(dir, config string) *exec.Cmd) {
 	_, name, _ := strings.Cut(t.Name(), "/")
 	config := configured(t, name)[0]
-	dir, listen := t.TempDir(), testenv.FreeAddr(t)
+	dir, listen := t.TempDir(), porttest.Addr(t)
 	pair := filepath.Join(dir, "events")
 	for ext, from := range map[string]string{"crt": "tls.crt", "key": "tls.key"} {
 		pem, err := os.ReadFile(filepath.Join(filepath.Dir(w.ca), from))

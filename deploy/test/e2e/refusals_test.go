@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // testRefusals shows that nothing is served without a good token.
@@ -86,14 +87,14 @@ func TestExpiredToken(t *testing.T) {
 // key, and returns a token of it.
 func startIssuer(t *testing.T, env ...string) string {
 	t.Helper()
-	listen, clients := testenv.FreeAddr(t), filepath.Join(t.TempDir(), "clients.yaml")
+	listen, clients := porttest.Addr(t), filepath.Join(t.TempDir(), "clients.yaml")
 	text := fmt.Sprintf("clients: [{client_id: %s, client_name: Impostor, client_secret: '{noop}%s', scope: events, audience: [eventsvc]}]", clientID, clientSecret)
 	if err := os.WriteFile(clients, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := &process{name: "tokensvc", env: append([]string{
 		"TOKENSVC_LISTEN_HTTP=" + listen,
-		"TOKENSVC_LISTEN_ADMIN=" + testenv.FreeAddr(t),
+		"TOKENSVC_LISTEN_ADMIN=" + porttest.Addr(t),
 		"TOKENSVC_CLIENTS_FILE=" + clients,
 	}, env...)}
 	p.launch(t).waitReady(t)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // replicas are instances of a service behind a load balancer that sends requests to those that say they are ready, as
@@ -73,10 +74,10 @@ func TestRollingTokens(t *testing.T) {
 	if out, err := exec.CommandContext(t.Context(), filepath.Join(bin, "tokensvc"), "keys", "rotate", "--signing-key", keys).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	front := testenv.FreeAddr(t)
+	front := porttest.Addr(t)
 	r := &replicas{ready: make([]atomic.Bool, 2)}
 	for range 2 {
-		addr, admin := testenv.FreeAddr(t), testenv.FreeAddr(t)
+		addr, admin := porttest.Addr(t), porttest.Addr(t)
 		p := &process{name: "tokensvc", env: []string{
 			"TOKENSVC_LISTEN_HTTP=" + addr, "TOKENSVC_LISTEN_ADMIN=" + admin, "TOKENSVC_PUBLIC_URL=http://" + front,
 			"TOKENSVC_SIGNING_KEY=" + keys, "TOKENSVC_CLIENTS_FILE=" + filepath.Join(root, "deploy/local/clients.yaml"),
@@ -159,8 +160,8 @@ func TestRollingTokens(t *testing.T) {
 // startEvents starts an eventsvc alone and returns its URL.
 func startEvents(t *testing.T, env ...string) string {
 	t.Helper()
-	addr := testenv.FreeAddr(t)
-	p := &process{name: "eventsvc", env: append(env, "EVENTSVC_LISTEN_HTTP="+addr, "EVENTSVC_LISTEN_ADMIN="+testenv.FreeAddr(t), "EVENTSVC_DATA_DIR="+t.TempDir())}
+	addr := porttest.Addr(t)
+	p := &process{name: "eventsvc", env: append(env, "EVENTSVC_LISTEN_HTTP="+addr, "EVENTSVC_LISTEN_ADMIN="+porttest.Addr(t), "EVENTSVC_DATA_DIR="+t.TempDir())}
 	p.launch(t)
 	p.waitReady(t)
 	return "http://" + addr

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // checkout is a directory with what `make run` needs: the built binaries and
@@ -39,12 +40,12 @@ func newCheckout(t *testing.T) *checkout {
 		{"EVENTSVC_LISTEN_HTTP", "127.0.0.1:8080"}, {"EVENTSVC_LISTEN_HTTPS", "127.0.0.1:8443"},
 		{"EVENTSVC_LISTEN_ADMIN", "127.0.0.1:8081"},
 	} {
-		addr := testenv.FreeAddr(t)
+		addr := porttest.Addr(t)
 		c.env = append(c.env, l.setting+"="+addr)
 		pairs = append(pairs, l.usual, addr)
 	}
 	for _, further := range []string{"127.0.0.1:8082", "127.0.0.1:8090", "127.0.0.1:8091", "127.0.0.1:9100", "127.0.0.1:9101"} { // of what the pages start themselves
-		pairs = append(pairs, further, testenv.FreeAddr(t))
+		pairs = append(pairs, further, porttest.Addr(t))
 	}
 	c.moved = strings.NewReplacer(pairs...)
 	return c

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // process is a program that a test started.
@@ -111,9 +112,9 @@ func (p *process) waitReady(t *testing.T) {
 // further settings.
 func startLocal(t *testing.T, env ...string) *world {
 	t.Helper()
-	token, data := testenv.FreeAddr(t), t.TempDir()
-	plain, secure := testenv.FreeAddr(t), testenv.FreeAddr(t)
-	tokenAdmin, eventAdmin := testenv.FreeAddr(t), testenv.FreeAddr(t)
+	token, data := porttest.Addr(t), t.TempDir()
+	plain, secure := porttest.Addr(t), porttest.Addr(t)
+	tokenAdmin, eventAdmin := porttest.Addr(t), porttest.Addr(t)
 	services := map[string]*process{
 		"tokensvc": {name: "tokensvc", env: []string{
 			"TOKENSVC_LISTEN_HTTP=" + token,

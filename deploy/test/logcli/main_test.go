@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -86,15 +87,22 @@ func start(t *testing.T) *services {
 	return &services{"http://" + tokens, "http://" + plain, "https://" + secure, filepath.Join(data, "tls/ca.crt"), token.AccessToken}
 }
 
-// free returns a loopback address that nobody listens on.
+// free returns a loopback address that nobody listens on, and that nobody else gets until the test ends. It does what
+// shared/porttest does, whose module would bring other versions of what is built here.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		addr := fmt.Sprintf("127.0.0.1:%d", 12000+rand.IntN(20000))
+		mark, err := net.ListenPacket("udp", addr)
+		if err != nil {
+			continue
+		}
+		t.Cleanup(func() { _ = mark.Close() })
+		if l, err := net.Listen("tcp", addr); err == nil {
+			_ = l.Close()
+			return addr
+		}
 	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // launch runs a service until the test ends, and waits until it is ready.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // faults make a real service fail, each in the way that one alert is about. A fault returns what the service shows
@@ -94,7 +95,7 @@ var faults = map[string]func(t *testing.T) (before, after scrape){
 	"RulesFileBad":   badFile("RULES_FILE", "[]\n", "[{name: a}]\n", "eventsvc_rules_file_good"),
 	"IssuersFileBad": badFile("ISSUERS_FILE", "[]\n", "issuers: []\n", "issuers_file_good"),
 	"CertificateBad": func(t *testing.T) (before, after scrape) {
-		dir, https := t.TempDir(), testenv.FreeAddr(t)
+		dir, https := t.TempDir(), porttest.Addr(t)
 		selfSigned(t, dir)
 		_, events, _ := startBoth(t, "LISTEN_HTTPS="+https, "TLS_CERT_FILE="+dir+"/tls.crt", "TLS_KEY_FILE="+dir+"/tls.key")
 		before = events.scraped(t)
@@ -208,7 +209,7 @@ var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
 	},
 	"AlertsBehind": func(t *testing.T) (before, after scrape) {
 		tokens, events, _ := startBoth(t)
-		alerts := startAlerts(t, tokens, events, "http://"+testenv.FreeAddr(t))
+		alerts := startAlerts(t, tokens, events, "http://"+porttest.Addr(t))
 		before = alerts.scraped(t)
 		if err := events.cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -217,7 +218,7 @@ var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
 	},
 	"AlertsUndelivered": func(t *testing.T) (before, after scrape) {
 		tokens, events, token := startBoth(t)
-		alerts := startAlerts(t, tokens, events, "http://"+testenv.FreeAddr(t)) // where nobody is
+		alerts := startAlerts(t, tokens, events, "http://"+porttest.Addr(t)) // where nobody is
 		before = alerts.scraped(t)
 		events.create(t, token, "", http.StatusCreated)
 		return before, alerts.scrapedOnce(t, "an alert waits", func(now scrape) bool { return now.sum("eventsvc_alerts_waiting_seconds") > 61 })
@@ -227,7 +228,7 @@ var mirrorFaults = map[string]func(t *testing.T) (before, after scrape){
 		for range 20 {
 			events.create(t, token, "", http.StatusCreated)
 		}
-		alerts := startAlerts(t, tokens, events, "http://"+testenv.FreeAddr(t))
+		alerts := startAlerts(t, tokens, events, "http://"+porttest.Addr(t))
 		before = alerts.scraped(t)
 		startsOver(t, tokens, events, token)
 		return before, alerts.scrapedOnce(t, "it knows of the loss", func(now scrape) bool { return now.sum("eventsvc_alerts_gaps_total") > 0 })

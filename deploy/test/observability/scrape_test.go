@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 // sample is one value of a scrape.
@@ -137,7 +138,7 @@ type svc struct {
 // a shell command may stand in front of it.
 func start(t *testing.T, name, shell string, settings ...string) *svc {
 	t.Helper()
-	api, admin := testenv.FreeAddr(t), testenv.FreeAddr(t)
+	api, admin := porttest.Addr(t), porttest.Addr(t)
 	s := &svc{name: name, url: "http://" + api, admin: "http://" + admin, dir: t.TempDir(), log: new(testenv.Output)}
 	program := bin + "/" + name
 	s.cmd = exec.Command("sh", "-c", strings.TrimSpace(shell+" exec "+program))

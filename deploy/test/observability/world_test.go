@@ -26,6 +26,7 @@ import (
 	"time"
 
 	"tidings.example/deploy/test/internal/testenv"
+	"tidings.example/shared/porttest"
 )
 
 const (
@@ -178,7 +179,7 @@ func startAggregate(t *testing.T, to *svc, token string) *aggregated {
 	write(t, dir+"/kubeconfig", fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"+
 		"clusters: [{name: c, cluster: {server: %q}}]\n", cluster.URL))
 	write(t, dir+"/token", token)
-	https := testenv.FreeAddr(t)
+	https := porttest.Addr(t)
 	a.svc = start(t, "eventsvc", "exec "+bin+"/eventsvc aggregate;", "KUBECONFIG="+dir+"/kubeconfig", "SERVER="+to.url, "TOKEN_FILE="+dir+"/token",
 		"GROUP_DOMAIN=tidings.example", "LISTEN_HTTPS="+https, "TLS_CERT_FILE="+dir+"/tls.crt", "TLS_KEY_FILE="+dir+"/tls.key")
 	a.name, a.url = "eventsvc-aggregate", "https://"+https

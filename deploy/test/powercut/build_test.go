@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tidings.example/shared/porttest"
 )
 
 const module = "../../../eventsvc"
@@ -19,6 +21,12 @@ type edit struct{ file, old, new string }
 // smallFiles has a log file sealed at 256 KiB instead of 64 MiB: what happens to files
 // in hours happens in seconds.
 var smallFiles = edit{"internal/store/bolt/db.go", "cmp.Or(o.SegmentBytes, usage.SegmentBytes(o.MaxBytes))", "cmp.Or(o.SegmentBytes, 256<<10)"}
+
+// newMachine returns where a binary runs, at addresses that are its own.
+func newMachine(t *testing.T, binary string, keys *issuer) machine {
+	t.Helper()
+	return machine{binary: binary, issuer: keys, api: porttest.Addr(t), admin: porttest.Addr(t)}
+}
 
 // build builds eventsvc from sources in which some text is replaced, and leaves
 // the sources as they are.

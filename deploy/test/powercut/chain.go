@@ -37,7 +37,6 @@ type chain struct {
 func newChain(m machine, on mode, l *load, seed uint64, tmp string) *chain {
 	c := &chain{machine: m, load: l, rng: rand.New(rand.NewPCG(seed, sum(string(on)+l.name))), tmp: tmp, model: newModel()}
 	c.flags, c.mountpoint = l.flags, filepath.Join(tmp, "disk")
-	c.api, c.admin = freeAddress(), freeAddress()
 	c.disk = c.newDisk(on)
 	if err := os.Mkdir(c.mountpoint, 0o700); err != nil {
 		c.fail("%v", err)

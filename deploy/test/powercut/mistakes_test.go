@@ -35,7 +35,7 @@ func TestMistakesAreFound(t *testing.T) {
 			cuts := 0
 			for s := range uint64(chains) {
 				i := slices.IndexFunc(loads, func(l load) bool { return l.name == mistake.loads[s%uint64(len(mistake.loads))] })
-				c := newChain(machine{binary: binary, issuer: keys}, mistake.mode, &loads[i], *seed+s, t.TempDir())
+				c := newChain(newMachine(t, binary, keys), mistake.mode, &loads[i], *seed+s, t.TempDir())
 				c.run(t.Context(), 8)
 				if cuts += c.cuts; len(c.wrong) > 0 {
 					t.Logf("found after %d cuts: %s", cuts, c.wrong[0])
@@ -60,7 +60,7 @@ func TestFailedCheckpointSync(t *testing.T) {
 	if binary == "" {
 		binary = build(t, smallFiles)
 	}
-	c := newChain(machine{binary: binary, issuer: startIssuer(t)}, journal, &load{}, *seed, t.TempDir())
+	c := newChain(newMachine(t, binary, startIssuer(t)), journal, &load{}, *seed, t.TempDir())
 	writeUntilCheckpointFails := func(m *mount, _ *service, w *writer) {
 		m.failSyncWhen(func(n *inode) bool {
 			if !endsCheckpoint(n) {
@@ -109,7 +109,7 @@ func TestLostDeletions(t *testing.T) {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
 			l := &load{history: 100 * time.Millisecond, flags: []string{"--history=100ms", "--compress-after=off"}} // compressing syncs the directory
-			chain := newChain(machine{binary: build(t, append(c.edits, smallFiles)...), issuer: startIssuer(t)}, strict, l, *seed, t.TempDir())
+			chain := newChain(newMachine(t, build(t, append(c.edits, smallFiles)...), startIssuer(t)), strict, l, *seed, t.TempDir())
 			chain.loseDeletions(t.Context())
 			switch came := strings.Join(chain.wrong, "\n"); {
 			case !c.lost && came != "":

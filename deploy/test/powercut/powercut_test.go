@@ -78,7 +78,7 @@ func TestPowerCuts(t *testing.T) {
 						if loads[i].evicts { // the room that a file has in advance is counted, and is more than a small one holds
 							binary = binaries[0]
 						}
-						c := newChain(machine{binary: binary, issuer: keys}, on, &loads[i], s, t.TempDir())
+						c := newChain(newMachine(t, binary, keys), on, &loads[i], s, t.TempDir())
 						c.run(t.Context(), cuts)
 						chains.Add(1)
 						total.Add(int64(c.cuts))

@@ -13,8 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	mathrand "math/rand/v2"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -113,18 +111,6 @@ func (i *issuer) token() (string, error) {
 	digest := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(nil, i.key, crypto.SHA256, digest[:])
 	return text + "." + encode(signature), err
-}
-
-// An address is a port of this machine that no connection uses as its own: it
-// is below those that the kernel gives to clients.
-func freeAddress() string {
-	for {
-		address := fmt.Sprintf("127.0.0.1:%d", 10000+mathrand.IntN(20000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close()
-			return address
-		}
-	}
 }
 
 // A machine is where eventsvc runs: the binary, its settings, and a directory

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidings.example/shared/porttest"
 )
 
 // secrets returns the files below tls/ and admin.token, with their contents.
@@ -44,8 +46,8 @@ func TestSecretsAreDurable(t *testing.T) {
 		t.Run(string(on), func(t *testing.T) {
 			t.Parallel()
 			for kill, killed := 0, true; killed && !t.Failed(); kill++ { // before each change of such a file
-				m := machine{binary: binary, issuer: keys, mountpoint: t.TempDir(), api: freeAddress(), admin: freeAddress()}
-				m.flags = []string{"--tls-self-signed", "--listen-https=" + freeAddress()}
+				m := newMachine(t, binary, keys)
+				m.mountpoint, m.flags = t.TempDir(), []string{"--tls-self-signed", "--listen-https=" + porttest.Addr(t)}
 				d := newDisk(on)
 				var err error
 				if killed, err = m.killBefore(d, kill); err != nil {

@@ -1,5 +1,5 @@
 // Package testenv holds what several test packages need to run programs on
-// this machine: free addresses, waiting, the output of processes, and skipping
+// this machine: waiting, the output of processes, and skipping
 // tests that the machine cannot run.
 package testenv
 
@@ -7,41 +7,12 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
-
-// FreeAddr returns a loopback address that nobody listens on. Port 0 would not
-// do, because a restart needs the same address again. Until the test ends, no
-// other test gets it: the tests of all processes reserve a port by binding it
-// for UDP. The port is below those that the system gives to outgoing
-// connections.
-func FreeAddr(t testing.TB) string {
-	t.Helper()
-	const from, to = 12000, 32000
-	for range to - from {
-		addr := fmt.Sprintf("127.0.0.1:%d", from+(os.Getpid()*100+int(ports.Add(1)))%(to-from))
-		mark, err := net.ListenPacket("udp", addr)
-		if err != nil {
-			continue
-		}
-		if l, err := net.Listen("tcp", addr); err == nil {
-			t.Cleanup(func() { _ = mark.Close() })
-			_ = l.Close()
-			return addr
-		}
-		_ = mark.Close()
-	}
-	t.Fatalf("no port between %d and %d is free", from, to)
-	return ""
-}
-
-var ports atomic.Int32 // given out so far
 
 // Build builds the program of a folder, in that folder's own module, as images do.
 func Build(folder, out string, flags ...string) error {

@@ -21,11 +21,10 @@ const Command = "floor-server"
 // Start starts a floor server in a process of its own, with its log and its
 // data in dir, and waits until it takes connections. Stop ends it.
 func Start(dir, kind string) (*proc.Process, netip.AddrPort, error) {
-	port, err := proc.FreePort()
+	addr, err := proc.FreeAddr()
 	if err != nil {
-		return nil, netip.AddrPort{}, err
+		return nil, addr, err
 	}
-	addr := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
 	self, err := os.Executable()
 	if err != nil {
 		return nil, addr, fmt.Errorf("floor server: %w", err)

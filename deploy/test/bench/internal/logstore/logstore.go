@@ -41,11 +41,11 @@ func Start(ctx context.Context, dir string) (*Store, error) {
 	if said, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", module, err, said)
 	}
-	port, err := proc.FreePort()
+	addr, err := proc.FreeAddr()
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{Dir: filepath.Join(dir, "data"), addr: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))}
+	s := &Store{Dir: filepath.Join(dir, "data"), addr: addr}
 	s.Process, err = proc.Start(filepath.Join(dir, "victoria-logs.log"), exec.Command(filepath.Join(dir, "victoria-logs"),
 		"-storageDataPath="+s.Dir, "-httpListenAddr="+s.addr.String(), "-retentionPeriod=60d", "-loggerLevel=ERROR"))
 	if err != nil {

@@ -7,14 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
+
+	"tidings.example/shared/porttest"
 )
 
 // Process is a running service.
@@ -125,12 +127,12 @@ func (p *Process) tail() string {
 	return string(text)
 }
 
-// FreePort returns a TCP port of loopback that nobody listens on. If another
-// process takes it first, the service fails to start and says so.
-func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// FreeAddr returns an address of loopback that nobody listens on, and that nobody else
+// gets until this process ends.
+func FreeAddr() (netip.AddrPort, error) {
+	addr, _, err := porttest.Take()
 	if err != nil {
-		return 0, fmt.Errorf("free port: %w", err)
+		return netip.AddrPort{}, err
 	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
+	return netip.ParseAddrPort(addr)
 }

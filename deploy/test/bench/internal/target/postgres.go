@@ -63,7 +63,7 @@ func StartPostgres(ctx context.Context, dir, log string, hashes []string) (*Data
 		return nil, fmt.Errorf("directory of PostgreSQL: %w", err)
 	}
 	d := &Database{dir: dir}
-	port, err1 := proc.FreePort()
+	addr, err1 := proc.FreeAddr()
 	if err := errors.Join(err1, os.Chown(dir, uid, -1)); err != nil {
 		return nil, errors.Join(err, d.Stop())
 	}
@@ -72,7 +72,7 @@ func StartPostgres(ctx context.Context, dir, log string, hashes []string) (*Data
 		cmd.SysProcAttr, cmd.Dir = attr, dir
 		return cmd
 	}
-	if err := d.start(ctx, run, log, port, hashes); err != nil {
+	if err := d.start(ctx, run, log, int(addr.Port()), hashes); err != nil {
 		return nil, errors.Join(err, d.Stop())
 	}
 	return d, nil

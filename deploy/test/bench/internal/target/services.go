@@ -96,11 +96,10 @@ func Start(ctx context.Context, bin, dir string, more Options) (*Services, error
 	}
 	ports := make([]netip.AddrPort, 5)
 	for i := range ports {
-		port, err := proc.FreePort()
-		if err != nil {
+		var err error
+		if ports[i], err = proc.FreeAddr(); err != nil {
 			return nil, err
 		}
-		ports[i] = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
 	}
 	s.TokenAddr, s.EventsAddr, s.secureAddr = ports[0], ports[1], ports[2]
 	s.TokenAdmin, s.EventsAdmin = "http://"+ports[3].String(), "http://"+ports[4].String()
