@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -28,6 +29,58 @@ func TestColumnsFit(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestNotes: a note is read where it stands. It is the widest column, takes up to three lines and, when asked by a key or
+// a click, all that it needs; hashes are dimmed, and what all rows share is said once.
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	long := event("default", "long")
+	long.Note = strings.Repeat("The image could not be pulled from the registry. ", 16) + "It is the end."
+	long.Regarding.Name = "web-7d9f8b6c5-x2xk9"
+	middle, brief := event("default", "middle"), event("default", "brief")
+	middle.Note, brief.Reason = strings.Repeat("Two lines are needed for this note, which says more. ", 3), "Other"
+	s.create(t, brief, middle, long)
+	b := openTab(t, s)
+	b.size(1440, 900)
+	b.open("/console/#/events")
+	b.signIn(admin)
+	b.waitText(`[data-same="namespace"]`, "default")
+	if n := b.count(".head .c-namespace"); n != 0 {
+		t.Error("a column says the same in all rows")
+	}
+	if dim := b.texts(`[data-row="default/long"] .c-object .dim`); !slices.Equal(dim, []string{"-7d9f8b6c5-x2xk9"}) {
+		t.Errorf("dimmed: %q", dim)
+	}
+	height := func(name string) int {
+		t.Helper()
+		return evaluate[int](b, fmt.Sprintf(`document.querySelector('[data-row="default/%s"]').offsetHeight`, name))
+	}
+	fits := func(name string) bool {
+		t.Helper()
+		return evaluate[bool](b, fmt.Sprintf(`((e) => e.scrollHeight <= e.clientHeight + 2)(document.querySelector('[data-row="default/%s"] .text'))`, name))
+	}
+	one, three := height("brief"), height("long")
+	if two := height("middle"); two <= one || three <= two || fits("long") || !fits("middle") {
+		t.Errorf("rows are %d, %d and %d high", one, two, three)
+	}
+	b.key("End")
+	b.key("e")
+	b.wait(fmt.Sprintf(`document.querySelector('[data-row="default/long"]').offsetHeight > %d`, three))
+	if !fits("long") {
+		t.Error("the note that was asked for does not fit")
+	}
+	b.click(`[data-row="default/long"] [aria-expanded=true]`)
+	b.wait(fmt.Sprintf(`document.querySelector('[data-row="default/long"]').offsetHeight === %d`, three))
+	if b.count(".drawer") != 0 {
+		t.Error("the note has opened the drawer")
+	}
+	b.click("[aria-label=Columns]")
+	b.clickText("fieldset button", "All")
+	b.wait(fmt.Sprintf(`document.querySelector('[data-row="default/long"]').offsetHeight > %d`, three))
+	b.clickText("fieldset button", "One")
+	b.wait(fmt.Sprintf(`document.querySelector('[data-row="default/long"]').offsetHeight === %d`, one))
 }
 
 // TestGroupsFit: groups fit without scrolling sideways, each in at most two lines.

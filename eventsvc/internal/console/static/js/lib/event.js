@@ -23,6 +23,8 @@
  * @property {string} owner of the object, as kind/name
  * @property {number} first
  * @property {string} action
+ * @property {number} [lines] that the note takes in a table whose note has the width linesAt
+ * @property {number} [linesAt]
  * @property {boolean} [replaced] a later row of the same event has come
  */
 

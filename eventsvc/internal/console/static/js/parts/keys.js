@@ -8,7 +8,7 @@ import { hour, rfc3339 } from "../lib/time.js";
 const list = [
   ["Everywhere", [["/", "search"], ["1 – 5", "overview, events, live, groups, changes"], ["t", "time range"], ["[  ]", "earlier, later by a range"], ["-", "twice the range"],
     ["r", "ask again"], ["c", "copy a link that shows this"], ["?", "these keys"], ["Esc", "close what is open"]]],
-  ["Rows", [["j  k  ↓  ↑", "next, previous row"], ["Home  End", "first, last row that is loaded"], ["Enter", "details"], ["o", "life of the object"], ["s", "same reason"]]],
+  ["Rows", [["j  k  ↓  ↑", "next, previous row"], ["Home  End", "first, last row that is loaded"], ["Enter", "details"], ["e", "all of the note"], ["o", "life of the object"], ["s", "same reason"]]],
   ["Live", [["p", "pause, go on"], ["n", "show the newest"]]],
   ["Histogram", [["←  →", "one bar on"], ["Shift ←  →", "select bars"], ["Enter", "show only what is selected"]]],
 ];

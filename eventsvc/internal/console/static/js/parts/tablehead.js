@@ -13,10 +13,28 @@ const least = 48; // pixels: the smallest width of a column
 const step = 16;
 
 /**
- * The width of a column, as a grid takes it.
- * @param {string} name
+ * The widths of columns in pixels: that of the person, or what the column has, but not more than its share. The note gets what is left.
+ * @param {string[]} names @param {import("../lib/event.js").Row[]} rows @param {import("./text.js").Ruler} ruler @param {number} room
+ * @param {boolean} [stacked] whether the object stands below the reason
  */
-export const widthOf = (name) => (prefs.widths[name] ? `${prefs.widths[name]}px` : columns[name].width);
+export function widthsOf(names, rows, ruler, room, stacked = false) {
+  /** @type {Record<string, number>} */
+  const widths = {};
+  for (const name of names) {
+    const { title, text, most } = columns[name];
+    let longest = "";
+    for (const r of rows) if (text(r).length > longest.length) longest = text(r);
+    const wide = Math.max(ruler.width(longest) * (["time", "ago", "first", "count"].includes(name) ? 1.12 : 1.04) + (name === "reason" ? 16 : 2), ruler.width(title) * 0.95 + 14);
+    widths[name] = prefs.widths[name] ?? Math.ceil(Math.max(least, stacked && name === "reason" ? room * 0.3 : Math.min(wide, most * room)));
+  }
+  const left = room - Object.values(widths).reduce((sum, w) => sum + w + gap, -gap);
+  const last = names.includes("note") ? "note" : names[names.length - 1];
+  if (last && !prefs.widths[last]) widths[last] = Math.max(200, Math.floor(widths[last] + left));
+  return widths;
+}
+
+/** The pixels between columns. */
+export const gap = 14;
 
 /** @param {string} name @param {number} width @param {boolean} [keep] */
 function widen(name, width, keep = true) {
