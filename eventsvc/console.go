@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/console"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/session"
 	"tidings.example/eventsvc/internal/signin"
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
@@ -25,7 +28,7 @@ type webPage struct {
 
 // console returns the web page. Tokens come from the issuer unless a setting names another
 // place: with several issuers there is no right one.
-func (s *serve) console(c *codec.Codec, trusted *trust.Trust, log *slog.Logger) (webPage, error) {
+func (s *serve) console(ctx context.Context, c *codec.Codec, trusted *trust.Trust, db engine, log *slog.Logger) (webPage, error) {
 	if !s.Console {
 		return webPage{}, nil
 	}
@@ -38,12 +41,35 @@ func (s *serve) console(c *codec.Codec, trusted *trust.Trust, log *slog.Logger) 
 	}
 	page, err := console.New(console.Config{
 		Version: service.Version(), EventsPath: "/apis/" + c.Group.GroupVersion(event.EventsV1).String(),
-		Issuer: s.Issuer, TokenURL: tokens,
+		Issuer: s.Issuer, TokenURL: tokens, Sessions: true,
 	})
 	if err != nil {
 		return webPage{}, err
 	}
-	return webPage{page, signin.New(signin.Config{Issuers: trusted.Issuers, ClockSkew: s.ClockSkew, Found: page.SetSignIn, Log: log})}, nil
+	sessions, err := s.sessions(ctx, trusted, db, log)
+	if err != nil {
+		return webPage{}, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle(session.Path, sessions)
+	mux.Handle("/", page)
+	return webPage{mux, signin.New(signin.Config{Issuers: trusted.Issuers, ClockSkew: s.ClockSkew, Found: page.SetSignIn, Log: log})}, nil
+}
+
+// sessions returns what keeps people signed in. Replicas share what they know of sessions in the database.
+func (s *serve) sessions(ctx context.Context, trusted *trust.Trust, db engine, log *slog.Logger) (http.Handler, error) {
+	keeper, shared := db.(session.Keeper)
+	if !shared {
+		files, err := session.NewFiles(filepath.Join(s.DataDir, "console"))
+		if err != nil {
+			return nil, fmt.Errorf("--data-dir %s: the sessions of the console: %w", s.DataDir, err)
+		}
+		keeper = files
+	}
+	return session.New(ctx, session.Config{Keeper: keeper, Log: log, Verify: func(ctx context.Context, token string) error {
+		_, err := trusted.Verify(ctx, token)
+		return err
+	}})
 }
 
 // run finds where people sign in until ctx ends.

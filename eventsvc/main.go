@@ -110,7 +110,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		return err
 	}
 	health := s.health(trusted, db, entries)
-	if page, err = s.console(formats, trusted, log); err != nil {
+	if page, err = s.console(ctx, formats, trusted, db, log); err != nil {
 		return err
 	}
 	passwords, err := s.basic(trusted, log, registry)

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/cdproto/network"
 )
 
 // TestPage: a browser that opens the service's address finds the page, signs in with client and secret, sees every
@@ -48,18 +50,48 @@ func TestBelowPath(t *testing.T) {
 	b.wait(`document.title`)
 }
 
-// TestSignInWithToken: a token that is pasted is as good as a client, and a reload forgets it.
-func TestSignInWithToken(t *testing.T) {
+// TestSession: who has signed in with a token or as a client is signed in after a reload and in a new tab. Storage has
+// nothing of it, requests for events have no cookie, and signing out in one tab ends it in all, for good.
+func TestSession(t *testing.T) {
 	t.Parallel()
-	s, _ := week(t)
-	b := openTab(t, s)
-	b.open("/console/#/events")
-	b.signInWithToken(s.token(t, admin))
-	b.wait(`!document.querySelector("dialog.signin")`)
-	b.reload()
-	b.wait(`document.querySelector("dialog.signin[open]")`)
-	if stored := evaluate[string](b, `JSON.stringify([localStorage, sessionStorage, document.cookie])`); strings.Contains(stored, "eyJ") {
-		t.Errorf("a token is stored: %s", stored)
+	s := startServices(t, "TOKENSVC_TOKEN_LIFETIME=20s", "EVENTSVC_CLOCK_SKEW=0s")
+	s.create(t, event("default", "first"))
+	for way, signIn := range map[string]func(b *tab){
+		"token": func(b *tab) { b.signInWithToken(s.token(t, admin)) }, "client": func(b *tab) { b.signIn(admin) },
+	} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			b := openTab(t, s)
+			b.open("/console/#/events")
+			signIn(b)
+			b.waitText("main [data-row]", "This is a test.")
+			b.reload()
+			b.waitText("main [data-row]", "This is a test.")
+			other := b.beside()
+			other.open("/console/#/live")
+			other.waitText("main [data-row]", "This is a test.")
+			for _, what := range []string{`JSON.stringify([localStorage, sessionStorage, document.cookie])`, `JSON.stringify(performance.getEntries())`} {
+				if text := evaluate[string](b, what); strings.Contains(text, "eyJ") || strings.Contains(text, clientSecret) {
+					t.Errorf("%s has a secret: %s", what, text)
+				}
+			}
+			kept := call(b, network.GetCookies, network.GetCookiesParams{URLs: []string{s.events + "/console/session/mine"}}).Cookies
+			if len(kept) != 1 || !kept[0].HTTPOnly || kept[0].SameSite != network.CookieSameSiteStrict || !kept[0].Session || kept[0].Path != "/console/session" || strings.Contains(kept[0].Value, "eyJ") {
+				t.Errorf("%+v", kept)
+			}
+			if way == "client" { // whose tokens are renewed in both tabs
+				tokens := `performance.getEntriesByType("resource").filter((e) => e.name.endsWith("/token")).length`
+				other.wait(tokens + " > 1")
+				b.reload()
+				b.waitText("main [data-row]", "This is a test.")
+			}
+			other.signOut()
+			b.waitText("dialog.signin", "You have signed out in another tab")
+			for _, tab := range []*tab{b, other, b.beside()} {
+				tab.open("/console/#/events")
+				tab.wait(`document.querySelector("dialog.signin[open]")`)
+			}
+		})
 	}
 }
 

@@ -76,14 +76,14 @@ func TestPicturesOfAbsence(t *testing.T) {
 		b.shot("unreachable-" + look)
 		evaluate[string](b, fmt.Sprintf(fetches, "return window.asks(...all)"))
 	})
-	b.reload()
+	b.signOut()
 	b.signIn(reader)
 	b.inEachLook(func(look string) {
 		show(b, "events?q=namespace%3Apayments")
 		b.waitText("main .message", "You may see shop")
 		b.shot("forbidden-" + look)
 	})
-	b.reload()
+	b.signOut()
 	b.signInWithToken(s.token(t, admin)) // which nothing renews
 	show(b, "events")
 	evaluate[string](b, fmt.Sprintf(fetches, `return Promise.resolve(new Response("{}", { status: 401 }))`))

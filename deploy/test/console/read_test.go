@@ -155,7 +155,7 @@ func TestOneFailure(t *testing.T) {
 		once(b, view)
 	}
 	show(b, "overview?from=-2h")
-	b.reload()
+	b.signOut()
 	b.signIn(admin)
 	b.waitText(".readout", "10 occurrences")
 	s.stop(t, "eventsvc")

@@ -34,7 +34,6 @@ func TestSettings(t *testing.T) {
 	if now := ground(); now != dark {
 		t.Errorf("after a reload the page is %s, not %s", now, dark)
 	}
-	b.signIn(admin)
 	want := ev.EventTime.UTC().Format("01-02 15:04")
 	b.waitText("main [data-row]", want)
 	b.click("button[aria-label=Settings]")

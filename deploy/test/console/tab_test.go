@@ -251,6 +251,14 @@ func (b *tab) signIn(client string) {
 	b.settled()
 }
 
+// signOut signs out in the settings.
+func (b *tab) signOut() {
+	b.t.Helper()
+	b.click("button[aria-label=Settings]")
+	b.clickText(".panel button", "Sign out")
+	b.wait(`document.querySelector("dialog.signin[open]")`)
+}
+
 // signInWithToken signs in with a token that is pasted.
 func (b *tab) signInWithToken(token string) {
 	b.t.Helper()

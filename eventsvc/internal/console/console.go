@@ -8,10 +8,13 @@
 // need no token. It learns what the server is, and where people sign in, from config.json,
 // which [Console.SetSignIn] makes again.
 //
+// The page loads one script and one style sheet, which are put together of the files in static when the service starts,
+// and fonts. Each has its content in its name and never changes, so a browser that has it does not ask again. The page
+// itself names them, and has the configuration too: browsers ask each time whether it has changed (ETag, RFC 9110 section
+// 8.8.3), so a new version of the service never meets files of an old one.
+//
 // Every file is compressed once: the files of the page when the service starts, the files of
-// the manual when they are first asked for. Browsers keep it and ask each time whether it has
-// changed (ETag, RFC 9110 section 8.8.3), so a new version of the service never meets files
-// of an old one.
+// the manual when they are first asked for.
 //
 // The folder help has the manual, which make manual renders before a build. A program that
 // was built without it says so there.
@@ -19,7 +22,7 @@
 // No answer loads or runs anything from elsewhere: a Content-Security-Policy forbids
 // inline scripts and styles, frames and forms, and texts that become markup (Trusted
 // Types). Requests may go to the server itself and to the endpoints of tokens. Because the
-// policy follows them, it is part of the name of every content: a browser that asks whether
+// policy follows them, it is part of the name of the page's content: a browser that asks whether
 // its page has changed keeps the policy that it had if the answer is no.
 //
 // # Concurrency
@@ -30,8 +33,8 @@
 //
 // Events, tokens and the API: the scripts in static do. In static/js, app.js has the state, requests and permanent
 // links, views has a file for each view, and parts what views are made of. Of those in lib, address.js keeps the state
-// in the address, oidc.js signs people in, client.js fetches the tokens of a client, and session.js keeps the token, in
-// the memory of the tab alone.
+// in the address, oidc.js signs people in, client.js fetches the tokens of a client, session.js keeps the token, in the
+// memory of the tab, and lasting.js has package session keep what gets the next one.
 package console
 
 import (
@@ -41,6 +44,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"html"
 	"io/fs"
 	"net/http"
 	"net/url"
@@ -65,7 +69,8 @@ type Config struct {
 	Issuer     string `json:"issuer"`     // of the tokens that are accepted
 	TokenURL   string `json:"tokenURL"`   // where a client id and secret become a token; empty: nowhere
 
-	SignIn []SignIn `json:"signIn"` // where people sign in
+	SignIn   []SignIn `json:"signIn"`   // where people sign in
+	Sessions bool     `json:"sessions"` // whether the server keeps them signed in: package session
 
 	// From and To are the range that the page begins with, as its address has them; empty: the last day.
 	From string `json:"from,omitempty"`
@@ -104,26 +109,28 @@ type Accepts struct {
 //go:embed static
 var embedded embed.FS
 
-// modules is the place in index.html where the modules are named, so that the browser
-// fetches all at once instead of one after the other as it finds their imports.
-const modules = "<!-- modules -->"
+// styles are the style sheets, in the order in which they are read.
+var styles = []string{"css/base.css", "css/frame.css", "css/plots.css", "css/table.css", "css/views.css"}
 
 const manual = "help"
 
 // mediaTypes are the media types of the files, by extension.
 var mediaTypes = map[string]string{
-	".html": "text/html; charset=utf-8",
-	".css":  "text/css; charset=utf-8",
-	".js":   "text/javascript; charset=utf-8",
-	".json": "application/json",
-	".svg":  "image/svg+xml",
-	".png":  "image/png",
+	".html":  "text/html; charset=utf-8",
+	".css":   "text/css; charset=utf-8",
+	".js":    "text/javascript; charset=utf-8",
+	".json":  "application/json",
+	".svg":   "image/svg+xml",
+	".png":   "image/png",
+	".woff2": "font/woff2",
+	".txt":   "text/plain; charset=utf-8",
 }
 
 // file is one file in the forms in which it is sent.
 type file struct {
 	mediaType    string
 	plain, small form // small: compressed, or nothing
+	lasting      bool // its content is in its name
 }
 
 // form is the content of a file, and the name of this content.
@@ -139,29 +146,67 @@ func New(c Config) (*Console, error) {
 		return nil, err
 	}
 	s := &Console{fixed: c, files: map[string]func() (*file, error){}}
-	if err := s.SetSignIn(c.SignIn); err != nil {
-		return nil, err
-	}
 	contents, err := s.read(static)
 	if err != nil {
 		return nil, err
 	}
-	contents["index.html"] = nameModules(contents["index.html"], contents)
-	zip, err := gzip.NewWriterLevel(nil, gzip.BestCompression) // one for all files: each has buffers of 800 kB
-	if err != nil {
+	if err := s.assemble(contents); err != nil {
 		return nil, err
 	}
-	for name, content := range contents {
-		f, err := newFile(name, content, zip)
+	if err := s.SetSignIn(c.SignIn); err != nil {
+		return nil, err
+	}
+	s.files[Folder+"/config.json"] = func() (*file, error) { return s.current.Load().config, nil }
+	s.files[Folder+"/"] = func() (*file, error) { return s.current.Load().page, nil }
+	s.files[Folder+"/index.html"] = s.files[Folder+"/"]
+	s.files[Folder+"/"+manual+"/"] = s.files[Folder+"/"+manual+"/index.html"]
+	return s, nil
+}
+
+// assemble makes what the page loads, and the page but for its configuration.
+func (s *Console) assemble(contents map[string][]byte) error {
+	var names []string // pairs of what sources call a file, and how it is served
+	served := func(name string) string {
+		sum := sha256.Sum256(contents[name])
+		return fmt.Sprintf("%s-%x%s", strings.TrimSuffix(name, path.Ext(name)), sum[:8], path.Ext(name))
+	}
+	add := func(name string) error {
+		f, err := newFile(name, contents[name])
 		if err != nil {
-			return nil, err
+			return err
+		}
+		f.lasting = true
+		s.files[Folder+"/"+served(name)] = func() (*file, error) { return f, nil }
+		names = append(names, `"`+name+`"`, `"`+served(name)+`"`)
+		return nil
+	}
+	for name, content := range contents {
+		switch path.Ext(name) {
+		case ".js", ".css", ".html":
+			continue
+		}
+		if err := add(name); err != nil {
+			return err
+		}
+		f, err := newFile(name, content) // also by its own name, for the manual
+		if err != nil {
+			return err
 		}
 		s.files[Folder+"/"+name] = func() (*file, error) { return f, nil }
 	}
-	s.files[Folder+"/config.json"] = func() (*file, error) { return s.current.Load().config, nil }
-	s.files[Folder+"/"] = s.files[Folder+"/index.html"]
-	s.files[Folder+"/"+manual+"/"] = s.files[Folder+"/"+manual+"/index.html"]
-	return s, nil
+	script, err := bundleModules("js/main.js", contents)
+	if err != nil {
+		return err
+	}
+	contents["app.js"] = []byte(strings.NewReplacer(names...).Replace(string(script)))
+	contents["app.css"] = bundleStyles(styles, contents, served)
+	for _, name := range []string{"app.js", "app.css"} {
+		if err := add(name); err != nil {
+			return err
+		}
+	}
+	s.page = strings.NewReplacer(names...).Replace(string(contents["index.html"]))
+	return nil
 }
 
 // SetSignIn tells pages that are loaded from now on where people sign in. If it returns an error, which names the
@@ -177,8 +222,12 @@ func (s *Console) SetSignIn(providers []SignIn) error {
 	if err != nil {
 		return err
 	}
+	page, err := newFile("index.html", []byte(strings.Replace(s.page, configPlace, html.EscapeString(string(content)), 1)))
+	if err != nil {
+		return err
+	}
 	sum := sha256.Sum256([]byte(policy))
-	s.current.Store(&settings{policy: policy, tag: fmt.Sprintf("%x", sum[:8]), config: &file{mediaType: mediaTypes[".json"], plain: newForm(content)}})
+	s.current.Store(&settings{policy: policy, tag: fmt.Sprintf("%x", sum[:8]), page: page, config: &file{mediaType: mediaTypes[".json"], plain: newForm(content)}})
 	return nil
 }
 
@@ -186,8 +235,12 @@ func (s *Console) SetSignIn(providers []SignIn) error {
 type settings struct {
 	policy string // Content-Security-Policy
 	tag    string // its name
+	page   *file  // index.html
 	config *file  // config.json
 }
+
+// configPlace is the place in index.html where the configuration is, so that the page does not have to ask for it.
+const configPlace = "CONFIG"
 
 // contentPolicy is the Content-Security-Policy (W3C CSP level 3, and Trusted Types).
 func (c *Config) contentPolicy() (string, error) {
@@ -235,36 +288,23 @@ func readFile(files fs.FS, name string) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	zip, err := gzip.NewWriterLevel(nil, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	return newFile(name, content, zip)
+	return newFile(name, content)
 }
 
-// nameModules inserts a link to every module into a page.
-func nameModules(page []byte, contents map[string][]byte) []byte {
-	var links []string
-	for name := range contents {
-		if path.Ext(name) == ".js" {
-			links = append(links, `<link rel="modulepreload" href="`+name+`">`)
-		}
-	}
-	slices.Sort(links)
-	return bytes.Replace(page, []byte(modules), []byte(strings.Join(links, "\n  ")), 1)
-}
-
-// newFile makes both forms of a file. PNG is compressed already.
-func newFile(name string, content []byte, zip *gzip.Writer) (*file, error) {
+// newFile makes both forms of a file. PNG and fonts are compressed already.
+func newFile(name string, content []byte) (*file, error) {
 	f := &file{mediaType: mediaTypes[path.Ext(name)], plain: newForm(content)}
 	switch f.mediaType {
 	case "":
 		return nil, fmt.Errorf("console: %s has an extension without a media type", name)
-	case mediaTypes[".png"]:
+	case mediaTypes[".png"], mediaTypes[".woff2"]:
 		return f, nil
 	}
 	var b bytes.Buffer
-	zip.Reset(&b)
+	zip, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
 	if _, err := zip.Write(content); err != nil {
 		return nil, err
 	}
@@ -282,6 +322,7 @@ func newForm(content []byte) form {
 // Console serves the page.
 type Console struct {
 	fixed   Config                           // but for SignIn
+	page    string                           // index.html without its configuration
 	files   map[string]func() (*file, error) // by the path of a request
 	current atomic.Pointer[settings]
 }
@@ -313,6 +354,9 @@ func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	h.Set("Cache-Control", "no-cache")
+	if f.lasting {
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
 	h.Set("Content-Type", f.mediaType)
 	now := s.current.Load()
 	h.Set("Content-Security-Policy", now.policy)

@@ -164,7 +164,7 @@ func grant(ctx context.Context, tx pgx.Tx, role string) error {
 	for _, sql := range []string{
 		"GRANT USAGE ON SCHEMA " + schema + " TO " + name,
 		"GRANT SELECT ON ALL TABLES IN SCHEMA " + schema + " TO " + name,
-		"GRANT INSERT, DELETE ON log, objects, writer TO " + name,
+		"GRANT INSERT, DELETE ON log, objects, writer, ended_session TO " + name,
 		"GRANT UPDATE ON head, confirmed, objects, writer TO " + name,
 		"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA " + schema + " TO " + name,
 	} {

@@ -15,14 +15,16 @@ import { clock, isRelative, parseInstant, rfc3339, second } from "./lib/time.js"
  * @property {(key: string) => boolean} [key] handles a key, and says whether it has
  */
 
-/** @typedef {{version: string, eventsPath: string, tokenURL: string, issuer: string, signIn: import("./lib/oidc.js").Provider[]}} Config */
+/** @typedef {{version: string, eventsPath: string, tokenURL: string, issuer: string, sessions: boolean, signIn: import("./lib/oidc.js").Provider[]}} Config */
 /** @typedef {import("./lib/address.js").State} State */
 
-/** Asks what the server is. @returns {Promise<Config & {from?: string, to?: string}>} */
-export async function configuration() {
-  const sent = Date.now();
+/**
+ * What the server is: the page has it, and asks again once that may have changed.
+ * @param {boolean} [again] @returns {Promise<Config & {from?: string, to?: string}>}
+ */
+export async function configuration(again = false) {
+  if (!again) return JSON.parse(document.querySelector("meta[name=config]")?.getAttribute("content") ?? "");
   const response = await fetch("config.json");
-  clock.observe(response.headers.get("Date"), sent);
   return response.json();
 }
 
@@ -73,7 +75,7 @@ export class App {
   constructor(config, draw) {
     this.config = config;
     this.#draw = draw;
-    this.session = new Session(config.tokenURL, () => this.#signed());
+    this.session = new Session(config, () => this.#signed());
     this.api = new Api(this.session, config.eventsPath);
     addEventListener("hashchange", () => {
       this.state = address.read(location.hash);
@@ -135,7 +137,7 @@ export class App {
 
   /** Asks again where people sign in: the issuers file may have changed, or a provider has come back. */
   async reconfigure() {
-    const next = await configuration().catch(() => null); // the page is as good as it was
+    const next = await configuration(true).catch(() => null); // the page is as good as it was
     if (next) this.config.signIn = next.signIn;
     this.configured = Date.now();
     this.redraw();

@@ -33,7 +33,7 @@ async function main() {
     app.session.useToken(token);
     history.replaceState(null, "", app.href({})); // nobody copies it with the address
   } else if (arrival) app.session.arrived(arrival, config.signIn);
-  else app.session.resume(config.signIn);
+  else await app.session.resume(config.signIn);
   addEventListener("pageshow", (e) => e.persisted && app.session.stay());
   keyboard(app, frame);
   host.replaceChildren(); // what the page shows until its scripts are there

@@ -14,7 +14,8 @@ CREATE TABLE head (
     time             timestamptz NOT NULL DEFAULT '-infinity', -- of that write; it never falls
     compact_revision bigint      NOT NULL DEFAULT 1, -- states before it cannot be read any more
     removed_revision bigint      NOT NULL DEFAULT 1, -- up to it, records that are not the newest of their event may be missing
-    partition_end    bigint      NOT NULL DEFAULT 0  -- the log has partitions for revisions below it
+    partition_end    bigint      NOT NULL DEFAULT 0, -- the log has partitions for revisions below it
+    secret           bytea       NOT NULL DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()) -- of the console's sessions
 );
 INSERT INTO head DEFAULT VALUES;
 
@@ -55,6 +56,12 @@ CREATE TABLE writer (
     first_revision bigint      NOT NULL, -- of the batch; greater than last_revision if it has written nothing
     last_revision  bigint      NOT NULL,
     time           timestamptz NOT NULL
+);
+
+-- Sessions of the console that have ended before their time.
+CREATE TABLE ended_session (
+    id    text        PRIMARY KEY,
+    until timestamptz NOT NULL -- when it ends anyway
 );
 
 -- The clock of writes, which tests replace.

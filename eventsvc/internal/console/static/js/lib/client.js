@@ -45,5 +45,10 @@ export class Client {
     return { token: String(answer.access_token), expires: answer.expires_in ? clock.now() + answer.expires_in * second : 0 };
   }
 
+  /** What another page needs to go on. */
+  get kept() {
+    return { client: this.credentials };
+  }
+
   end() {}
 }

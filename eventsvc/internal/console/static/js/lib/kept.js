@@ -1,4 +1,4 @@
-// What this tab keeps over a way to a provider and back: in its storage, which ends with the tab.
+// What is kept by the browser: over a way to a provider and back by this tab, and the number of its pages.
 
 /**
  * A sign-in that is under way.
@@ -13,7 +13,21 @@
  */
 
 const way = "tidings.signin";
-const last = "tidings.sso";
+const number = "tidings.page";
+
+/**
+ * The number of this browser's pages, "" if there is none. It opens nothing by itself.
+ * @param {boolean|null} make one if there is none; null forgets it
+ */
+export function pageNumber(make) {
+  try {
+    if (make === null) localStorage.removeItem(number);
+    else if (make && !localStorage.getItem(number)) localStorage.setItem(number, Array.from(crypto.getRandomValues(new Uint8Array(24)), (b) => b.toString(16).padStart(2, "0")).join(""));
+    return localStorage.getItem(number) ?? "";
+  } catch {
+    return ""; // where the browser keeps nothing, a reload asks again
+  }
+}
 
 /**
  * Keeps a sign-in that begins. It throws where the browser keeps nothing.
@@ -34,27 +48,5 @@ export function takeWay() {
     return JSON.parse(text ?? "null");
   } catch {
     return null;
-  }
-}
-
-/** The issuer where the person was last signed in, "" if that has ended. */
-export function lastIssuer() {
-  try {
-    return sessionStorage.getItem(last) ?? "";
-  } catch {
-    return "";
-  }
-}
-
-/**
- * Remembers an issuer for the next time that this page is loaded; "" forgets it.
- * @param {string} issuer
- */
-export function rememberIssuer(issuer) {
-  try {
-    if (issuer) sessionStorage.setItem(last, issuer);
-    else sessionStorage.removeItem(last);
-  } catch {
-    // A reload asks again, then.
   }
 }

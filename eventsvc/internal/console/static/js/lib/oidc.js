@@ -117,9 +117,23 @@ export class Grant {
   hint = "";
   subject = "";
 
-  /** @param {Provider} provider */
-  constructor(provider) {
+  /** @param {Provider} provider @param {import("./lasting.js").Kept["person"]} [kept] by another page */
+  constructor(provider, kept) {
     this.provider = provider;
+    if (kept) ({ refresh: this.#refresh, sub: this.#sub, subject: this.subject } = kept);
+  }
+
+  /** What another page needs to go on. */
+  get kept() {
+    return { person: { issuer: this.provider.issuer, refresh: this.#refresh, sub: this.#sub, subject: this.subject } };
+  }
+
+  /**
+   * Takes the refresh token of another tab, which has used the one of this tab.
+   * @param {import("./lasting.js").Kept|null} kept
+   */
+  catchUp(kept) {
+    if (kept?.person?.issuer === this.provider.issuer && kept.person.refresh) this.#refresh = kept.person.refresh;
   }
 
   get renews() {

@@ -1,26 +1,15 @@
-// The session: a token in the memory of this tab, and what renews it. Nothing of it is stored:
-// whoever closes the tab is signed out.
+// The session: a token in the memory of this tab, and what renews it. What lasts over a reload is in lasting.js.
 
 import { Failure } from "./api.js";
 import { Client } from "./client.js";
 import { claimsOf } from "./jwt.js";
-import { lastIssuer, rememberIssuer, takeWay } from "./kept.js";
+import { Lasting } from "./lasting.js";
+import { takeWay } from "./kept.js";
 import { depart, Grant, redeem } from "./oidc.js";
 import { notAccepted } from "./refusal.js";
-import { clock, day, duration, second } from "./time.js";
+import { clock, day, second } from "./time.js";
 
-/** @typedef {import("./oidc.js").Provider} Provider @typedef {{token: string, expires: number}} Got */
-
-/**
- * What tokens come from.
- * @typedef {object} Source
- * @property {boolean} renews whether there is a next token
- * @property {Provider|null} provider where a person signed in
- * @property {string} subject who it is, "" if only the token says so
- * @property {(life: number) => number} lead how long before its end a token is renewed
- * @property {() => Promise<Got>} fetch gets the next token
- * @property {() => void} end
- */
+/** @typedef {import("./oidc.js").Provider} Provider @typedef {import("./lasting.js").Got} Got @typedef {import("./lasting.js").Source} Source */
 
 /** Session holds the token. */
 export class Session {
@@ -56,12 +45,13 @@ export class Session {
   left = null;
 
   /**
-   * @param {string} tokenURL where a client gets tokens, "" if nowhere
+   * @param {{tokenURL: string, sessions: boolean}} config where a client gets tokens, "" if nowhere; whether the server keeps sessions
    * @param {() => void} changed is called when somebody is signed in or out
    */
-  constructor(tokenURL, changed) {
+  constructor({ tokenURL, sessions }, changed) {
     this.tokenURL = tokenURL;
     this.changed = changed;
+    this.lasting = new Lasting(sessions, () => this.open && this.#lost("You have signed out in another tab."));
   }
 
   /** Whether there is a token. */
@@ -126,19 +116,29 @@ export class Session {
       this.#use(grant, got);
     });
     this.busy = "";
-    if (way?.silent && !this.open) this.reason = ""; // it was worth a try
+    if (way?.silent && !this.open) { // it was worth a try, and this is the only time
+      this.reason = "";
+      this.lasting.end(true);
+    }
     this.changed();
   }
 
   /**
-   * After a reload: asks the provider, once, whether the person is still signed in there.
+   * After a reload or in a new tab: goes on with what was kept. If that gives no token, the provider is asked, once, whether the person
+   * is still signed in there.
    * @param {Provider[]} providers
    */
   async resume(providers) {
-    const provider = providers.find((p) => p.issuer === lastIssuer() && !p.unavailable);
-    if (!provider) return;
-    rememberIssuer(""); // whatever comes of it, this is the only time
-    await this.useProvider(provider, true);
+    const kept = await this.lasting.resume();
+    const at = (/** @type {string|undefined} */ issuer) => providers.find((p) => p.issuer === issuer && !p.unavailable);
+    const person = at(kept?.person?.issuer);
+    const source = kept?.client ? new Client(this.tokenURL, kept.client) : person ? new Grant(person, kept?.person) : null;
+    if (kept?.token && (!kept.expires || kept.expires > clock.now() + 10 * second)) return this.#use(source, { token: kept.token, expires: kept.expires ?? 0 }, true);
+    if (source?.renews) {
+      this.#source = source;
+      return this.#with(person?.name ?? "", () => this.#renew()).finally(() => { this.busy = ""; this.changed(); });
+    }
+    if (person) await this.useProvider(person, true);
   }
 
   /** The person has come back with the browser's button, and not from a provider. */
@@ -167,7 +167,7 @@ export class Session {
   end() {
     const source = this.#source;
     source?.end();
-    rememberIssuer("");
+    this.lasting.end();
     this.#forget();
     this.reason = "";
     this.ended = null;
@@ -225,14 +225,21 @@ export class Session {
 
   /**
    * Begins to use what came from a source; null is what was pasted.
-   * @param {Source|null} source @param {Got} got
+   * @param {Source|null} source @param {Got} got @param {boolean} [kept] whether it came from what was kept
    */
-  #use(source, got) {
+  #use(source, got, kept = false) {
     this.#source = source;
     this.#seen = false;
     this.ended = this.left = null;
-    rememberIssuer(source?.provider?.issuer ?? "");
     this.#take(got);
+    if (!kept) this.#keep(false);
+  }
+
+  /** @param {boolean} goesOn whether it was kept before */
+  async #keep(goesOn) {
+    const source = this.#source;
+    const going = await this.lasting.keep(source?.provider ? source.kept : { ...source?.kept, token: this.#token, expires: this.expires }, this.#token, goesOn);
+    if (!going && source === this.#source) this.#lost("You have signed out in another tab.");
   }
 
   /** @param {Got} got */
@@ -278,8 +285,13 @@ export class Session {
     const source = this.#source;
     if (!source) return;
     try {
-      const got = await source.fetch();
-      if (source === this.#source) this.#take(got);
+      await this.lasting.alone(async () => {
+        if (source.catchUp) source.catchUp(await this.lasting.resume());
+        const got = await source.fetch();
+        if (source !== this.#source) return;
+        this.#take(got);
+        await this.#keep(true);
+      });
     } catch (err) {
       if (source === this.#source && source.provider && clock.now() >= this.expires) this.#lost(err instanceof Error ? err.message : String(err));
       throw err;

@@ -47,7 +47,7 @@ export class SignIn {
       session.busy ? h("p", { role: "status" }, `Signing in with ${session.busy} …`) : [
         session.reason ? h("p", { class: "note warn", role: "alert" }, h("span", null, session.reason, providers.length > 0 && [" ", h("a", { href: "help/how-to/sign-in.html#if-it-fails", target: "_blank", rel: "noopener" }, "More about this")]))
           : session.left ? this.#left(session.left)
-            : h("p", null, "What you sign in with is kept in the memory of this tab, and gone when the tab is closed."),
+            : h("p", null, config.sessions ? "You stay signed in until you sign out or close the browser, at most 12 hours." : "What you sign in with is kept in the memory of this tab, and gone when the tab is closed."),
         providers.length > 0 && h("div", { class: "providers", key: "providers" }, providers.map((p) => this.#provider(p, providers.length === 1))),
         providers.length > 0 ? h("details", { key: "others" }, h("summary", null, config.tokenURL ? "With a client and its secret, or a token" : "With a token"), this.#others()) : this.#others(),
       ]);
