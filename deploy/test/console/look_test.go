@@ -31,8 +31,8 @@ func TestColumnsFit(t *testing.T) {
 	}
 }
 
-// TestNotes: a note is read where it stands. It is the widest column, takes up to three lines and, when asked by a key or
-// a click, all that it needs; hashes are dimmed, and what all rows share is said once.
+// TestNotes: a note is read where it stands. It is the widest column, takes up to three lines and, when asked by a key
+// or a click, all that it needs; hashes are dimmed, and what all rows share is said once.
 func TestNotes(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)

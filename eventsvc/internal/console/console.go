@@ -8,10 +8,10 @@
 // need no token. It learns what the server is, and where people sign in, from config.json,
 // which [Console.SetSignIn] makes again.
 //
-// The page loads one script and one style sheet, which are put together of the files in static when the service starts,
-// and fonts. Each has its content in its name and never changes, so a browser that has it does not ask again. The page
-// itself names them, and has the configuration too: browsers ask each time whether it has changed (ETag, RFC 9110 section
-// 8.8.3), so a new version of the service never meets files of an old one.
+// The page loads one script and one style sheet, which are put together of the files in static when the service
+// starts, and fonts. Each has its content in its name and never changes, so a browser that has it does not ask again.
+// The page itself names them, and has the configuration too: browsers ask each time whether it has changed (ETag, RFC
+// 9110 section 8.8.3), so a new version of the service never meets files of an old one.
 //
 // Every file is compressed once: the files of the page when the service starts, the files of
 // the manual when they are first asked for.
@@ -33,8 +33,8 @@
 //
 // Events, tokens and the API: the scripts in static do. In static/js, app.js has the state, requests and permanent
 // links, views has a file for each view, and parts what views are made of. Of those in lib, address.js keeps the state
-// in the address, oidc.js signs people in, client.js fetches the tokens of a client, session.js keeps the token, in the
-// memory of the tab, and lasting.js has package session keep what gets the next one.
+// in the address, oidc.js signs people in, client.js fetches the tokens of a client, session.js keeps the token, in
+// the memory of the tab, and lasting.js has package session keep what gets the next one.
 package console
 
 import (

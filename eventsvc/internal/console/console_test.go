@@ -145,8 +145,8 @@ func assets(t *testing.T) map[string]string {
 	return all
 }
 
-// TestAssets: the page loads one script, one style sheet, fonts and an icon, which have every module and all rules, and
-// whose names change with their content.
+// TestAssets: the page loads one script, one style sheet, fonts and an icon, which have every module and all rules,
+// and whose names change with their content.
 func TestAssets(t *testing.T) {
 	t.Parallel()
 	kinds := map[string][]string{}
@@ -272,9 +272,9 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// TestSignIn: pages that are loaded after providers have changed learn of them, and may ask their endpoints for tokens.
-// The content of the page is the same, but its name is not: a browser keeps the headers that it has with a 304, so this
-// must not be the answer while the policy is another one.
+// TestSignIn: pages that are loaded after providers have changed learn of them, and may ask their endpoints for
+// tokens. The content of the page is the same, but its name is not: a browser keeps the headers that it has with a
+// 304, so this must not be the answer while the policy is another one.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	h, err := console.New(config)

@@ -18,7 +18,8 @@ import (
 // maxEnded is how many ended sessions are known at a time. Only people who are signed in can end one.
 const maxEnded = 100_000
 
-// Files is the [Keeper] of a server without a database: a folder with the secret, and with the sessions that have ended.
+// Files is the [Keeper] of a server without a database: a folder with the secret, and with the sessions that have
+// ended.
 type Files struct {
 	dir string
 

@@ -2,17 +2,19 @@
 //
 // # Contract
 //
-// [New] returns a handler for [Path]. The page sends what its sign-in consists of (PUT), gets it back when it is loaded
-// again (POST), and ends it (DELETE). The server keeps none of it: the answer to PUT is a cookie that holds it, sealed with
-// the secret of a [Keeper]. Scripts cannot read the cookie (HttpOnly), and other sites cannot have it sent (SameSite). Its
-// path is that of this handler, so that no request for events has it: these have a token of their own, as before.
+// [New] returns a handler for [Path]. The page sends what its sign-in consists of (PUT), gets it back when it is
+// loaded again (POST), and ends it (DELETE). The server keeps none of it: the answer to PUT is a cookie that holds it,
+// sealed with the secret of a [Keeper]. Scripts cannot read the cookie (HttpOnly), and other sites cannot have it sent
+// (SameSite). Its path is that of this handler, so that no request for events has it: these have a token of their own,
+// as before.
 //
-// A cookie is shared by all ports of a host, and can be set by some that are no console. So it is good only together with a
-// number that the page made by chance and keeps in the storage of its origin. The two, the origin and the browser are part
-// of the seal: a cookie of another origin, of another browser or without the number is as good as none.
+// A cookie is shared by all ports of a host, and can be set by some that are no console. So it is good only together
+// with a number that the page made by chance and keeps in the storage of its origin. The two, the origin and the
+// browser are part of the seal: a cookie of another origin, of another browser or without the number is as good as
+// none.
 //
-// A session ends after [Life], whatever happens, and as soon as somebody signs out: a Keeper knows the sessions that have
-// ended early, for all replicas. If it cannot be asked, nobody is signed in.
+// A session ends after [Life], whatever happens, and as soon as somebody signs out: a Keeper knows the sessions that
+// have ended early, for all replicas. If it cannot be asked, nobody is signed in.
 //
 // # Concurrency
 //
@@ -49,7 +51,8 @@ const (
 	Path = console.Folder + "/session/mine"
 	// Life is how long a session can be resumed.
 	Life = 12 * time.Hour
-	// MaxContent is how many bytes a page may keep. Sealed, they fit into a cookie, which has 4,096 bytes with its name.
+	// MaxContent is how many bytes a page may keep. Sealed, they fit into a cookie, which has 4,096 bytes with its
+	// name.
 	MaxContent = 2800
 	// NumberHeader has the number of the page, which is the other half of the cookie.
 	NumberHeader = "Tidings-Page"
@@ -137,8 +140,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// originOf returns the origin of the page that sends a request, which has to be this one. Pages of other origins cannot
-// make the headers that are looked at.
+// originOf returns the origin of the page that sends a request, which has to be this one. Pages of other origins
+// cannot make the headers that are looked at.
 func originOf(r *http.Request) (string, error) {
 	origin := r.Header.Get("Origin")
 	u, err := url.Parse(origin)

@@ -142,8 +142,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestStolen: the cookie is good for nothing in another browser, for a page of another origin or one with another number,
-// after its life, or changed.
+// TestStolen: the cookie is good for nothing in another browser, for a page of another origin or one with another
+// number, after its life, or changed.
 func TestStolen(t *testing.T) {
 	t.Parallel()
 	h := handler(t, files(t, t.TempDir()))
