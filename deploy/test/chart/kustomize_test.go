@@ -167,32 +167,31 @@ func TestKustomize(t *testing.T) {
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	const name = "EVENTSVC_BASIC_TOKEN_URL"
-	traded := func(all []runtime.Object) string {
-		env := find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec.Containers[0].Env
+	traded := func(all []runtime.Object, server string) string {
+		env := find[*appsv1.StatefulSet](t, all, server).Spec.Template.Spec.Containers[0].Env
 		i := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == name })
 		if i < 0 {
 			return ""
 		}
 		return env[i].Value
 	}
-	const beside = "http://tokensvc/oauth2/token"
 	for set, values := range valueSets(t) {
 		if values["hub"] != nil { // a member of a fleet has no eventsvc
 			continue
 		}
 		want := ""
 		if values["tokensvc"] != nil {
-			want = beside
+			want = "http://" + prefixOf(values) + "tokensvc/oauth2/token"
 		}
-		if got := traded(objects(t, values)); got != want {
+		if got := traded(objects(t, values), prefixOf(values)+"eventsvc"); got != want {
 			t.Errorf("%s: %s is %q, want %q", set, name, got, want)
 		}
 	}
 	bases := kustomized(t, "eventsvc/production", "eventsvc/tokensvc")
-	if got := traded(bases); got != beside {
+	if got := traded(bases, "eventsvc"); got != "http://tokensvc/oauth2/token" {
 		t.Errorf("bases: %s is %q", name, got)
 	}
-	if got := traded(kustomized(t, "eventsvc/production")); got != "" {
+	if got := traded(kustomized(t, "eventsvc/production"), "eventsvc"); got != "" {
 		t.Errorf("bases without tokensvc: %s is %q", name, got)
 	}
 	server := &find[*appsv1.StatefulSet](t, bases, "eventsvc").Spec.Template.Spec

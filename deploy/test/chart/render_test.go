@@ -55,17 +55,31 @@ func valueSets(t *testing.T) map[string]map[string]any {
 	return sets
 }
 
+// prefixOf is what values put before all names.
+func prefixOf(values map[string]any) string {
+	if prefix, ok := values["fullnameOverride"].(string); ok {
+		return prefix + "-"
+	}
+	return ""
+}
+
 // viewed are the values of a chart with the account that reads everything.
 var viewed = map[string]any{"viewer": map[string]any{"enabled": true}}
 
 // render renders the chart without a cluster. It fails if the schema or a template refuses the values.
 func render(t *testing.T, values map[string]any) (map[string]string, error) {
 	t.Helper()
+	return renderAs(t, "tidings", values)
+}
+
+// renderAs renders it for a release of a name.
+func renderAs(t *testing.T, name string, values map[string]any) (map[string]string, error) {
+	t.Helper()
 	chart, err := loader.Load(chartDir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	release := common.ReleaseOptions{Name: "tidings", Namespace: namespace, IsInstall: true}
+	release := common.ReleaseOptions{Name: name, Namespace: namespace, IsInstall: true}
 	all, err := util.ToRenderValues(chart, values, release, common.DefaultCapabilities)
 	if err != nil {
 		return nil, err
@@ -221,7 +235,7 @@ func TestDefault(t *testing.T) {
 	for _, command := range []string{
 		"kubectl -n tidings port-forward service/eventsvc 8443:443",
 		"kubectl -n tidings create token tidings-viewer --audience eventsvc --duration 15m",
-		"kubectl -n tidings delete pvc -l app.kubernetes.io/name=eventsvc",
+		"kubectl -n tidings delete pvc -l app.kubernetes.io/name=eventsvc,app.kubernetes.io/instance=tidings",
 	} {
 		if !strings.Contains(notes, "\n  "+command+"\n") && !strings.HasSuffix(notes, "\n  "+command) {
 			t.Errorf("the notes lack %q:\n%s", command, notes)
@@ -233,9 +247,12 @@ func TestDefault(t *testing.T) {
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"clusterr: x":                                                  "clusterr",
-		"cluster: Big_One":                                             "/cluster",
-		"cluster: ''":                                                  "/cluster",
+		"clusterr: x":           "clusterr",
+		"cluster: Big_One":      "/cluster",
+		"cluster: ''":           "/cluster",
+		"fullnameOverride: 1st": "/fullnameOverride",
+		"fullnameOverride: a-name-that-leaves-no-room-for-those-after-it": "/fullnameOverride",
+		"nameOverride: History":                                        "/nameOverride",
 		"eventsvc: {retention: forever}":                               "/eventsvc/retention",
 		"eventsvc: {storage: {size: much}}":                            "/eventsvc/storage/size",
 		"eventsvc: {env: [{value: x}]}":                                "/eventsvc/env/0",
@@ -371,7 +388,7 @@ func TestRestricted(t *testing.T) {
 					t.Errorf("%s: %s: %s has no memory limit, or writes to its image", name, meta.Name, c.Name)
 				}
 			}
-			if meta.Name != "eventsvc-mirror" && meta.Name != "eventsvc-aggregate" && (spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken) {
+			if program := strings.TrimPrefix(meta.Name, prefixOf(values)); program != "eventsvc-mirror" && program != "eventsvc-aggregate" && (spec.AutomountServiceAccountToken == nil || *spec.AutomountServiceAccountToken) {
 				t.Errorf("%s: %s: a token for the API server is mounted", name, meta.Name)
 			}
 		}

@@ -77,29 +77,29 @@ func environment(t *testing.T, dir string, all []runtime.Object, spec *corev1.Po
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	for name, values := range valueSets(t) {
-		all := objects(t, values)
+		all, prefix := objects(t, values), prefixOf(values)
 		if values["hub"] == nil {
-			server := &find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec
+			server := &find[*appsv1.StatefulSet](t, all, prefix+"eventsvc").Spec.Template.Spec
 			env := environment(t, t.TempDir(), all, server, server.Containers[0])
 			run(t, name, env, "", "eventsvc", "config", "print")
 		}
 		if name != "hub" {
-			copier := &find[*appsv1.Deployment](t, all, "eventsvc-mirror").Spec.Template.Spec
+			copier := &find[*appsv1.Deployment](t, all, prefix+"eventsvc-mirror").Spec.Template.Spec
 			env := environment(t, t.TempDir(), all, copier, copier.Containers[0])
 			run(t, name, env, "this is no pod of a cluster", "eventsvc", copier.Containers[0].Args...)
 		}
 		if values["alerts"] != nil {
-			told := &find[*appsv1.StatefulSet](t, all, "eventsvc-alerts").Spec.Template.Spec
+			told := &find[*appsv1.StatefulSet](t, all, prefix+"eventsvc-alerts").Spec.Template.Spec
 			env := environment(t, t.TempDir(), all, told, told.Containers[0])
 			run(t, name, env, "--ca-file", "eventsvc", told.Containers[0].Args...) // eventsvc has not written it
 		}
 		if values["aggregated"] != nil {
-			proxied := &find[*appsv1.Deployment](t, all, "eventsvc-aggregate").Spec.Template.Spec
+			proxied := &find[*appsv1.Deployment](t, all, prefix+"eventsvc-aggregate").Spec.Template.Spec
 			env := environment(t, t.TempDir(), all, proxied, proxied.Containers[0])
 			run(t, name, env, "is no pod of a cluster", "eventsvc", proxied.Containers[0].Args...)
 		}
 		if values["tokensvc"] != nil {
-			issuer := &find[*appsv1.Deployment](t, all, "tokensvc").Spec.Template.Spec
+			issuer := &find[*appsv1.Deployment](t, all, prefix+"tokensvc").Spec.Template.Spec
 			run(t, name, environment(t, t.TempDir(), all, issuer, issuer.Containers[0]), "", "tokensvc", "config", "print")
 		}
 	}

@@ -6,7 +6,17 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{- /* Names are those of the Kustomize bases, whatever the release is called: one release in a namespace. */ -}}
+{{- /* Names are those of the Kustomize bases, unless values give them a prefix, as each release of a namespace beside the first needs.
+The longest name, eventsvc-aggregate-metrics, leaves 36 characters for it. Labels say eventsvc all the same: alerts select by them. */ -}}
+{{- define "tidings.prefix" -}}
+{{- $prefix := .Values.fullnameOverride -}}
+{{- if and .Values.nameOverride (not $prefix) -}}
+{{- $prefix = ternary .Release.Name (printf "%s-%s" .Release.Name .Values.nameOverride) (contains .Values.nameOverride .Release.Name) -}}
+{{- if not (regexMatch "^[a-z][-a-z0-9]*$" $prefix) }}{{ fail (printf "nameOverride: no Service is named %s-eventsvc: set fullnameOverride" $prefix) }}{{ end -}}
+{{- end -}}
+{{- with $prefix }}{{ trunc 36 . | trimSuffix "-" }}-{{ end -}}
+{{- end }}
+
 {{- define "tidings.selector" -}}
 app.kubernetes.io/name: {{ .name }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
@@ -99,9 +109,9 @@ securityContext:
   {{- else if .Values.hub.caSecret }}
   secret: {secretName: {{ .Values.hub.caSecret }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
   {{- else if eq .Values.tls.mode "self-signed" }}
-  configMap: {name: eventsvc-ca, items: [{key: ca.crt, path: ca.crt}]}
+  configMap: {name: {{ include "tidings.prefix" . }}eventsvc-ca, items: [{key: ca.crt, path: ca.crt}]}
   {{- else }}
-  secret: {secretName: {{ .Values.tls.secret }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
+  secret: {secretName: {{ include "tidings.tlsSecret" . }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
   {{- end }}
 {{- end }}
 {{- end }}
@@ -129,8 +139,13 @@ securityContext:
       - serviceAccountToken: {path: eventsvc, audience: {{ .Values.hub.audience | quote }}, expirationSeconds: 900}
 {{- end }}
 
+{{- define "tidings.tlsSecret" -}}
+{{ .Values.tls.secret | default (printf "%seventsvc-tls" (include "tidings.prefix" .)) }}
+{{- end }}
+
 {{- define "tidings.hosts" -}}
-localhost,127.0.0.1,::1,eventsvc,eventsvc.{{ .Release.Namespace }},eventsvc.{{ .Release.Namespace }}.svc
+{{- $service := printf "%seventsvc" (include "tidings.prefix" .) -}}
+localhost,127.0.0.1,::1,{{ $service }},{{ $service }}.{{ .Release.Namespace }},{{ $service }}.{{ .Release.Namespace }}.svc
 {{- end }}
 
 {{- define "tidings.publicURL" -}}
@@ -142,7 +157,7 @@ localhost,127.0.0.1,::1,eventsvc,eventsvc.{{ .Release.Namespace }},eventsvc.{{ .
 {{- end }}
 
 {{- define "tidings.server" -}}
-{{ .Values.hub.url | default (printf "https://eventsvc.%s.svc" .Release.Namespace) }}
+{{ .Values.hub.url | default (printf "https://%seventsvc.%s.svc" (include "tidings.prefix" .) .Release.Namespace) }}
 {{- end }}
 
 {{- /* A container of helm test, but for its name and arguments. */ -}}
