@@ -33,12 +33,13 @@ type APIService struct {
 	API   *client.Client
 	Log   *slog.Logger
 
-	config atomic.Pointer[tls.Config]
+	config  atomic.Pointer[tls.Config]
+	renewed time.Time
 }
 
 // TLSConfig returns a TLS configuration whose certificate [APIService.Run] renews.
 func (a *APIService) TLSConfig() (*tls.Config, error) {
-	first, err := a.renew()
+	first, err := a.renew(time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -49,28 +50,33 @@ func (a *APIService) TLSConfig() (*tls.Config, error) {
 	return renewing, nil
 }
 
-func (a *APIService) renew() (*tls.Config, error) {
-	config, err := TLSConfig(a.Dir, a.Hosts, time.Now())
+// renew replaces the certificate if it is time.
+func (a *APIService) renew(now time.Time) (*tls.Config, error) {
+	config, err := TLSConfig(a.Dir, a.Hosts, now)
 	if err == nil {
 		a.config.Store(config)
+		a.renewed = now
 	}
 	return config, err
+}
+
+// keep looks once a day whether the certificate is to be renewed, and each time whether the APIService has the
+// authority.
+func (a *APIService) keep(ctx context.Context, now time.Time) error {
+	if now.Sub(a.renewed) > renewBefore/30 {
+		if _, err := a.renew(now); err != nil {
+			return err
+		}
+	}
+	return a.register(ctx)
 }
 
 // Run keeps the authority in the caBundle, and the certificate valid, until ctx ends. The account needs get and update
 // of this APIService alone.
 func (a *APIService) Run(ctx context.Context) error {
 	var last error // that was logged
-	for renewed := time.Now(); ; {
-		var err error
-		if time.Since(renewed) > renewBefore/30 {
-			if _, err = a.renew(); err == nil {
-				renewed = time.Now()
-			}
-		}
-		if err == nil {
-			err = a.register(ctx)
-		}
+	for {
+		err := a.keep(ctx, time.Now())
 		if ctx.Err() != nil {
 			return nil
 		}

@@ -46,8 +46,8 @@ func (r *registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"metadata": map[string]any{"version": r.version}, "spec": map[string]any{"group": "events.example.com", "caBundle": r.bundle}})
 }
 
-// trusts reports whether a client that has the bundle trusts the certificate of a configuration.
-func (r *registry) trusts(t *testing.T, config *tls.Config) bool {
+// trusts reports whether a client that has the bundle trusts the certificate of a configuration at a time.
+func (r *registry) trusts(t *testing.T, config *tls.Config, now time.Time) bool {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *registry) trusts(t *testing.T, config *tls.Config) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: "eventsvc-aggregate.tidings.svc"})
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: "eventsvc-aggregate.tidings.svc", CurrentTime: now})
 	return err == nil
 }
 
@@ -90,7 +90,46 @@ func TestAPIService(t *testing.T) {
 		go func() { _ = a.Run(t.Context()) }()
 	}
 	for _, config := range configs {
-		waittest.Until(t, "the authority is trusted", func() bool { return r.trusts(t, config) })
+		waittest.Until(t, "the authority is trusted", func() bool { return r.trusts(t, config, time.Now()) })
+	}
+}
+
+// TestRenewed: a process that runs for long replaces its certificate before it expires, and kube-apiserver goes on to
+// trust it: the authority stays.
+func TestRenewed(t *testing.T) {
+	t.Parallel()
+	r := &registry{}
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	api, err := client.New(client.Config{Server: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &APIService{Name: "v1.events.example.com", Dir: t.TempDir(), Hosts: []string{"eventsvc-aggregate.tidings.svc"}, API: api, Log: slog.New(slog.DiscardHandler)}
+	start := time.Now()
+	if _, err := TLSConfig(a.Dir, a.Hosts, start.Add(12*time.Hour+renewBefore-certLife)); err != nil { // to be renewed in half a day
+		t.Fatal(err)
+	}
+	config, err := a.TLSConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bundle string
+	for _, step := range []struct{ after, left time.Duration }{ // what is left of the certificate then
+		{0, renewBefore + 12*time.Hour}, {time.Hour, renewBefore + 11*time.Hour}, {25 * time.Hour, certLife}, {26 * time.Hour, certLife - time.Hour},
+	} {
+		now := start.Add(step.after)
+		if err := a.keep(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		pair, err := config.GetCertificate(&tls.ClientHelloInfo{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if left := pair.Leaf.NotAfter.Sub(now); (left-step.left).Abs() > time.Minute || !r.trusts(t, config, now) || bundle != "" && r.bundle != bundle {
+			t.Errorf("after %s the certificate has %s left, want %s; trusted: %t; the same authority: %t", step.after, left, step.left, r.trusts(t, config, now), r.bundle == bundle)
+		}
+		bundle = r.bundle
 	}
 }
 
