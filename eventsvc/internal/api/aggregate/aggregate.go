@@ -51,7 +51,7 @@ type Server struct {
 	sent              *sentBytes
 	reviewEvery       time.Duration // of an open watch
 	patience          time.Duration // with an event server that says nothing, until it is asked whether it is ready
-	look              time.Duration // which that may take
+	look              time.Duration // which that may take: both together are less than the five seconds that are promised
 	draining          context.Context
 	drain             context.CancelFunc
 }
@@ -65,7 +65,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		Config: c, group: groups[0].GroupVersion, io: httpio.New(c.Log, 0, []string{"/api", "/apis"}),
 		requests: newOpen("requests", maxRequests, maxUserRequests), watches: newOpen("watches", maxWatches, maxUserWatches),
-		side: side{log: c.Log, name: "the event server"}, sent: newSentBytes(), reviewEvery: time.Minute, patience: 3 * time.Second, look: 1500 * time.Millisecond,
+		side: side{log: c.Log, name: "the event server"}, sent: newSentBytes(), reviewEvery: time.Minute, patience: time.Second, look: 3500 * time.Millisecond,
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "eventsvc_aggregate_unidentified_total", Help: "Requests refused because they do not come from the front proxy or name no user, by reason.",
 		}, []string{"reason"}),

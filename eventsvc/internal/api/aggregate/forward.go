@@ -257,15 +257,15 @@ func (s *Server) ofCluster(ctx context.Context, q *question) error {
 }
 
 // attended asks the event server with a context that ends early if nothing comes for a while, and the event server does
-// not say either that it is ready: a list may take long, but nobody should wait for a server that is dead. It stays
-// open for the body of an answer.
+// not say either that it is ready: a list may take long, but nobody should wait for a server that is dead. A server
+// without room for new events is read as before. The context stays open for the body of an answer.
 func (s *Server) attended(ctx context.Context, ask func(context.Context) error) error {
 	asking, end := context.WithCancelCause(ctx)
 	var answered atomic.Bool
 	timer := time.AfterFunc(s.patience, func() {
 		looking, cancel := context.WithTimeout(asking, s.look)
 		defer cancel()
-		code, _, err := s.Events.Exchange(looking, client.Request{Path: "/readyz"})
+		code, _, err := s.Events.Exchange(looking, client.Request{Path: "/readyz", Query: url.Values{"exclude": {"room"}}})
 		if (err != nil || code != http.StatusOK) && !answered.Load() {
 			end(errNotReady)
 		}
