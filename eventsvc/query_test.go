@@ -229,8 +229,8 @@ func TestQueryRights(t *testing.T) {
 // events do not reach it.
 func TestQueryOnATerminal(t *testing.T) {
 	t.Setenv("TERM", "xterm")
-	const events = `{"range":{"from":"2026-11-20T10:00:00Z","to":"2026-11-20T11:00:00Z"},"gaps":[],"items":[{"metadata":{"name":"a","namespace":"shop"},` +
-		`"type":"Warning","reason":"Odd\u001b[2J","regarding":{"kind":"Pod","name":"web-0"},"note":"a note that is longer than the line has room for, by far","eventTime":"2026-11-20T10:30:00.000001Z"}]}`
+	const events = `{"range":{"from":"2026-11-20T10:00:00Z","to":"2026-11-20T11:00:00Z"},"gaps":[],"columns":["observed","namespace","type","reason","kind","object","note"],` +
+		`"rows":[["2026-11-20T10:30:00.000001Z","shop","Warning","Odd\u001b[2J","Pod","web-0","a note that is longer than the line has room for, by far"]]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, events) }))
 	t.Cleanup(server.Close)
 	draw := func() string {

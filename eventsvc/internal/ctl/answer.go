@@ -1,7 +1,6 @@
 package ctl
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -31,77 +30,21 @@ type answer struct {
 	PartialReason string
 	Hints         []string
 	Continue      string
-
-	Items   []json.RawMessage // events, versions of an object, or clusters
-	Groups  []json.RawMessage // group
-	Changes []json.RawMessage // change
-	Verdict struct{ Text string }
-	Facets  map[string][]valueCount
-	Other   map[string]int64
-	Buckets []bucket
-	Total   int64
+	Total         int64
+	Verdict       struct{ Text string } // of changes
+	Columns       []string              // of a table
 
 	Whole map[string]json.RawMessage `json:"-"` // every member as it came
+	list  string                     // the member that has the rows
+	rows  []json.RawMessage
 }
 
-// valueCount is a value of a dimension.
-type valueCount struct {
-	Value string
-	Count int64
-}
-
-// bucket is a step of a histogram that is not empty.
-type bucket struct {
-	Start  time.Time
-	Count  int64
-	Counts json.RawMessage // by values: objects in objects, as deep as there are dimensions
-	Other  int64
-}
-
-// group is what has the same values of some dimensions.
-type group struct {
-	By          map[string]json.RawMessage
-	Count       int64
-	First, Last time.Time
-	State       string
-	Events      string // path of the events
-	Sample      json.RawMessage
-}
-
-// change is something that is different from before.
-type change struct {
-	By         map[string]string
-	Object     string
-	Namespaces []string // if there are several
-	Kind       string
-	Now        int64
-	Before     float64
-	Score      float64
-	First      time.Time
-	Last       time.Time
-	State      string
-	Why        string
-	Statistics string // what the score is made of
-	Events     string // path of the events
-	Sample     json.RawMessage
-}
-
-// version is a version of an event about an object, or its deletion.
-type version struct {
-	Time    time.Time
-	Deleted bool
-	By      struct{ User, Client, Audit string } // who deleted it
-	Event   json.RawMessage
-}
-
-// mirrored says how far a cluster is copied.
-type mirrored struct {
-	Name                     string
-	CompleteUntil, LastEvent time.Time
-	Lag                      int64 // seconds since it was complete
-	Gaps                     int   // in the range
-	Mirror                   string
-}
+const (
+	// mediaTable is the media type of a table: an answer whose rows are those of its CSV.
+	mediaTable = "application/vnd.tidings.table+json"
+	// tableRows is the member of a table that has its rows.
+	tableRows = "rows"
+)
 
 // UnmarshalJSON keeps every member besides those that are shown.
 func (a *answer) UnmarshalJSON(text []byte) error {
@@ -115,27 +58,48 @@ func (a *answer) UnmarshalJSON(text []byte) error {
 	if a.Whole["range"] == nil {
 		return fmt.Errorf("the answer has no range")
 	}
+	if rows := a.Whole[a.list]; rows != nil {
+		return json.Unmarshal(rows, &a.rows)
+	}
 	return nil
 }
 
-// rowsOf returns the rows of an answer with pages, and the name of the member that has them.
-func (a *answer) rowsOf() (name string, rows *[]json.RawMessage) {
-	switch {
-	case a.Whole["groups"] != nil:
-		return "groups", &a.Groups
-	case a.Whole["changes"] != nil:
-		return "changes", &a.Changes
-	}
-	return "items", &a.Items
-}
-
-// rows returns how many there are so far; a is nil before the first page.
-func (a *answer) rows() int {
+// count returns how many rows there are so far; a is nil before the first page.
+func (a *answer) count() int {
 	if a == nil {
 		return 0
 	}
-	_, rows := a.rowsOf()
-	return len(*rows)
+	return len(a.rows)
+}
+
+// table returns the rows of a table.
+func (a *answer) table() ([]row, error) {
+	at := map[string]int{}
+	for i, name := range a.Columns {
+		at[name] = i
+	}
+	all := make([]row, len(a.rows))
+	for i, raw := range a.rows {
+		all[i].at = at
+		if err := json.Unmarshal(raw, &all[i].cells); err != nil || len(all[i].cells) != len(a.Columns) {
+			return nil, fmt.Errorf("the server sent a row that cannot be read: %.200s", raw)
+		}
+	}
+	return all, nil
+}
+
+// row is a row of a table.
+type row struct {
+	at    map[string]int // the places of the columns
+	cells []string
+}
+
+// get returns a cell, which is empty if the table has no such column.
+func (r row) get(column string) string {
+	if i, ok := r.at[column]; ok {
+		return r.cells[i]
+	}
+	return ""
 }
 
 // with adds the next page, or returns it if it is the first.
@@ -143,9 +107,7 @@ func (a *answer) with(page *answer) *answer {
 	if a == nil {
 		return page
 	}
-	name, rows := a.rowsOf()
-	_, more := page.rowsOf()
-	*rows = append(*rows, *more...)
+	a.rows = append(a.rows, page.rows...)
 	a.Continue, a.Whole["continue"] = page.Continue, page.Whole["continue"]
 	if page.Continue == "" {
 		delete(a.Whole, "continue")
@@ -162,7 +124,7 @@ func (a *answer) with(page *answer) *answer {
 			a.Gaps = append(a.Gaps, gap)
 		}
 	}
-	a.Whole[name], _ = json.Marshal(*rows) // they were read from JSON: no error
+	a.Whole[a.list], _ = json.Marshal(a.rows) // they were read from JSON: no error
 	return a
 }
 
@@ -199,7 +161,7 @@ func (a *answer) notices(asked bool) (lines []string) {
 		lines = append(lines, "rules of the mirror dropped changes of events in these hours: "+atMost(dropped))
 	}
 	if a.Continue != "" {
-		lines = append(lines, fmt.Sprintf("there are more than these %d: --limit sets how many are shown", a.rows()))
+		lines = append(lines, fmt.Sprintf("there are more than these %d: --limit sets how many are shown", a.count()))
 	}
 	return lines
 }
@@ -211,97 +173,3 @@ func atMost(all []string) string {
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:maxNamed], ", "), len(all)-maxNamed)
 }
-
-// decodeRows decodes rows of an answer.
-func decodeRows[T any](rows []json.RawMessage) ([]T, error) {
-	all := make([]T, len(rows))
-	for i, row := range rows {
-		if err := json.Unmarshal(row, &all[i]); err != nil {
-			return nil, fmt.Errorf("the server sent a row that cannot be read: %w", err)
-		}
-	}
-	return all, nil
-}
-
-// valueOf returns the value of a dimension for people: a text, or an object.
-func valueOf(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
-	}
-	var object struct{ Kind, Namespace, Name string }
-	if json.Unmarshal(raw, &object) == nil && object.Kind+object.Name != "" {
-		text = strings.ToLower(object.Kind)
-		if object.Name != "" {
-			text += "/" + object.Name
-		}
-		if object.Namespace != "" {
-			text = object.Namespace + "/" + text
-		}
-	}
-	return text
-}
-
-// pathCount is a count of the values of some dimensions.
-type pathCount struct {
-	Path  []string
-	Count int64
-}
-
-// paths returns the counts of a bucket, most frequent first.
-func (b *bucket) paths() ([]pathCount, error) {
-	var all []pathCount
-	if err := flatten(b.Counts, nil, &all); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(all, func(a, b pathCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), slices.Compare(a.Path, b.Path))
-	})
-	return all, nil
-}
-
-// text returns the counts of a bucket for people, the most frequent values first.
-func (b *bucket) text() (string, error) {
-	all, err := b.paths()
-	var parts []string
-	for _, p := range all {
-		for i, value := range p.Path {
-			p.Path[i] = cmp.Or(value, noValue)
-		}
-		parts = append(parts, fmt.Sprintf("%s %d", strings.Join(p.Path, " "), p.Count))
-	}
-	if b.Other > 0 {
-		parts = append(parts, fmt.Sprintf("%s %d", otherValues, b.Other))
-	}
-	return strings.Join(parts, ", "), err
-}
-
-// otherValues stands for all values that are not named.
-const otherValues = "(other)"
-
-func flatten(raw json.RawMessage, path []string, into *[]pathCount) error {
-	if len(raw) == 0 {
-		return nil
-	}
-	var n int64
-	if json.Unmarshal(raw, &n) == nil {
-		*into = append(*into, pathCount{path, n})
-		return nil
-	}
-	var deeper map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &deeper); err != nil || len(path) == maxBy {
-		return fmt.Errorf("the server sent counts that cannot be read: %.100s", raw)
-	}
-	for value, inner := range deeper {
-		if err := flatten(inner, append(slices.Clip(path), value), into); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// noValue stands for an empty value.
-const noValue = "(none)"
-
-// maxBy is how deep counts may be nested.
-const maxBy = 10

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"tidings.example/eventsvc/internal/client"
 )
 
 // Completion asks a server for the values of dimensions, as a user waits.
@@ -30,15 +28,16 @@ func (a *access) seenValues(dimension string) []string {
 	if err != nil {
 		return nil
 	}
-	var found answer
 	p := url.Values{"by": {dimension}, "from": {completeRange}, "limit": {completeMost}}
-	if err := c.Do(ctx, client.Request{Path: "/query/v1/facets", Query: p}, &found); err != nil {
+	found, err := fetch(ctx, c, "facets", tableRows, p)
+	if err != nil {
 		return nil
 	}
+	rows, _ := found.table() // none if it cannot be read
 	var values []string
-	for _, v := range found.Facets[dimension] {
-		if plainValue.MatchString(v.Value) {
-			values = append(values, v.Value)
+	for _, r := range rows {
+		if value := r.get("value"); r.get("dimension") == dimension && plainValue.MatchString(value) {
+			values = append(values, value)
 		}
 	}
 	return values

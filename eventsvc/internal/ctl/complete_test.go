@@ -23,10 +23,9 @@ func complete(server, line string) string {
 // TestComplete: fields are known, and their values are those that the server has seen.
 func TestComplete(t *testing.T) {
 	t.Parallel()
-	s := newStub(t, map[string]string{"facets": `{` + head + `"total":9,"facets":{
-		"reason":[{"value":"BackOff","count":5},{"value":"Pulled","count":3},{"value":"two words","count":1},{"value":"","count":1},{"value":"$(id)","count":1}],
-		"type":[{"value":"Warning","count":5}],"namespace":[{"value":"shop","count":5},{"value":"mail","count":4}],
-		"reporter":[{"value":"kubelet","count":5}],"kind":[{"value":"Pod","count":5}]}}`})
+	s := newStub(t, nil, map[string]string{"facets": `{` + head + `"columns":["dimension","value","count","other"],"rows":[
+		["reason","BackOff","5","false"],["reason","Pulled","3","false"],["reason","two words","1","false"],["reason","","1","false"],["reason","$(id)","1","false"],
+		["type","Warning","5","false"],["namespace","shop","5","false"],["namespace","mail","4","false"],["reporter","kubelet","5","false"],["kind","Pod","5","false"]]}`})
 	for line, want := range map[string]string{
 		"query ":                      "cluster= kind= name= namespace= node= owner= reason= regarding.namespace= reporter= type= uid=",
 		"query re":                    "reason= regarding.namespace= reporter=",
@@ -56,7 +55,7 @@ func TestComplete(t *testing.T) {
 // error.
 func TestCompleteWithout(t *testing.T) {
 	t.Parallel()
-	for _, server := range []string{"http://127.0.0.1:1", newStub(t, nil).URL, "no-url"} {
+	for _, server := range []string{"http://127.0.0.1:1", newStub(t, nil, nil).URL, "no-url"} {
 		if got := complete(server, "query reason="); got != "" {
 			t.Errorf("%s: %q", server, got)
 		}

@@ -141,7 +141,7 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	if !g.from.IsZero() {
 		p.Set("from", g.from.UTC().Format(time.RFC3339Nano))
 	} else {
-		head, err := fetch(ctx, c, "events", url.Values{"limit": {"1"}})
+		head, err := fetch(ctx, c, "events", "items", url.Values{"limit": {"1"}})
 		if err != nil {
 			return err
 		}
@@ -160,15 +160,15 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 	}
 	var a *answer
 	for {
-		page, err := fetch(ctx, c, "events", p)
+		page, err := fetch(ctx, c, "events", "items", p)
 		if err != nil {
 			return err
 		}
-		if err := g.items(page.Items); err != nil {
+		if err := g.items(page.rows); err != nil {
 			return err
 		}
 		g.bar.Show("%d events read", g.read)
-		page.Items = nil
+		page.rows = nil
 		if a = a.with(page); page.Continue == "" {
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
@@ -75,20 +76,22 @@ Exit codes: 0 also if nothing was found, 1 failure, 2 usage.`
 // mode is a way to ask: the last part of its path, and how its answer is shown.
 type mode struct {
 	flag, path string
-	pages      bool // in which the answer comes
-	show       func(*queryCmd, *answer, *output) error
+	pages      bool   // in which the answer comes
+	list       string // the member of its JSON that has the rows
+	columns    func(*queryCmd, *output, []row) []column
+	nothing    string // is said of no rows; "": that there are no events
 }
 
 // modes are all of them; the first is the default.
 var modes = []mode{
-	{"", "events", true, (*queryCmd).events},
-	{"group-by", "groups", true, (*queryCmd).groups},
-	{"facets", "facets", false, (*queryCmd).facets},
-	{"histogram", "histogram", false, (*queryCmd).histogram},
-	{"changes", "changes", false, (*queryCmd).changes},
-	{"object", "object", true, (*queryCmd).object},
-	{"clusters", "clusters", false, (*queryCmd).clusters},
-	{"deleted", "deleted", true, (*queryCmd).deleted},
+	{"", "events", true, "items", (*queryCmd).events, ""},
+	{"group-by", "groups", true, "groups", (*queryCmd).groups, ""},
+	{"facets", "facets", false, "", (*queryCmd).facets, ""},
+	{"histogram", "histogram", false, "buckets", (*queryCmd).histogram, ""},
+	{"changes", "changes", false, "changes", (*queryCmd).changes, ""},
+	{"object", "object", true, "items", (*queryCmd).object, "Nothing is known about this object."},
+	{"clusters", "clusters", false, "items", (*queryCmd).clusters, "No mirror has told how far a cluster is copied."},
+	{"deleted", "deleted", true, "items", (*queryCmd).deleted, "Nobody has deleted events in this range."},
 }
 
 // mode returns the way to ask that the flags choose, or an error if they choose several.
@@ -271,10 +274,8 @@ func (q *queryCmd) Run(ctx context.Context, std IO) error {
 	if err != nil {
 		return err
 	}
-	out := &output{Writer: std.Out, err: std.Err, form: q.Output, safe: q.EscapeFormulas, width: terminal.Width(std.Out), colour: terminal.Colourful(std.Out)}
-	out.plain = out.width == 0
-	if q.Output == "wide" {
-		out.width = 0
+	if q.Output != "json" {
+		m.list = tableRows
 	}
 	a, err := q.ask(ctx, c, m, p, terminal.NewProgress(std.Err))
 	if err != nil {
@@ -283,16 +284,25 @@ func (q *queryCmd) Run(ctx context.Context, std IO) error {
 	for _, line := range a.notices(p.Has("namespace")) {
 		fmt.Fprintln(std.Err, "eventsvc: "+printable.OneLine(line))
 	}
-	if q.From == "" && q.At == "" && !q.Deleted && a.rows() == 0 && a.Total == 0 {
+	if q.From == "" && q.At == "" && !q.Deleted && a.count() == 0 && a.Total == 0 {
 		sayNewest(ctx, c, std.Err, p, a)
 	}
 	if q.Deleted {
-		fmt.Fprintf(std.Err, "eventsvc: %d events were deleted and are gone\n", a.rows())
+		fmt.Fprintf(std.Err, "eventsvc: %d events were deleted and are gone\n", a.count())
 	}
 	if q.Output == "json" {
-		return writeAnswer(out, a)
+		return writeAnswer(std.Out, a)
 	}
-	return m.show(q, a, out)
+	return q.output(std).show(q, m, a)
+}
+
+func (q *queryCmd) output(std IO) *output {
+	out := &output{Writer: std.Out, err: std.Err, form: q.Output, safe: q.EscapeFormulas, width: terminal.Width(std.Out), colour: terminal.Colourful(std.Out)}
+	out.plain = out.width == 0
+	if q.Output == "wide" {
+		out.width = 0
+	}
+	return out
 }
 
 // limit returns how many rows are wanted; 0: all.
@@ -320,14 +330,14 @@ func (q *queryCmd) ask(ctx context.Context, c *client.Client, m mode, p url.Valu
 		if n := q.pageOf(all, m); n > 0 {
 			p.Set("limit", strconv.Itoa(n))
 		}
-		page, err := fetch(ctx, c, m.path, p)
+		page, err := fetch(ctx, c, m.path, m.list, p)
 		if err != nil {
 			return nil, err
 		}
-		if all = all.with(page); !m.pages || all.Continue == "" || q.limit() > 0 && all.rows() >= q.limit() {
+		if all = all.with(page); !m.pages || all.Continue == "" || q.limit() > 0 && all.count() >= q.limit() {
 			return all, nil
 		}
-		bar.Show("%d rows read", all.rows())
+		bar.Show("%d rows read", all.count())
 		p.Set("continue", all.Continue)
 	}
 }
@@ -346,7 +356,7 @@ func (q *queryCmd) pageOf(all *answer, m mode) int {
 	if q.limit() == 0 {
 		return most
 	}
-	return min(most, q.limit()-all.rows())
+	return min(most, q.limit()-all.count())
 }
 
 // sayNewest says when the newest event was seen, if it lies outside the range of an answer that has none.
@@ -355,27 +365,33 @@ func sayNewest(ctx context.Context, c *client.Client, w io.Writer, asked url.Val
 	if asked.Has("namespace") {
 		p["namespace"] = asked["namespace"]
 	}
-	a, err := fetch(ctx, c, "events", p)
-	if err != nil || len(a.Items) == 0 { // it was only a hint
+	a, err := fetch(ctx, c, "events", tableRows, p)
+	if err != nil { // it was only a hint
 		return
 	}
-	s, err := decode(a.Items[0])
-	if err != nil {
+	rows, err := a.table()
+	if err != nil || len(rows) == 0 {
 		return
 	}
-	if at := lastSeen(s.event).Local(); at.Before(got.Range.From) || at.After(got.Range.To) {
+	at, err := time.Parse(time.RFC3339, rows[0].get("observed"))
+	if err == nil && (at.Before(got.Range.From) || at.After(got.Range.To)) {
+		at = at.Local()
 		fmt.Fprintf(w, "eventsvc: no events in this range; the newest was seen at %s: look there with --from '%s'\n",
 			at.Format(time.DateTime), at.Add(-time.Hour).Format("2006-01-02 15:04"))
 	}
 }
 
-// fetch asks one question. It says so if the server cannot be asked: kube-apiserver has no such path, or has no rule
-// for it.
-func fetch(ctx context.Context, c *client.Client, path string, p url.Values) (*answer, error) {
+// fetch asks one question. List is the member of the answer that has the rows; with [tableRows] the answer is a table.
+// The error says so if the server cannot be asked: kube-apiserver has no such path, or has no rule for it.
+func fetch(ctx context.Context, c *client.Client, path, list string, p url.Values) (*answer, error) {
 	again := attempts(ctx)
+	header := http.Header{}
+	if list == tableRows {
+		header.Set("Accept", mediaTable)
+	}
 	for {
-		a := new(answer)
-		err := c.Do(ctx, client.Request{Path: "/query/v1/" + path, Query: p}, a)
+		a := &answer{list: list}
+		err := c.Do(ctx, client.Request{Path: "/query/v1/" + path, Query: p, Header: header}, a)
 		if err == nil {
 			return a, nil
 		}

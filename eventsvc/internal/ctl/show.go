@@ -3,369 +3,146 @@ package ctl
 import (
 	"cmp"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/shared/printable"
 )
 
-// rows are an answer as a table.
-type rows struct {
-	header []string // as a table has it
-	names  []string // as CSV has it
-	cells  [][]string
+// column is a column for people: what is over it, and the column of the server's table that it has, or what is made of
+// several.
+type column struct {
+	header, name string
+	made         func(row) string
 }
 
-// write writes rows as --output says. If there are none, it says so where messages go.
-func (o *output) write(r rows, nothing string) error {
-	if o.form == "csv" {
-		w := csv.NewWriter(o)
-		if !o.plain { // a terminal must not see control characters
-			for _, line := range r.cells {
-				clean(line)
-			}
-		}
-		if o.safe {
-			query.EscapeFormulas(r.cells)
-		}
-		_ = w.Write(r.names) // WriteAll returns its error
-		return w.WriteAll(r.cells)
+// The columns of events, which other tables have too.
+var (
+	colTime   = column{header: "TIME", name: "observed"}
+	colType   = column{header: "TYPE", name: "type"}
+	colNote   = column{header: "NOTE", name: "note"}
+	colCount  = column{header: "COUNT", name: "count"}
+	colState  = column{header: "STATE", name: "state"}
+	colEvent  = []column{{header: "NAMESPACE", name: "namespace"}, colType, {header: "REASON", name: "reason"}, {header: "OBJECT", made: objectOfRow}, colCount}
+	colMore   = []column{{header: "REPORTER", name: "reporter"}, {header: "CLUSTER", name: "cluster"}, {header: "OWNER", name: "owner"}, {header: "NODE", name: "node"}, {header: "EVENT", name: "name"}}
+	ofCluster = []column{
+		{header: "CLUSTER", name: "name"}, {header: "COMPLETE UNTIL", name: "completeUntil"}, {header: "BEHIND", made: behind},
+		{header: "LAST EVENT", name: "lastEvent"}, {header: "GAPS", name: "gaps"}, {header: "MIRROR", name: "mirror"},
 	}
-	if len(r.cells) == 0 {
-		_, err := fmt.Fprintln(o.err, nothing)
-		return err
-	}
-	g := &grid{w: o, header: r.header, width: o.width, colour: o.colour}
-	return g.write(r.cells)
-}
+)
 
-// clean makes cells harmless for a terminal.
-func clean(cells []string) {
-	for i := range cells {
-		cells[i] = printable.OneLine(cells[i])
-	}
-}
-
-// when returns a time as a table or as CSV has it.
-func (o *output) when(t time.Time) string {
-	switch {
-	case t.IsZero():
-		return ""
-	case o.form != "csv":
-		return t.Local().Format(time.DateTime)
-	case t.Nanosecond() == 0:
-		return t.UTC().Format(time.RFC3339)
-	}
-	return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
-}
-
-// eventNames are the columns of events in CSV, as the API has them.
-var eventNames = []string{
-	"observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "node", "revision",
-}
-
-// ownerOf returns the owner of the object of an event, as kind/name, if a mirror has found one.
-func ownerOf(ev *eventsv1.Event) string {
-	return event.OwnerOf(func(key string) string { return ev.Labels[key] })
-}
-
-// nodeOf returns the node on which an event happened.
-func nodeOf(ev *eventsv1.Event) string {
-	r := ev.Regarding
-	return cmp.Or(ev.Labels[event.NodeLabel], event.NodeOf(r.Kind, r.Name, ev.DeprecatedSource.Host, ev.ReportingController, ev.ReportingInstance))
-}
-
-// eventRow returns the cells of an event that was observed at a time.
-func (o *output) eventRow(at time.Time, ev *eventsv1.Event) []string {
-	count := strconv.Itoa(int(occurrences(ev)))
-	switch o.form {
-	case "csv":
-		r := ev.Regarding
-		return []string{
-			o.when(at), ev.Type, ev.Reason, r.Kind, r.Namespace, r.Name, string(r.UID), ev.Note, count, ev.Namespace, ev.Name, event.Reporter(ev.ReportingController, ev.DeprecatedSource.Component),
-			ev.Labels[event.ClusterLabel], ownerOf(ev), nodeOf(ev), ev.ResourceVersion,
-		}
-	case "wide":
-		return []string{
-			o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, event.Reporter(ev.ReportingController, ev.DeprecatedSource.Component), ev.Labels[event.ClusterLabel], ownerOf(ev), nodeOf(ev), ev.Name, ev.Note,
-		}
-	}
-	return []string{o.when(at), ev.Namespace, ev.Type, ev.Reason, objectOf(ev), count, ev.Note}
-}
-
-// eventHeader returns the header for such cells.
-func (o *output) eventHeader() []string {
+// ofEvents returns the columns of events, which begin and end with some.
+func (o *output) ofEvents(begin []column, note column) []column {
+	all := append(slices.Clip(begin), colEvent...)
 	if o.form == "wide" {
-		return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "REPORTER", "CLUSTER", "OWNER", "NODE", "EVENT", "NOTE"}
+		all = append(all, colMore...)
 	}
-	return []string{"TIME", "NAMESPACE", "TYPE", "REASON", "OBJECT", "COUNT", "NOTE"}
+	return append(all, note)
 }
 
-func (q *queryCmd) events(a *answer, o *output) error {
-	r := rows{header: o.eventHeader(), names: eventNames}
-	for _, raw := range a.Items {
-		s, err := decode(raw)
-		if err != nil {
-			return err
+func (q *queryCmd) events(o *output, _ []row) []column { return o.ofEvents([]column{colTime}, colNote) }
+
+func (q *queryCmd) object(o *output, _ []row) []column {
+	return o.ofEvents([]column{colTime}, column{header: "NOTE", made: func(r row) string {
+		if r.get("deleted") == "true" {
+			return "(the event was deleted) " + r.get("note")
 		}
-		r.cells = append(r.cells, o.eventRow(lastSeen(s.event), s.event))
-	}
-	return o.write(r, "No events found.")
+		return r.get("note")
+	}})
 }
 
-func (q *queryCmd) object(a *answer, o *output) error {
-	r := rows{header: o.eventHeader(), names: append(slices.Clip(eventNames), "deleted")}
-	versions, err := decodeRows[version](a.Items)
-	if err != nil {
-		return err
-	}
-	for _, v := range versions {
-		s, err := decode(v.Event)
-		if err != nil {
-			return err
-		}
-		if o.form != "csv" && v.Deleted {
-			s.event.Note = "(the event was deleted) " + s.event.Note
-		}
-		line := o.eventRow(v.Time, s.event)
-		if o.form == "csv" {
-			line = append(line, strconv.FormatBool(v.Deleted))
-		}
-		r.cells = append(r.cells, line)
-	}
-	return o.write(r, "Nothing is known about this object.")
+func (q *queryCmd) deleted(o *output, _ []row) []column {
+	return o.ofEvents([]column{{header: "TIME", name: "deleted"}, {header: "BY", made: func(r row) string {
+		return cmp.Or(r.get("user"), r.get("client"), r.get("audit"))
+	}}}, colNote)
 }
 
-func (q *queryCmd) deleted(a *answer, o *output) error {
-	r := rows{header: slices.Insert(o.eventHeader(), 1, "BY"), names: append(slices.Clip(eventNames), "user", "client", "audit")}
-	r.names[0] = "deleted"
-	deletions, err := decodeRows[version](a.Items)
-	if err != nil {
-		return err
-	}
-	for _, d := range deletions {
-		s, err := decode(d.Event)
-		if err != nil {
-			return err
-		}
-		line := o.eventRow(d.Time, s.event)
-		if o.form == "csv" {
-			line = append(line, d.By.User, d.By.Client, d.By.Audit)
-		} else {
-			line = slices.Insert(line, 1, cmp.Or(d.By.User, d.By.Client, d.By.Audit))
-		}
-		r.cells = append(r.cells, line)
-	}
-	return o.write(r, "Nobody has deleted events in this range.")
-}
+func (q *queryCmd) clusters(*output, []row) []column { return ofCluster }
 
-func (q *queryCmd) clusters(a *answer, o *output) error {
-	r := rows{
-		header: []string{"CLUSTER", "COMPLETE UNTIL", "BEHIND", "LAST EVENT", "GAPS", "MIRROR"},
-		names:  []string{"name", "completeUntil", "lag", "lastEvent", "gaps", "mirror"},
-	}
-	clusters, err := decodeRows[mirrored](a.Items)
-	if err != nil {
-		return err
-	}
-	for _, c := range clusters {
-		behind := strconv.FormatInt(c.Lag, 10)
-		if o.form != "csv" {
-			behind = (time.Duration(c.Lag) * time.Second).String()
-		}
-		r.cells = append(r.cells, []string{c.Name, o.when(c.CompleteUntil), behind, o.when(c.LastEvent), strconv.Itoa(c.Gaps), c.Mirror})
-	}
-	return o.write(r, "No mirror has told how far a cluster is copied.")
-}
-
-func (q *queryCmd) groups(a *answer, o *output) error {
-	groups, err := decodeRows[group](a.Groups)
-	if err != nil {
-		return err
-	}
-	r := rows{header: []string{"COUNT", "FIRST", "LAST", "STATE"}}
+func (q *queryCmd) groups(*output, []row) []column {
+	all := []column{colCount, {header: "FIRST", name: "first"}, {header: "LAST", name: "last"}, colState}
 	for _, name := range q.GroupBy {
-		r.header, r.names = append(r.header, strings.ToUpper(name)), append(r.names, groupNames(name)...)
-	}
-	r.header, r.names = append(r.header, "NOTE"), append(r.names, "count", "first", "last", "state", "events")
-	for _, g := range groups {
-		var line []string
-		counted := []string{strconv.FormatInt(g.Count, 10), o.when(g.First), o.when(g.Last), g.State}
-		for _, name := range q.GroupBy {
-			if o.form == "csv" {
-				line = append(line, valuesOf(name, g.By[name])...)
-			} else {
-				line = append(line, valueOf(g.By[name]))
-			}
+		one := column{header: strings.ToUpper(name), name: name}
+		if name == objectDimension {
+			one.made = groupedObject
 		}
-		if o.form == "csv" {
-			line = append(append(line, counted...), g.Events)
-		} else {
-			line = append(append(counted, line...), noteOf(g.Sample))
-		}
-		r.cells = append(r.cells, line)
+		all = append(all, one)
 	}
-	return o.write(r, "No events found.")
+	return append(all, colNote)
 }
 
-// groupNames returns the columns of a dimension in CSV, as the API has them.
-func groupNames(dimension string) []string {
-	if dimension == objectDimension {
-		return []string{"object_kind", "object_namespace", "object_name", "object_uid"}
+func (q *queryCmd) facets(_ *output, rows []row) []column {
+	sums := map[string]float64{} // by dimension; all are the same, as far as values are told
+	total := 1.0
+	for _, r := range rows {
+		sums[r.get("dimension")] += r.number("count")
+		total = max(total, sums[r.get("dimension")])
 	}
-	return []string{dimension}
-}
-
-// objectDimension is the only dimension whose values are no texts.
-const objectDimension = "object"
-
-// valuesOf returns the cells of these columns.
-func valuesOf(dimension string, raw json.RawMessage) []string {
-	if dimension != objectDimension {
-		return []string{valueOf(raw)}
-	}
-	var o struct{ Kind, Namespace, Name, UID string }
-	_ = json.Unmarshal(raw, &o) // what it lacks stays empty
-	return []string{o.Kind, o.Namespace, o.Name, o.UID}
-}
-
-// noteOf returns the note of a sample; there may be none.
-func noteOf(raw json.RawMessage) string {
-	s, err := decode(raw)
-	if err != nil {
-		return ""
-	}
-	return s.event.Note
-}
-
-func (q *queryCmd) facets(a *answer, o *output) error {
-	r := rows{header: []string{"DIMENSION", "COUNT", "SHARE", "VALUE"}, names: []string{"dimension", "value", "count", "other"}}
-	order := q.By
-	if len(order) == 0 {
-		order = slices.Clone(facetOrder)
-	}
-	for _, name := range slices.Sorted(maps.Keys(a.Facets)) { // what a newer server has besides
-		if !slices.Contains(order, name) {
-			order = append(order, name)
+	share := func(r row) string { return strconv.FormatFloat(100*r.number("count")/total, 'f', 1, 64) + "%" }
+	return []column{{header: "DIMENSION", name: "dimension"}, colCount, {header: "SHARE", made: share}, {header: "VALUE", made: func(r row) string {
+		if r.get("other") == "true" {
+			return otherValues
 		}
-	}
-	for _, name := range order {
-		if a.Total == 0 {
-			break
-		}
-		for _, v := range a.Facets[name] {
-			r.cells = append(r.cells, facetRow(o, name, v, a.Total, false))
-		}
-		if n := a.Other[name]; n > 0 {
-			r.cells = append(r.cells, facetRow(o, name, valueCount{Count: n}, a.Total, true))
-		}
-	}
-	return o.write(r, "No events found.")
+		return cmp.Or(r.get("value"), noValue)
+	}}}
 }
 
-// facetOrder is the order of dimensions if none is asked for.
-var facetOrder = event.DimensionNames
-
-func facetRow(o *output, name string, v valueCount, total int64, other bool) []string {
-	count := strconv.FormatInt(v.Count, 10)
-	if o.form == "csv" {
-		return []string{name, v.Value, count, strconv.FormatBool(other)}
-	}
-	value := v.Value
-	switch {
-	case other:
-		value = otherValues
-	case value == "":
-		value = noValue
-	}
-	return []string{name, count, strconv.FormatFloat(100*float64(v.Count)/float64(total), 'f', 1, 64) + "%", value}
-}
-
-func (q *queryCmd) changes(a *answer, o *output) error {
-	changes, err := decodeRows[change](a.Changes)
-	if err != nil {
-		return err
-	}
-	r := rows{
-		header: []string{"CHANGE", "STATE", "NOW", "BEFORE", "TYPE", "WHAT", "WHY"},
-		names:  append(append([]string{"change"}, facetOrder...), "object", "now", "before", "score", "first", "last", "state", "why", "statistics", "events"),
-	}
-	if o.form == "wide" {
-		r.header = []string{"CHANGE", "STATE", "NOW", "BEFORE", "SCORE", "FIRST", "TYPE", "REPORTER", "WHAT", "WHY", "STATISTICS", "NOTE"}
-	}
-	for _, c := range changes {
-		r.cells = append(r.cells, o.changeRow(&c))
-	}
-	if o.form != "csv" {
-		fmt.Fprintln(o, printable.OneLine(a.Verdict.Text))
-	}
-	if len(changes) == 0 && o.form != "csv" {
-		return nil
-	}
-	return o.write(r, "")
-}
-
-// changeRow returns the cells of a change.
-func (o *output) changeRow(c *change) []string {
-	now, precision := strconv.FormatInt(c.Now, 10), 1
-	if o.form == "csv" || c.Before == math.Trunc(c.Before) {
-		precision = -1 // as many digits as there are
-	}
-	before := strconv.FormatFloat(c.Before, 'f', precision, 64)
-	switch o.form {
-	case "csv":
-		line := []string{c.Kind}
-		for _, name := range facetOrder {
-			line = append(line, c.By[name])
+func (q *queryCmd) changes(o *output, _ []row) []column {
+	before := column{header: "BEFORE", made: func(r row) string {
+		if strings.Contains(r.get("before"), ".") {
+			return r.rounded("before")
 		}
-		return append(line, c.Object, now, before, strconv.FormatFloat(c.Score, 'f', -1, 64), o.when(c.First), o.when(c.Last), c.State, c.Why, c.Statistics, c.Events)
-	case "wide":
-		return []string{c.Kind, c.State, now, before, strconv.FormatFloat(c.Score, 'f', 1, 64), o.when(c.First), c.By["type"], c.By["reporter"], what(c), c.Why, c.Statistics, noteOf(c.Sample)}
+		return r.get("before")
+	}}
+	all := []column{{header: "CHANGE", name: "change"}, colState, {header: "NOW", name: "now"}, before}
+	what, why := column{header: "WHAT", made: what}, column{header: "WHY", name: "why"}
+	if o.form != "wide" {
+		return append(all, colType, what, why)
 	}
-	return []string{c.Kind, c.State, now, before, c.By["type"], what(c), c.Why}
+	score := column{header: "SCORE", made: func(r row) string { return r.rounded("score") }}
+	return append(all, score, column{header: "FIRST", name: "first"}, colType, colMore[0], what, why, column{header: "STATISTICS", name: "statistics"}, colNote)
 }
 
-// what names what a change is about besides its type and reporter, as far as possible in terms of a query.
-func what(c *change) string {
-	var parts []string
-	for _, name := range []string{"reason", "kind", "namespace", "cluster", "owner", "node"} {
-		if value := c.By[name]; value != "" {
-			parts = append(parts, name+"="+value)
+// histogram has a line for each step, with the most frequent values first.
+func (q *queryCmd) histogram(_ *output, rows []row) []column {
+	by := q.dimensions()
+	value := func(r row) string {
+		if r.get("other") == "true" {
+			return otherValues
 		}
-	}
-	if c.Object != "" {
-		parts = append(parts, "name="+c.Object)
-	}
-	if len(c.Namespaces) > 0 {
-		parts = append(parts, "in "+atMost(c.Namespaces))
-	}
-	return strings.Join(parts, " ")
-}
-
-func (q *queryCmd) histogram(a *answer, o *output) error {
-	if o.form == "csv" {
-		return o.histogramCSV(q, a)
-	}
-	r := rows{header: []string{"TIME", "COUNT", strings.ToUpper(strings.Join(q.dimensions(), ", "))}}
-	for i := range a.Buckets {
-		b := &a.Buckets[i]
-		text, err := b.text()
-		if err != nil {
-			return err
+		var path []string
+		for _, d := range by {
+			path = append(path, cmp.Or(r.get(d), noValue))
 		}
-		r.cells = append(r.cells, []string{o.when(b.Start), strconv.FormatInt(b.Count, 10), text})
+		return strings.Join(path, " ")
 	}
-	return o.write(r, "No events found.")
+	steps := map[string][]row{}
+	for _, r := range rows {
+		steps[r.get("start")] = append(steps[r.get("start")], r)
+	}
+	count := func(r row) string {
+		sum := int64(0)
+		for _, one := range steps[r.get("start")] {
+			n, _ := strconv.ParseInt(one.get("count"), 10, 64)
+			sum += n
+		}
+		return strconv.FormatInt(sum, 10)
+	}
+	values := func(r row) string {
+		var parts []string
+		for _, one := range slices.SortedStableFunc(slices.Values(steps[r.get("start")]), func(a, b row) int {
+			return cmp.Or(cmp.Compare(a.get("other"), b.get("other")), cmp.Compare(b.number("count"), a.number("count")), cmp.Compare(value(a), value(b)))
+		}) {
+			parts = append(parts, value(one)+" "+one.get("count"))
+		}
+		return strings.Join(parts, ", ")
+	}
+	return []column{{header: "TIME", name: "start"}, {header: "COUNT", made: count}, {header: strings.ToUpper(strings.Join(by, ", ")), made: values}}
 }
 
 // dimensions are those by which a histogram counts.
@@ -376,24 +153,138 @@ func (q *queryCmd) dimensions() []string {
 	return q.By
 }
 
-// histogramCSV writes a row for each value of each bucket, with the columns of the API.
-func (o *output) histogramCSV(q *queryCmd, a *answer) error {
-	by := q.dimensions()
-	r := rows{names: append(append([]string{"start"}, by...), "count", "other")}
-	for i := range a.Buckets {
-		b := &a.Buckets[i]
-		paths, err := b.paths()
-		if err != nil {
-			return err
-		}
-		for _, p := range paths {
-			line := append([]string{o.when(b.Start)}, p.Path...)
-			r.cells = append(r.cells, append(line, strconv.FormatInt(p.Count, 10), "false"))
-		}
-		if b.Other > 0 {
-			line := append([]string{o.when(b.Start)}, make([]string, len(by))...)
-			r.cells = append(r.cells, append(line, strconv.FormatInt(b.Other, 10), "true"))
+const (
+	// objectDimension is the only dimension whose values are no texts.
+	objectDimension = "object"
+	// otherValues stands for all values that are not named, noValue for an empty one.
+	otherValues = "(other)"
+	noValue     = "(none)"
+)
+
+// facetOrder is the order of dimensions if none is asked for.
+var facetOrder = event.DimensionNames
+
+// number returns a cell as a number.
+func (r row) number(column string) float64 {
+	n, _ := strconv.ParseFloat(r.get(column), 64) // what is no number counts as none
+	return n
+}
+
+// rounded returns a number with one digit.
+func (r row) rounded(column string) string {
+	return strconv.FormatFloat(r.number(column), 'f', 1, 64)
+}
+
+// objectOfRow returns the object of an event as kubectl names it.
+func objectOfRow(r row) string { return named(r.get("kind"), r.get("object")) }
+
+// named names an object as kubectl does.
+func named(kind, name string) string {
+	if name == "" {
+		return strings.ToLower(kind)
+	}
+	return strings.ToLower(kind) + "/" + name
+}
+
+// groupedObject returns the object of a group with its namespace.
+func groupedObject(r row) string {
+	object, namespace := named(r.get("object_kind"), r.get("object_name")), r.get("object_namespace")
+	if object == "" || namespace == "" {
+		return object
+	}
+	return namespace + "/" + object
+}
+
+// behind returns how long ago a cluster was complete.
+func behind(r row) string { return (time.Duration(r.number("lag")) * time.Second).String() }
+
+// what names what a change is about besides its type and reporter, as far as possible in terms of a query.
+func what(r row) string {
+	var parts []string
+	for _, name := range []string{"reason", "kind", "namespace", "cluster", "owner", "node"} {
+		if value := r.get(name); value != "" {
+			parts = append(parts, name+"="+value)
 		}
 	}
-	return o.write(r, "")
+	if object := r.get("object"); object != "" {
+		parts = append(parts, "name="+object)
+	}
+	if several := strings.Fields(r.get("namespaces")); len(several) > 0 {
+		parts = append(parts, "in "+atMost(several))
+	}
+	return strings.Join(parts, " ")
+}
+
+// local returns a text, or the time that it is, as tables show it.
+func local(text string) string {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t.Local().Format(time.DateTime)
+	}
+	return text
+}
+
+// show shows a table as --output says. If it has no rows, it says so where messages go.
+func (o *output) show(q *queryCmd, m mode, a *answer) error {
+	rows, err := a.table()
+	switch {
+	case err != nil:
+		return err
+	case o.form == "csv":
+		return o.csv(a.Columns, rows)
+	case a.Verdict.Text != "":
+		fmt.Fprintln(o, printable.OneLine(a.Verdict.Text))
+	}
+	switch {
+	case len(rows) == 0 && a.Verdict.Text != "":
+		return nil
+	case len(rows) == 0:
+		_, err := fmt.Fprintln(o.err, cmp.Or(m.nothing, "No events found."))
+		return err
+	}
+	g := &grid{w: o, width: o.width, colour: o.colour}
+	columns := m.columns(q, o, rows)
+	for _, c := range columns {
+		g.header = append(g.header, c.header)
+	}
+	if m.path == "histogram" { // the first row of each step stands for it
+		rows = slices.CompactFunc(rows, func(a, b row) bool { return a.get("start") == b.get("start") })
+	}
+	var all [][]string
+	for _, r := range rows {
+		var cells []string
+		for _, c := range columns {
+			if c.made != nil {
+				cells = append(cells, c.made(r))
+			} else if c.name == "note" || c.name == "why" { // in which a time is a part of the text
+				cells = append(cells, r.get(c.name))
+			} else {
+				cells = append(cells, local(r.get(c.name)))
+			}
+		}
+		all = append(all, cells)
+	}
+	return g.write(all)
+}
+
+// csv writes a table as the server has it.
+func (o *output) csv(columns []string, rows []row) error {
+	cells := make([][]string, len(rows))
+	for i, r := range rows {
+		if cells[i] = r.cells; !o.plain { // a terminal must not see control characters
+			clean(cells[i])
+		}
+	}
+	if o.safe {
+		query.EscapeFormulas(cells)
+	}
+	w := csv.NewWriter(o)
+	_ = w.Write(columns) // WriteAll returns its error
+	return w.WriteAll(cells)
+}
+
+// clean makes cells harmless for a terminal.
+func clean(cells []string) {
+	for i := range cells {
+		cells[i] = printable.OneLine(cells[i])
+	}
 }

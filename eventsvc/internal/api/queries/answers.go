@@ -161,9 +161,19 @@ func (r *request) send(ctx context.Context, c echo.Context, media string, a *ans
 		h.Set("Link", "<"+Path+"/"+r.endpoint.name+"?"+page.Encode()+`>; rel="next"`)
 	}
 	p := &pieces{ctx: ctx, turns: flow.NewTurns(ctx)}
-	if media == mediaJSON {
-		p.to = r.IO.Writer(c, http.StatusOK, mediaJSON)
-		if err := p.object(a); err != nil {
+	if media != mediaCSV {
+		p.to = r.IO.Writer(c, http.StatusOK, media)
+		var err error
+		if media == mediaTable {
+			t := table{head: r.head(), Scope: a.scope, Continue: a.next, Columns: a.columns}
+			if of, ok := a.json.(changesAnswer); ok {
+				t.Verdict = &of.Verdict
+			}
+			err = p.table(t, a)
+		} else {
+			err = p.object(a)
+		}
+		if err != nil {
 			return err
 		}
 		return p.to.Send(p.b)
@@ -195,6 +205,15 @@ func (r *request) send(ctx context.Context, c echo.Context, media string, a *ans
 	return p.to.Send(p.b)
 }
 
+// table is an answer in JSON whose rows are those of CSV.
+type table struct {
+	head
+	Scope    string   `json:"scope,omitempty"`
+	Verdict  *verdict `json:"verdict,omitempty"`
+	Continue string   `json:"continue,omitempty"`
+	Columns  []string `json:"columns"`
+}
+
 // pieces sends an answer while it is made, in pieces between which others have their turn. It ends with its client.
 type pieces struct {
 	ctx   context.Context
@@ -219,6 +238,35 @@ func (p *pieces) next() error {
 	return err
 }
 
+// step is called behind each row.
+func (p *pieces) step() error {
+	if err := p.next(); err != nil {
+		return err
+	}
+	if !p.turns.Next() {
+		return p.turns.Err()
+	}
+	return nil
+}
+
+// table appends an answer as a table, of which t has all but the rows.
+func (p *pieces) table(t table, a *answer) (err error) {
+	if p.b, err = appendJSON(p.b, t); err != nil {
+		return err
+	}
+	p.b = append(p.b[:len(p.b)-1], `,"rows":[`...)
+	separator := ""
+	err = a.rows(func(row []string) error {
+		if p.b, err = appendJSON(append(p.b, separator...), row); err != nil {
+			return err
+		}
+		separator = ","
+		return p.step()
+	})
+	p.b = append(p.b, "]}\n"...)
+	return err
+}
+
 // object appends an answer in JSON.
 func (p *pieces) object(a *answer) (err error) {
 	if p.b, err = appendJSON(p.b, a.json); err != nil {
@@ -233,11 +281,8 @@ func (p *pieces) object(a *answer) (err error) {
 			if p.b, err = a.element(p.b, i); err != nil {
 				return err
 			}
-			if err = p.next(); err != nil {
+			if err = p.step(); err != nil {
 				return err
-			}
-			if !p.turns.Next() {
-				return p.turns.Err()
 			}
 		}
 		p.b = append(p.b, "]}"...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"tidings.example/eventsvc/internal/codec"
@@ -118,7 +119,7 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	}
 	return &answer{
 		json: changesAnswer{head: r.head(), Scope: a.Scope, Verdict: verdictOf(&a.Verdict)}, list: "changes", n: len(list),
-		scope: a.Scope, verdict: a.Verdict.Text, columns: changeColumns, rows: each(changeRows(list)),
+		scope: a.Scope, verdict: a.Verdict.Text, columns: changeColumns, rows: each(changeRows(list, a.Rows)),
 		element: func(b []byte, i int) ([]byte, error) {
 			var sample *store.View
 			if a.Rows[i].Sample != nil {
@@ -204,9 +205,9 @@ func stampOrNone(t time.Time) string {
 	return stamp(t)
 }
 
-var changeColumns = append(append([]string{"change"}, names(query.Indexed)...), "object", "now", "before", "score", "first", "last", "state", "why", "statistics", "events")
+var changeColumns = append(append([]string{"change"}, names(query.Indexed)...), "object", "now", "before", "score", "first", "last", "state", "why", "statistics", "events", "namespaces", "note")
 
-func changeRows(list []change) [][]string {
+func changeRows(list []change, of []changes.Change) [][]string {
 	rows := make([][]string, len(list))
 	for i, c := range list {
 		rows[i] = []string{string(c.Kind)}
@@ -214,7 +215,8 @@ func changeRows(list []change) [][]string {
 			rows[i] = append(rows[i], c.By[string(d)])
 		}
 		number := func(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
-		rows[i] = append(rows[i], c.Object, strconv.FormatInt(c.Now, 10), number(c.Before), number(c.Score), c.First, c.Last, string(c.State), c.Why, c.Statistics, c.Events)
+		rows[i] = append(rows[i], c.Object, strconv.FormatInt(c.Now, 10), number(c.Before), number(c.Score), c.First, c.Last, string(c.State), c.Why, c.Statistics, c.Events,
+			strings.Join(c.Namespaces, " "), noteOf(of[i].Sample))
 	}
 	return rows
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
 )
@@ -50,11 +51,11 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 				Events: r.linkEvents(r.by, g.Key),
 			}, "sample", sample)
 		},
-		columns: append(namesOfValues(r.by, "object_kind", "object_namespace", "object_name", "object_uid"), "count", "first", "last", "state", "events"),
+		columns: append(namesOfValues(r.by, "object_kind", "object_namespace", "object_name", "object_uid"), "count", "first", "last", "state", "events", "note"),
 		rows: func(row func([]string) error) error {
 			for i := range groups {
 				g := &groups[i]
-				if err := row(append(g.Key.Values(r.by), strconv.FormatInt(g.Count, 10), stamp(g.First), stamp(g.Last), string(g.State), r.linkEvents(r.by, g.Key))); err != nil {
+				if err := row(append(g.Key.Values(r.by), strconv.FormatInt(g.Count, 10), stamp(g.First), stamp(g.Last), string(g.State), r.linkEvents(r.by, g.Key), noteOf(g.Sample))); err != nil {
 					return err
 				}
 			}
@@ -62,6 +63,15 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 		},
 		behind: func(row int) string { return r.afterGroup(groups[row].Place(r.order, r.by)) },
 	}, nil
+}
+
+// noteOf returns the note of a sample, which may be missing.
+func noteOf(sample *store.Record) string {
+	if sample == nil {
+		return ""
+	}
+	note, _ := codec.Note(sample.View()) // what is damaged is counted where it is read
+	return string(note)
 }
 
 // values returns the values of a group's dimensions, by name; with an object that has no UID, also the namespace and

@@ -42,12 +42,12 @@ func (p *endpoint) operation() schema {
 		"operationId": p.name, "description": p.summary, "parameters": in,
 		"responses": schema{
 			"200": schema{"description": "OK", "content": schema{
-				mediaJSON: schema{"schema": ref(p.name)}, mediaCSV: schema{"schema": schema{"type": "string"}},
+				mediaJSON: schema{"schema": ref(p.name)}, mediaCSV: schema{"schema": schema{"type": "string"}}, mediaTable: schema{"schema": ref("table")},
 			}},
 			"400": status("A parameter is wrong: details.causes[].field names it."),
 			"401": status("There is no token, or it is not valid."),
 			"403": status("The caller may not list the events of a namespace."),
-			"406": status("Neither JSON nor CSV is accepted."),
+			"406": status("Neither JSON nor CSV nor a table is accepted."),
 			"429": status("There are too many requests."),
 		},
 	}
@@ -134,9 +134,7 @@ func schemas() schema {
 		"histogram": head(schema{
 			"counted": counted, "step": text, "by": list(text), "buckets": list(ref("bucket")), "total": number,
 		}, "by"),
-		"cluster": members(schema{
-			"name": text, "completeUntil": at, "lag": number, "lastEvent": at, "gaps": number, "mirror": text,
-		}, "lastEvent", "mirror"),
+		"cluster":  members(schema{"name": text, "completeUntil": at, "lag": number, "lastEvent": at, "gaps": number, "mirror": text}, "lastEvent", "mirror"),
 		"clusters": head(schema{"items": list(ref("cluster"))}),
 		"facets": head(schema{
 			"counted": counted, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "distinct": dictionary(number), "total": number,
@@ -149,6 +147,7 @@ func schemas() schema {
 		}, "believed", "source"),
 		"deleted": head(schema{"items": list(ref("deletion")), "continue": text, "total": number}, "continue", "total"),
 		"came":    members(schema{"reason": text, "type": text, "count": number, "first": at, "last": at, "every": every, "state": state}, "every"),
+		"table":   head(schema{"scope": text, "verdict": ref("verdict"), "continue": text, "columns": list(text), "rows": list(list(text))}, "scope", "verdict", "continue"),
 		"object":  head(schema{"series": list(ref("came")), "items": list(ref("happened")), "continue": text}, "series", "continue"),
 	}
 }

@@ -172,12 +172,12 @@ func negotiate(accept string) (media string, err error) {
 		return mediaJSON, nil
 	}
 	media = httpio.Preferred(accept, map[string]string{
-		mediaJSON: mediaJSON, "application/*": mediaJSON, "*/*": mediaJSON, mediaCSV: mediaCSV, "text/*": mediaCSV,
+		mediaJSON: mediaJSON, "application/*": mediaJSON, "*/*": mediaJSON, mediaCSV: mediaCSV, "text/*": mediaCSV, mediaTable: mediaTable,
 	})
 	if media == "" {
 		return "", &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-			Message: "only the following media types are accepted: " + mediaJSON + ", " + mediaCSV,
+			Message: "only the following media types are accepted: " + mediaJSON + ", " + mediaCSV + ", " + mediaTable,
 		}}
 	}
 	return media, nil
@@ -185,6 +185,7 @@ func negotiate(accept string) (media string, err error) {
 
 // The media types of answers.
 const (
-	mediaJSON = "application/json"
-	mediaCSV  = "text/csv"
+	mediaJSON  = "application/json"
+	mediaCSV   = "text/csv"
+	mediaTable = "application/vnd.tidings.table+json"
 )

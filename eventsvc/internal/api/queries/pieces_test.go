@@ -77,7 +77,7 @@ func TestLongAnswersComeInPieces(t *testing.T) {
 		return client
 	}
 	path := apitest.QueryPath("histogram", "by", "reason,node,reporter", "step", "1s", "from", "-30m", "to", apitest.StoryEnd.Format(time.RFC3339))
-	for _, accept := range []string{"application/json", "text/csv"} {
+	for _, accept := range []string{"application/json", "text/csv", "application/vnd.tidings.table+json"} {
 		c := ask(path, accept, 0)
 		if c.Code != 200 || c.Body.Len() < 1<<20 || c.largest > httpio.Piece+64<<10 {
 			t.Errorf("%s: %d, %d bytes in pieces of %d", accept, c.Code, c.Body.Len(), c.largest)

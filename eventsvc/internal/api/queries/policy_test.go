@@ -59,7 +59,7 @@ func TestQueryPolicy(t *testing.T) {
 	for _, caller := range callers {
 		for name, path := range queryKinds() {
 			for _, asked := range [][]string{nil, {"team-a"}, {"team-b"}, {"default"}, {"team-a", "team-b"}, {"default", "team-a"}} {
-				for _, accept := range []string{"application/json", "text/csv"} {
+				for _, accept := range []string{"application/json", "text/csv", "application/vnd.tidings.table+json"} {
 					tryQuery(w, caller, name, path, asked, accept)
 				}
 			}
@@ -79,7 +79,7 @@ func TestDeletedPolicy(t *testing.T) {
 	path := apitest.QueryPath("deleted", "from", "2026-01-01T00:00:00Z", "to", "2100-01-01T00:00:00Z")
 	for _, caller := range []string{"root", "nobody", "x+events:read", "team", "prefix", "team+events:read", "only-list", "only-get", "only-watch"} {
 		for _, asked := range [][]string{nil, {"team-a"}, {"team-b"}, {"default"}, {"team-a", "team-b"}, {"default", "team-a"}} {
-			for _, accept := range []string{"application/json", "text/csv"} {
+			for _, accept := range []string{"application/json", "text/csv", "application/vnd.tidings.table+json"} {
 				tryQuery(w, caller, "deleted", path, asked, accept)
 			}
 		}
