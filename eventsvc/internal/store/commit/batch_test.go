@@ -1,9 +1,11 @@
 package commit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"tidings.example/eventsvc/internal/store"
@@ -120,6 +122,52 @@ func TestBadWritesInACommit(t *testing.T) {
 			if told++; d.Revision != told {
 				t.Errorf("told of revision %d, want %d", d.Revision, told)
 			}
+		}
+	}
+}
+
+// TestRoomForSome: where not all writes of a commit have room, those that come first and have it are made, of a request
+// all or none.
+func TestRoomForSome(t *testing.T) {
+	t.Parallel()
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{MaxBytes: 8 << 20, SegmentBytes: 128 << 10, QueueBytes: 4 << 20})
+	for round := 0; ; round++ {
+		all := make([]commit.Write, 30)
+		for i := range all {
+			all[i] = *writeOf(t.Context(), seglog.Created, key(round*len(all)+i), store.Seen{})
+			all[i].Draft.Value = bytes.Repeat([]byte("x"), 5000)
+		}
+		together := slices.Clone(all[:10]) // with the next one, before others that come alone
+		all[10].With = together
+		release := hold(t, p)
+		for i := 10; i < len(all); i++ {
+			if err := p.Committer.Queue.Enqueue(&all[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		release()
+		made := 0
+		for i := 10; i < len(all); i++ {
+			err := p.Committer.Queue.Await(&all[i])
+			if err == nil {
+				made++
+			} else if !errors.Is(err, store.ErrFull) {
+				t.Fatal(err)
+			}
+			if _, there := p.Read(t, all[i].Key); there != (err == nil) {
+				t.Errorf("write %d: %v, and it is there: %v", i, err, there)
+			}
+		}
+		for i := range together {
+			if _, there := p.Read(t, together[i].Key); there != (all[10].Err == nil) {
+				t.Errorf("write %d of one request: %v, and the last one: %v", i, together[i].Err, all[10].Err)
+			}
+		}
+		if made < 20 {
+			if made == 0 {
+				t.Errorf("round %d: none of the writes is made, and the commit before had room for all", round)
+			}
+			return
 		}
 	}
 }

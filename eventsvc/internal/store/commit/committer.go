@@ -123,13 +123,10 @@ func (c *Committer) commit(first *Write) {
 // store brings the writes of the batch to the disk and, when they are there, into
 // the memtable.
 func (c *Committer) store() error {
-	create, remove := c.Usage.Full(c.begin())
+	c.refuse(c.begin())
 	now, last := c.Clock.Now(), c.Writer.Last
 	err := c.Merger.Index.View(func(v index.View) error {
 		for _, w := range c.batch {
-			if w.Err = create; w.Kind == seglog.Deleted {
-				w.Err = remove
-			}
 			if w.Err == nil {
 				w.Err = c.accept(v, w, now)
 			}
@@ -141,6 +138,36 @@ func (c *Committer) store() error {
 		return c.ReadError(err)
 	}
 	return c.persist()
+}
+
+// refuse refuses the writes of the batch, which has so many bytes, for which there is no room. Writes that belong
+// together are refused together. Where not all have room, those that come first and have it are made: a limit with room
+// for each write must not refuse them because others come at the same time.
+func (c *Committer) refuse(bytes int64) {
+	create, _ := c.Usage.Full(bytes)
+	if create == nil {
+		return
+	}
+	made, first := int64(0), 0
+	for i, last := range c.batch {
+		if last.done == nil {
+			continue // it belongs to one that follows
+		}
+		together, size := c.batch[first:i+1], int64(0)
+		first = i + 1
+		for _, w := range together {
+			size += w.size()
+		}
+		create, remove := c.Usage.Full(made + size)
+		for _, w := range together {
+			if w.Err = create; w.Kind == seglog.Deleted {
+				w.Err = remove
+			}
+		}
+		if last.Err == nil {
+			made += size
+		}
+	}
 }
 
 // begin makes room in memory for the records of the batch, and returns how many bytes they have.

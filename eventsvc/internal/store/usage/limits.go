@@ -187,9 +187,11 @@ func (u *Usage) restRoom() int64 {
 // Tight reports that the files take more than is left to them.
 func (u *Usage) Tight() bool { return u.limits.MaxBytes > 0 && u.used() > u.restRoom() }
 
-// leastHistory returns how many bytes of history stay even if events have to go. With their index and not compressed,
-// they fill history's part of MaxBytes.
-func (u *Usage) leastHistory() int64 { return u.limits.MaxBytes / historyPart * 2 / 3 }
+// leastHistory returns how many bytes of history stay even if events have to go: those that fill history's part of
+// MaxBytes where records are so much of the files. History is packed no better than the rest, and not compressed.
+func (u *Usage) leastHistory(packed float64) int64 {
+	return int64(min(2./3, packed) * float64(u.limits.MaxBytes/historyPart))
+}
 
 // HistoryLimit returns how many bytes of history fit beside the events; 0 when the disk is full, whoever has filled it.
 // History goes before events.
@@ -201,12 +203,14 @@ func (u *Usage) HistoryLimit() int64 {
 		return math.MaxInt64
 	}
 	s := u.Stats()
-	packed := max(1, packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes))
+	packed := packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes)
+	least := u.leastHistory(packed)
+	packed = max(1, packed)
 	limit := int64(packed * float64(u.limits.MaxBytes/historyMost))
 	if over := s.FileBytes - u.reclaimable() - u.restRoom(); over > 0 {
 		limit = min(limit, s.HistoryBytes-int64(packed*float64(over)))
 	}
-	return max(limit, u.leastHistory())
+	return max(limit, least)
 }
 
 // Excess returns how many bytes of events do not fit. History does not raise it: its size is subtracted, rounded up, so
@@ -217,8 +221,8 @@ func (u *Usage) Excess() int64 {
 	}
 	s := u.Stats()
 	packed := packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes)
-	least := u.leastHistory()
-	history := min(s.HistoryBytes*3/2, u.limits.MaxBytes/historyPart) + int64(float64(max(0, s.HistoryBytes-least))/packed)
+	least := u.leastHistory(packed)
+	history := int64(float64(min(s.HistoryBytes, least))/min(2./3, packed) + float64(max(0, s.HistoryBytes-least))/packed)
 	return int64(packed * float64(s.FileBytes-u.reclaimable()-history-eventRoom(u.limits.MaxBytes)))
 }
 
