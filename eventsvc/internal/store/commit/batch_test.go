@@ -3,16 +3,20 @@ package commit_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
 	"tidings.example/eventsvc/internal/store/storetest"
+	"tidings.example/eventsvc/internal/store/wal"
 	"tidings.example/eventsvc/internal/watch"
 	"tidings.example/shared/waittest"
 )
@@ -169,6 +173,40 @@ func TestRoomForSome(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// TestRoomForTheMerge: what is accepted has room in the index too, into which it is merged later, at any place.
+func TestRoomForTheMerge(t *testing.T) {
+	t.Parallel()
+	const limit = 8 << 20
+	p := bolttest.OpenParts(t, bolttest.PartsOptions{MaxBytes: limit, SegmentBytes: 128 << 10})
+	log := disk.Usage(filepath.Join(filepath.Dir(p.Files.Index.Path()), wal.FileName))
+	most := int64(0)
+	for full := false; !full; {
+		all := make([]*commit.Write, 100)
+		for i := range all {
+			all[i] = writeOf(t.Context(), seglog.Created, store.Key{Namespace: "ns", Name: rand.Text()}, store.Seen{})
+			all[i].Draft.Value = bytes.Repeat([]byte("x"), 500)
+			if err := p.Committer.Queue.Enqueue(all[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, w := range all {
+			if err := p.Committer.Queue.Await(w); errors.Is(err, store.ErrFull) {
+				full = true
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+		files := p.Usage.Stats().FileBytes
+		merge := p.Files.Index.MergeBytes()
+		if most = max(most, merge); files+2*log+merge > limit { // the log is brought into the head
+			t.Fatalf("the files have %d bytes, and grow by %d when the index is merged, beyond %d", files, merge, limit)
+		}
+	}
+	if most < limit/32 {
+		t.Errorf("merges add %d bytes at most: the test shows nothing", most)
 	}
 }
 
