@@ -61,13 +61,13 @@ func AttributesOf(ev *eventsv1.Event) Attributes {
 		Source:                   cmp.Or(ev.DeprecatedSource.Component, ev.ReportingController),
 		Node:                     NodeOf(ev.Regarding.Kind, ev.Regarding.Name, ev.DeprecatedSource.Host, ev.ReportingController, ev.ReportingInstance),
 	}, ev.Labels)
-	return bytes.Clone(OccurrenceOf(ev).append(a))
+	return bytes.Clone(OccurrenceOf(ev).Append(a))
 }
 
 // With returns the attributes with an occurrence, in the place of any that they have.
 func (a Attributes) With(o Occurrence) Attributes {
 	before := a[:len(a)-len(a.behindLabels())]
-	return append(o.append(append(make(Attributes, 0, len(a)+16), before...)), a.mark()...)
+	return append(o.Append(append(make(Attributes, 0, len(a)+16), before...)), a.Mark()...)
 }
 
 // Field returns the text of a selectable field, "" if it is not set. The
@@ -131,8 +131,8 @@ func (a Attributes) behindLabels() []byte {
 	return rest
 }
 
-// mark returns the marks, which are behind the occurrence.
-func (a Attributes) mark() []byte {
+// Mark returns the marks of the server, which are behind the occurrence.
+func (a Attributes) Mark() []byte {
 	_, mark, _ := cutOccurrence(a.behindLabels())
 	return mark
 }

@@ -136,10 +136,10 @@ func (a Attributes) Written(at time.Time) Attributes {
 	return a.With(o)
 }
 
-// append appends the encoding that follows the labels: the time in microseconds since
+// Append appends the encoding that follows the labels: the time in microseconds since
 // 1970 (varint), Count, New, what Counted is beyond Count, and the microseconds from First to
 // Time (uvarints).
-func (o Occurrence) append(a []byte) []byte {
+func (o Occurrence) Append(a []byte) []byte {
 	span := uint64(0)
 	if !o.First.IsZero() && o.First.Before(o.Time) {
 		span = uint64(o.Time.UnixMicro() - o.First.UnixMicro())

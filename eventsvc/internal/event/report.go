@@ -72,7 +72,7 @@ type marks struct {
 // withMarks sets the marks: the times (varints), the version (uvarint) and, if there is a rule, the rule (length and
 // text) and its count (varint).
 func (a Attributes) withMarks(m marks) Attributes {
-	before := a[:len(a)-len(a.mark())]
+	before := a[:len(a)-len(a.Mark())]
 	marked := append(make(Attributes, 0, len(a)+24), before...)
 	marked = binary.AppendUvarint(binary.AppendVarint(binary.AppendVarint(marked, m.from), m.to), m.version)
 	if m.rule == "" {
@@ -83,7 +83,7 @@ func (a Attributes) withMarks(m marks) Attributes {
 
 // marks returns the marks that withMarks has set.
 func (a Attributes) marks() (m marks) {
-	b := a.mark()
+	b := a.Mark()
 	from, n := binary.Varint(b)
 	if n <= 0 {
 		return m

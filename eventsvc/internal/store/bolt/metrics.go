@@ -18,13 +18,9 @@ func register(r prometheus.Registerer, db *DB) error {
 	file := func(name, help string, f func(bbolt.Stats) int) prometheus.Collector {
 		return gauge(name, help, func() float64 { return float64(f(fileStats(db))) })
 	}
-	counter := func(name, help string, f func(seglog.CacheStats) uint64) prometheus.Collector {
-		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(f(db.log.CacheStats())) })
-	}
 	own := []prometheus.Collector{
-		counter("store_block_cache_hits_total", "Compressed records that were read from a block in the cache.", func(s seglog.CacheStats) uint64 { return s.Hits }),
-		counter("store_block_cache_misses_total", "Compressed records for which a block was inflated.", func(s seglog.CacheStats) uint64 { return s.Misses }),
-		gauge("store_block_cache_bytes", "Bytes of inflated blocks in memory.", func() float64 { return float64(db.log.CacheStats().Bytes) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "store_compressed_reads_total", Help: "Records that were read from compressed files."},
+			func() float64 { return float64(db.log.Reads()) }),
 		db.reads.damaged, db.reads.replays,
 		file("store_free_pages", "Pages of the files that can be used again.", func(s bbolt.Stats) int { return s.FreePageN }),
 		file("store_pending_pages", "Pages that open reads keep from being used again.", func(s bbolt.Stats) int { return s.PendingPageN }),

@@ -37,8 +37,7 @@ type reader struct {
 	sorted *recent[string, []match] // by queryText: all matches of a list, for its next pages
 }
 
-// checkEvery is after how many records a read asks whether it is still wanted. Each of them
-// may be in a block of its own, which takes a tenth of a millisecond to inflate.
+// checkEvery is after how many records a read asks whether it is still wanted.
 const checkEvery = 64
 
 // sortedLists is the number of lists whose matches are remembered.

@@ -126,15 +126,14 @@ func TestOldRevisionReadsAsLittle(t *testing.T) {
 		t.Fatal(err)
 	}
 	reads := func(from time.Time, revision uint64) (n uint64) {
-		before := db.log.CacheStats()
+		before := db.log.Reads()
 		in := store.Range{From: from, To: from.Add(window * time.Second), Revision: revision}
 		shown := 0
 		_, err := db.Timeline().Observed(t.Context(), store.TimeQuery{Range: in}, func(*store.View, store.Moment) bool { shown++; return true })
 		if err != nil || shown != events {
 			t.Errorf("%d events at revision %d, want %d, %v", shown, revision, events, err)
 		}
-		after := db.log.CacheStats()
-		return after.Hits + after.Misses - before.Hits - before.Misses
+		return db.log.Reads() - before
 	}
 	newest, before := reads(begin.Add((changes-window)*time.Second), 0), reads(begin, old)
 	if before > newest*3/2 || newest == 0 {

@@ -79,7 +79,7 @@ func week(n int) func(i int) Row {
 func BenchmarkScan(b *testing.B) {
 	const rows, perTable = 1_000_000, 1 << 16
 	row := week(rows)
-	var tables []memory
+	var tables []Pieces
 	var lasts []uint64
 	size := 0
 	began := cpu(b)
@@ -124,7 +124,7 @@ func BenchmarkScan(b *testing.B) {
 				hits = 0
 				c := &store.Count{By: q.by, Objects: q.objects, Group: func(event.Dimensions, event.Regarding) int { groups++; return groups }}
 				for i, m := range tables {
-					t, err := Open(lasts[i], m.get)
+					t, err := Open(lasts[i], m)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -7,12 +7,17 @@ import (
 	"slices"
 )
 
-// MaxRows is the most rows of a table.
-const MaxRows = 1 << 17
+const (
+	// MaxRows is the most rows of a table.
+	MaxRows = 1 << 17
+	// fullBytes is how many bytes of texts a table has about, at most.
+	fullBytes = 24 << 20
+)
 
 // A Builder makes a table of rows, which come in the order of their revisions.
 type Builder struct {
 	rows    int
+	after   uint64
 	base    uint64 // the first revision
 	last    uint64
 	numbers [numColumns][]uint64
@@ -24,24 +29,33 @@ type Builder struct {
 	plains  int
 	places  []place
 	placed  map[[2]uint64]int // by namespace and cluster
+	bytes   int               // about what the texts and the cells take
+	shapes  shapeWriter
 
 	split splitter
 	room  texts
 	key   []byte
 }
 
-// NewBuilder returns a builder without rows.
-func NewBuilder() *Builder {
-	b := &Builder{placed: map[[2]uint64]int{}}
+// NewBuilder returns a builder of all rows behind a revision.
+func NewBuilder(after uint64) *Builder {
+	b := &Builder{after: after, placed: map[[2]uint64]int{}}
 	for i := range b.codes {
 		b.codes[i] = map[string]uint32{}
 	}
 	b.code(dictTemplate, []byte{plainMark})
+	for shape := range ownShapes {
+		b.code(dictShape, []byte{byte(shape)})
+	}
+	b.shapes.builder = b
 	return b
 }
 
 // Rows returns how many rows there are.
 func (b *Builder) Rows() int { return b.rows }
+
+// Full reports whether there are so many rows, or so many bytes of them, that the table should be finished.
+func (b *Builder) Full(rows int) bool { return b.rows >= rows || b.bytes >= fullBytes }
 
 // Last returns the last revision, 0 without rows.
 func (b *Builder) Last() uint64 { return b.last }
@@ -54,12 +68,13 @@ func (b *Builder) code(dict int, text []byte) uint64 {
 		t := string(text)
 		b.texts[dict] = append(b.texts[dict], t)
 		b.codes[dict][t] = code
+		b.bytes += len(t)
 	}
 	return uint64(code)
 }
 
-// Add adds a row.
-func (b *Builder) Add(r *Row) {
+// Add adds a row. It reports whether the table has its version.
+func (b *Builder) Add(r *Row) (held bool) {
 	if b.rows == 0 {
 		b.base = r.Revision
 	}
@@ -83,12 +98,14 @@ func (b *Builder) Add(r *Row) {
 	n[colTemplate] = b.note(note, t[dictObject], r.Namespace)
 	r.numbers(&n)
 	b.addPlace(n[colNamespace], n[colCluster])
-	n[colRevision] = r.Revision - b.base
+	n[colRevision] = r.Revision - b.base - uint64(b.rows)
+	b.shapes.row(r, &n, uid, namespace)
 	for column := range n {
 		b.numbers[column] = append(b.numbers[column], n[column])
 	}
 	b.wordEnd = append(b.wordEnd, len(b.words))
 	b.rows, b.last = b.rows+1, r.Revision
+	return n[colShape] != noShape
 }
 
 // object returns the code of an object. Different ones may have the same name.
@@ -104,6 +121,7 @@ func (b *Builder) object(name []byte, kind, namespace uint64, uid []byte) uint64
 		b.codes[dictObject][string(key)] = code
 		b.texts[dictObject] = append(b.texts[dictObject], string(name))
 		b.texts[dictObjectOf] = append(b.texts[dictObjectOf], string(key[:of]))
+		b.bytes += len(key)
 	}
 	return uint64(code)
 }
@@ -123,6 +141,7 @@ func (b *Builder) note(note, object, namespace []byte) uint64 {
 		b.plain = append(b.plain, nil)
 	}
 	b.plain[chunk] = appendPlain(b.plain[chunk], note)
+	b.bytes += len(note)
 	b.plains++
 	return plainTemplate
 }
@@ -157,7 +176,21 @@ func (b *Builder) Pieces(put func(key []byte, piece []byte) error) error {
 		}
 	}
 	places := func(n int) error { return b.put(put, columnOfPlaces, n, appendPlaces(nil, b.places)) }
-	return errors.Join(b.dictionaries(put), b.plainNotes(put), places(0), places(1))
+	return errors.Join(b.dictionaries(put), b.plainNotes(put), b.shapes.pieces(put), places(0), places(1))
+}
+
+// Table returns the table of the rows so far, in memory.
+func (b *Builder) Table() (*Table, error) {
+	pieces := Pieces{}
+	err := b.Pieces(func(key, piece []byte) error {
+		_, at, _ := ParseKey(key)
+		pieces[at] = slices.Clip(piece)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return Open(b.last, pieces)
 }
 
 func (b *Builder) wordsBefore(row int) int {
@@ -169,7 +202,7 @@ func (b *Builder) wordsBefore(row int) int {
 
 func (b *Builder) dictionaries(put func(key []byte, piece []byte) error) error {
 	for dict, texts := range b.texts {
-		content := appendDictionary(nil, texts)
+		content := appendDictionary(nil, salt(b.last, columnOfDicts+dict, 0), texts)
 		if len(content) > maxDictionary {
 			return errTooMany
 		}
@@ -177,7 +210,7 @@ func (b *Builder) dictionaries(put func(key []byte, piece []byte) error) error {
 		if err != nil {
 			return err
 		}
-		err = errors.Join(b.put(put, columnOfDicts+dict, 0, content), b.put(put, columnOfCopy+dict, 0, frame))
+		err = errors.Join(put(pieceKey(b.last, columnOfDicts+dict, 0), content), b.put(put, columnOfCopy+dict, 0, frame))
 		if err != nil {
 			return err
 		}
@@ -211,6 +244,7 @@ func (b *Builder) meta(put func(key []byte, piece []byte) error) error {
 	}
 	m := binary.BigEndian.AppendUint32(nil, uint32(b.rows))
 	m = binary.BigEndian.AppendUint64(m, b.base)
+	m = binary.BigEndian.AppendUint64(m, b.after)
 	m = binary.BigEndian.AppendUint64(m, biased(first))
 	m = binary.BigEndian.AppendUint64(m, biased(last))
 	m = binary.BigEndian.AppendUint32(m, uint32(b.plains))
@@ -222,7 +256,7 @@ func (b *Builder) put(put func(key, piece []byte) error, column, number int, pie
 	return put(pieceKey(b.last, column, number), seal(salt(b.last, column, number), piece))
 }
 
-const metaBytes = 4 + 3*8 + 4
+const metaBytes = 4 + 4*8 + 4
 
 // pieceKey returns the key of a piece: the last revision of the table 8, column 1, number 2.
 func pieceKey(table uint64, column, number int) []byte {

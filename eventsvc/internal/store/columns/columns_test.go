@@ -20,20 +20,16 @@ import (
 
 var seed = flag.Uint64("seed", uint64(time.Now().UnixNano()), "of random tests")
 
-// memory is pieces by key.
-type memory map[string][]byte
-
-func (m memory) get(key []byte) []byte { return m[string(key)] }
-
-func build(t testing.TB, rows []Row) (memory, uint64) {
+func build(t testing.TB, rows []Row) (Pieces, uint64) {
 	t.Helper()
-	b := NewBuilder()
+	b := NewBuilder(0)
 	for i := range rows {
 		b.Add(&rows[i])
 	}
-	m := memory{}
+	m := Pieces{}
 	err := b.Pieces(func(key, piece []byte) error {
-		m[string(key)] = slices.Clone(piece)
+		_, at, _ := ParseKey(key)
+		m[at] = slices.Clone(piece)
 		return nil
 	})
 	if err != nil {
@@ -204,7 +200,7 @@ func TestRandomScans(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces memory, last uint64, light bool) {
+func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces Pieces, last uint64, light bool) {
 	c := &store.Count{Objects: r.IntN(2) == 0, By: [][]string{nil, {}, {"reason"}, {"node", "owner"}}[r.IntN(4)]}
 	counts, wantCounts := map[string]int64{}, map[string]int64{}
 	var found, wantFound []Found
@@ -238,7 +234,7 @@ func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces memory, la
 		groups = append(groups, fmt.Sprint(d, o))
 		return len(groups) - 1
 	}
-	table, err := Open(last, pieces.get)
+	table, err := Open(last, pieces)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +291,7 @@ func TestFlips(t *testing.T) {
 		var found []Found
 		var all strings.Builder
 		for _, f := range []*event.Filter{nil, word, uid} {
-			table, err := Open(last, pieces.get)
+			table, err := Open(last, pieces)
 			if err != nil {
 				return "", err
 			}
@@ -332,7 +328,7 @@ func TestFlips(t *testing.T) {
 			if err != nil && !errors.Is(err, boltfile.ErrChecksum) || err == nil && after != before {
 				t.Fatalf("piece %x, byte %d: %v", key, at, err)
 			}
-			if column := key[8]; err != nil && (column == columnOfMeta || column == columnOfPlaces || column >= columnOfDicts) {
+			if column := key >> 16; err != nil && (column == columnOfMeta || column == columnOfPlaces || column >= columnOfDicts) {
 				t.Fatalf("piece %x, byte %d: %v, but there is a copy", key, at, err)
 			}
 			piece[at] = was

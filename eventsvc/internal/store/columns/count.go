@@ -191,7 +191,7 @@ func (s *Scan) Find(chunk int, found []Found) ([]Found, error) {
 		if !is || second < s.From {
 			continue
 		}
-		f := Found{second*1e6 + int64(in[1][i]), s.table.base + in[2][i]}
+		f := Found{second*1e6 + int64(in[1][i]), s.revision(i, in[2][i])}
 		if second >= s.To {
 			in, err := s.before(i, &f)
 			if err != nil {

@@ -3,7 +3,8 @@ package columns
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
+	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"unicode/utf8"
@@ -114,45 +115,133 @@ func (s *codeSet) add(code int) {
 	}
 }
 
-// appendDictionary appends texts: their number, the length of each (uvarints), and the texts.
-func appendDictionary(dst []byte, texts []string) []byte {
-	dst = binary.AppendUvarint(dst, uint64(len(texts)))
-	for _, t := range texts {
-		dst = binary.AppendUvarint(dst, uint64(len(t)))
+// blockTexts is how many texts of a dictionary have a checksum of their own, so that one is read without the others.
+const blockTexts = 64
+
+// What a dictionary has of each block.
+const (
+	blockText    = 0 // where its texts begin 4
+	blockLengths = 4 // where their lengths begin 4
+	blockSum     = 8 // CRC32C 4
+	blockHead    = 12
+)
+
+// appendDictionary appends texts: their number 4, the heads of blocks, where texts and lengths end 4 each, the CRC32C
+// of all this, the lengths (uvarints), and the texts.
+func appendDictionary(dst []byte, salt uint64, texts []string) []byte {
+	var lengths, all []byte
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(texts)))
+	start := len(dst) - 4
+	for block := range slices.Chunk(texts, blockTexts) {
+		text, length := len(all), len(lengths)
+		for _, t := range block {
+			lengths, all = binary.AppendUvarint(lengths, uint64(len(t))), append(all, t...)
+		}
+		dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(dst, uint32(text)), uint32(length))
+		dst = binary.BigEndian.AppendUint32(dst, blockChecksum(salt, lengths[length:], all[text:]))
 	}
-	for _, t := range texts {
-		dst = append(dst, t...)
-	}
-	return dst
+	dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(dst, uint32(len(all))), uint32(len(lengths)))
+	dst = binary.BigEndian.AppendUint32(dst, boltfile.Checksum(salt, dst[start:]))
+	return append(append(dst, lengths...), all...)
 }
 
-var errDictionary = errors.New("a dictionary makes no sense")
+// blockChecksum returns the checksum of a block.
+func blockChecksum(salt uint64, lengths, texts []byte) uint32 {
+	return boltfile.Checksum(salt^uint64(boltfile.Checksum(salt, lengths)), texts)
+}
+
+var errDictionary = fmt.Errorf("a dictionary makes no sense: %w", boltfile.ErrChecksum)
+
+// dictionaryParts are those of a dictionary that is not read yet.
+type dictionaryParts struct {
+	texts   int
+	heads   []byte // of the blocks, and where the last one ends
+	sum     uint32
+	lengths []byte
+	text    []byte
+}
+
+// cutDictionary finds the parts of what appendDictionary has made. It verifies nothing but that they are there.
+func cutDictionary(b []byte) (p dictionaryParts, ok bool) {
+	if len(b) < 4 {
+		return p, false
+	}
+	p.texts = int(binary.BigEndian.Uint32(b))
+	size := 4 + (p.texts+blockTexts-1)/blockTexts*blockHead + blockSum
+	if len(b) < size+checksumBytes {
+		return p, false
+	}
+	p.heads, p.sum, b = b[4:size], binary.BigEndian.Uint32(b[size:]), b[size+checksumBytes:]
+	text, lengths := p.ends(len(p.heads) - blockSum)
+	if text > maxDictionary || lengths > len(b) || text != len(b)-lengths {
+		return p, false
+	}
+	p.lengths, p.text = b[:lengths], b[lengths:]
+	return p, true
+}
+
+func (p *dictionaryParts) ends(at int) (text, lengths int) {
+	return int(binary.BigEndian.Uint32(p.heads[at+blockText:])), int(binary.BigEndian.Uint32(p.heads[at+blockLengths:]))
+}
+
+// block verifies a block, and returns the lengths of its texts, and where these begin.
+func (p *dictionaryParts) block(salt uint64, block int) (lengths []byte, text int, ok bool) {
+	at := block * blockHead
+	text, length := p.ends(at)
+	textEnd, lengthEnd := p.ends(at + blockHead)
+	if text > textEnd || textEnd > len(p.text) || length > lengthEnd || lengthEnd > len(p.lengths) {
+		return nil, 0, false
+	}
+	lengths = p.lengths[length:lengthEnd]
+	return lengths, text, binary.BigEndian.Uint32(p.heads[at+blockSum:]) == blockChecksum(salt, lengths, p.text[text:textEnd])
+}
+
+// textIn returns the text of a code of what appendDictionary has made. It reads one block.
+func textIn(salt uint64, b []byte, code uint64) ([]byte, error) {
+	p, ok := cutDictionary(b)
+	if !ok || code >= uint64(p.texts) {
+		return nil, errDictionary
+	}
+	lengths, at, ok := p.block(salt, int(code/blockTexts))
+	if !ok {
+		return nil, errDictionary
+	}
+	for left := code % blockTexts; ; left-- {
+		length, n := binary.Uvarint(lengths)
+		if n <= 0 || length > uint64(len(p.text)-at) {
+			return nil, errDictionary
+		}
+		if left == 0 {
+			return p.text[at : at+int(length)], nil
+		}
+		lengths, at = lengths[n:], at+int(length)
+	}
+}
 
 // parseDictionary reads what appendDictionary has made.
-func parseDictionary(b []byte) (*dictionary, error) {
-	n, size := binary.Uvarint(b)
-	if size <= 0 || n > uint64(len(b)) {
+func parseDictionary(salt uint64, b []byte) (*dictionary, error) {
+	p, ok := cutDictionary(b)
+	if !ok || p.sum != boltfile.Checksum(salt, b[:4+len(p.heads)]) {
 		return nil, errDictionary
 	}
-	d := &dictionary{ends: make([]uint32, n)}
-	b = b[size:]
-	end := uint64(0)
-	for i := range d.ends {
-		length, size := uint64(0), 1
-		if len(b) > 0 && b[0] < 0x80 {
-			length = uint64(b[0])
-		} else if length, size = binary.Uvarint(b); size <= 0 {
+	d := &dictionary{text: p.text, ends: make([]uint32, 0, p.texts)}
+	for block := range (p.texts + blockTexts - 1) / blockTexts {
+		lengths, end, ok := p.block(salt, block)
+		if !ok {
 			return nil, errDictionary
 		}
-		if end += length; length > maxDictionary || end > maxDictionary {
+		for range min(blockTexts, p.texts-block*blockTexts) {
+			length, n := binary.Uvarint(lengths)
+			if n <= 0 || length > uint64(len(p.text)-end) {
+				return nil, errDictionary
+			}
+			end, lengths = end+int(length), lengths[n:]
+			d.ends = append(d.ends, uint32(end))
+		}
+		if text, _ := p.ends((block + 1) * blockHead); len(lengths) > 0 || end != text {
 			return nil, errDictionary
 		}
-		d.ends[i], b = uint32(end), b[size:]
 	}
-	if end != uint64(len(b)) {
-		return nil, errDictionary
-	}
-	d.text = b
 	return d, nil
 }
 

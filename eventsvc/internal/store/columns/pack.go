@@ -57,20 +57,48 @@ func appendChunk(dst []byte, salt uint64, numbers []uint64) []byte {
 
 func packedBytes(numbers int, width uint) int { return (numbers*int(width) + 7) / 8 }
 
-// readChunk verifies a chunk and reads as many numbers as dst has room for. behind is the chunk with what lies behind
-// it.
-func readChunk(dst []uint64, salt uint64, chunk, behind []byte) error {
+// An openChunk is a chunk that was verified, and of which numbers are read one by one.
+type openChunk struct {
+	number int // 1 beyond that of the chunk
+	width  uint
+	least  uint64
+	packed []byte // and what lies behind it
+}
+
+// parseChunk verifies a chunk of so many numbers. behind is the chunk with what lies behind it.
+func parseChunk(salt uint64, chunk, behind []byte, numbers int) (c openChunk, err error) {
 	body := len(chunk) - checksumBytes
 	if body < 2 || binary.BigEndian.Uint32(chunk[body:]) != boltfile.Checksum(salt, chunk[:body]) {
-		return boltfile.ErrChecksum
+		return c, boltfile.ErrChecksum
 	}
-	width := uint(chunk[0])
+	c.width = uint(chunk[0])
 	least, n := binary.Uvarint(chunk[1:body])
-	if n <= 0 || width > mostWidth && width != wholeWidth || body-1-n != packedBytes(len(dst), width) {
-		return boltfile.ErrChecksum
+	if n <= 0 || c.width > mostWidth && c.width != wholeWidth || body-1-n != packedBytes(numbers, c.width) {
+		return c, boltfile.ErrChecksum
 	}
-	unpack(dst, behind[1+n:], width, least)
-	return nil
+	c.least, c.packed = least, behind[1+n:]
+	return c, nil
+}
+
+// at returns a number of the chunk.
+func (c *openChunk) at(i int) uint64 {
+	switch c.width {
+	case 0:
+		return c.least
+	case wholeWidth:
+		return binary.LittleEndian.Uint64(c.packed[8*i:])
+	}
+	bit := uint(i) * c.width
+	return binary.LittleEndian.Uint64(c.packed[bit/8:])>>(bit%8)&(1<<c.width-1) + c.least
+}
+
+// readChunk verifies a chunk and reads as many numbers as dst has room for.
+func readChunk(dst []uint64, salt uint64, chunk, behind []byte) error {
+	c, err := parseChunk(salt, chunk, behind, len(dst))
+	if err == nil {
+		unpack(dst, c.packed, c.width, c.least)
+	}
+	return err
 }
 
 // chunkBounds verifies a chunk, and returns bounds of its numbers.

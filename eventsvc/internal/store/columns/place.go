@@ -102,7 +102,7 @@ func (t *Table) placesOf() ([]place, error) {
 	}
 	damage := fmt.Errorf("the places of the rows up to revision %d: %w", t.id, boltfile.ErrChecksum)
 	for n := 0; n < 2 && all == nil; n++ {
-		if b, err := unseal(salt(t.id, columnOfPlaces, n), t.get(pieceKey(t.id, columnOfPlaces, n))); err == nil {
+		if b, err := unseal(salt(t.id, columnOfPlaces, n), t.piece(columnOfPlaces, n)); err == nil {
 			all, _ = parsePlaces(b)
 		}
 	}

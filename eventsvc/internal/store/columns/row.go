@@ -26,7 +26,9 @@ const (
 	colSpan     // microseconds from the first observation to the last
 	colCount
 	colNew
-	colRevision // beyond the first one of the table
+	colRevision // beyond the first one of the table and the rows between the two
+	colShape    // of the value
+	colWritten  // when the version was written, in nanoseconds
 	numColumns
 
 	colWords = numColumns // the words of notes, of which a row may have any number
@@ -43,11 +45,14 @@ const (
 	dictTemplate   = colTemplate
 	dictObjectOf   = colTemplate + 1 // of an object: kind, namespace and uid
 	dictWords      = colTemplate + 2
-	numDicts       = colTemplate + 3
+	dictShape      = colTemplate + 3
+	dictValues     = colTemplate + 4 // texts of values that no column has
+	numDicts       = colTemplate + 5
 	columnOfDicts  = 64 // dictionaries are pieces of this column and those behind it
 	columnOfCopy   = 96 // and their copies of these
 	columnOfPlain  = 48 // notes without a template
 	columnOfPlaces = 49 // in which chunks each namespace of a cluster is
+	columnOfCells  = 50 // what shapes leave open
 	columnOfMeta   = 127
 )
 
@@ -60,6 +65,18 @@ type Row struct {
 	Note       []byte
 	// Light rows are of versions that are held no more: they have dimensions and an occurrence, and nothing else.
 	Light bool
+	// Stored is the version as it is stored; nil: it is not held. Record is what it can be made of again, if it can.
+	Stored []byte
+	Record *Record
+}
+
+// A Record is what a version has beside what its row reports.
+type Record struct {
+	Kind     byte
+	Previous uint64 // revision of the version before, 0: none
+	Written  int64  // nanoseconds since 1970
+	Mark     []byte // of the attributes ([event.Attributes.Mark])
+	Value    []byte
 }
 
 // texts are the texts of a row by dictionary.

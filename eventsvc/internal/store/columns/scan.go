@@ -331,7 +331,7 @@ func (s *Scan) upTo(mask []bool) error {
 		return err
 	}
 	for i, r := range revisions {
-		mask[i] = mask[i] && s.table.base+r <= s.Last
+		mask[i] = mask[i] && s.revision(i, r) <= s.Last
 	}
 	return nil
 }
@@ -464,12 +464,17 @@ func (t *Table) dimensions(columns []int, codes *[numDims]uint64) (d event.Dimen
 	return d, nil
 }
 
+// revision returns the revision of a row of the chunk, of what its column has.
+func (s *Scan) revision(row int, beyond uint64) uint64 {
+	return s.table.base + uint64(s.chunk*ChunkRows+row) + beyond
+}
+
 // held asks for versions one by one.
 func (s *Scan) held(n *node, mask []bool) error {
 	revisions, err := s.column(colRevision)
 	for i := 0; i < len(mask) && err == nil; i++ {
 		if mask[i] {
-			mask[i], err = s.Held(s.table.base+revisions[i], n.filter)
+			mask[i], err = s.Held(s.revision(i, revisions[i]), n.filter)
 		}
 	}
 	return err

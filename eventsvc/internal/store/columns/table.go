@@ -13,68 +13,70 @@ import (
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// A Table is rows that are read. It is for one goroutine, and valid as long as its pieces are.
-type Table struct {
-	get func(key []byte) []byte // returns a piece, nil if it is missing
-	*Known
+// Pieces are the pieces of a table, by the column and the number of each: see [ParseKey].
+type Pieces map[uint32][]byte
+
+func pieceAt(column, number int) uint32 { return uint32(column)<<16 | uint32(number) }
+
+// ParseKey returns the last revision of the table of a piece, and where the piece is in it. It reports false if that is
+// no key of a piece.
+func ParseKey(key []byte) (last uint64, at uint32, ok bool) {
+	if len(key) != 11 {
+		return 0, 0, false
+	}
+	return binary.BigEndian.Uint64(key), pieceAt(int(key[8]), int(binary.BigEndian.Uint16(key[9:]))), true
 }
 
-// Known is what was read of a table once, and what all its readers share. It is valid as long as the pieces are,
-// wherever they are read from, and safe for concurrent use.
-type Known struct {
+// A Table is rows that are read. It is safe for concurrent use, and valid as long as its pieces are.
+type Table struct {
+	pieces   Pieces
 	id       uint64 // the last revision
 	base     uint64
+	after    uint64 // it has all rows behind this revision
 	rows     int
 	plains   int   // rows with a plain note
 	from, to int64 // seconds of the first and the last observation
 
 	mu     sync.Mutex
-	bytes  int // about what the rest takes
+	bytes  int // about what was read once, and is kept
 	dicts  [numDicts]*dictionary
 	folds  [numDicts]*dictionary // folded
 	holes  []int                 // by template
 	places []place
 }
 
-// Reader returns the table as it is read from some place.
-func (k *Known) Reader(get func(key []byte) []byte) *Table { return &Table{get, k} }
-
-// Bytes returns about how much memory it takes.
-func (k *Known) Bytes() int {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.bytes
+// Bytes returns about how much memory the table takes beside its pieces.
+func (t *Table) Bytes() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.bytes
 }
 
 // Open returns the table that ends with a revision.
-func Open(last uint64, get func(key []byte) []byte) (*Table, error) {
-	t := &Table{get, &Known{id: last}}
+func Open(last uint64, pieces Pieces) (*Table, error) {
+	t := &Table{pieces: pieces, id: last, bytes: 64 * len(pieces)}
 	for n := range 2 {
-		m, err := unseal(salt(last, columnOfMeta, n), get(pieceKey(last, columnOfMeta, n)))
+		m, err := unseal(salt(last, columnOfMeta, n), t.piece(columnOfMeta, n))
 		if err != nil || len(m) != metaBytes {
 			continue
 		}
-		t.rows, t.base = int(binary.BigEndian.Uint32(m)), binary.BigEndian.Uint64(m[4:])
-		t.from, t.to = unbiased(binary.BigEndian.Uint64(m[12:])), unbiased(binary.BigEndian.Uint64(m[20:]))
-		t.plains = int(binary.BigEndian.Uint32(m[28:]))
-		if t.rows > 0 && t.rows <= MaxRows && t.base <= last {
+		t.rows, t.base, t.after = int(binary.BigEndian.Uint32(m)), binary.BigEndian.Uint64(m[4:]), binary.BigEndian.Uint64(m[12:])
+		t.from, t.to = unbiased(binary.BigEndian.Uint64(m[20:])), unbiased(binary.BigEndian.Uint64(m[28:]))
+		t.plains = int(binary.BigEndian.Uint32(m[36:]))
+		if t.rows > 0 && t.rows <= MaxRows && t.after < t.base && t.base <= last {
 			return t, nil
 		}
 	}
 	return nil, fmt.Errorf("the columns up to revision %d: what they say of themselves: %w", last, boltfile.ErrChecksum)
 }
 
-// Next returns the last revision of the first table behind a revision, of those that a cursor seeks among.
-func Next(after uint64, seek func(key []byte) []byte) (last uint64, ok bool) {
-	key := seek(pieceKey(after+1, 0, 0))
-	if len(key) != 11 {
-		return 0, false
-	}
-	return binary.BigEndian.Uint64(key), true
-}
+func (t *Table) piece(column, number int) []byte { return t.pieces[pieceAt(column, number)] }
+
+// Range returns the revisions of which the table has all rows: those behind one, up to another.
+func (t *Table) Range() (after, last uint64) { return t.after, t.id }
 
 // Times returns the seconds of the first and the last observation.
-func (k *Known) Times() (first, last int64) { return k.from, k.to }
+func (t *Table) Times() (first, last int64) { return t.from, t.to }
 
 func (t *Table) chunks() int { return (t.rows + ChunkRows - 1) / ChunkRows }
 
@@ -86,12 +88,34 @@ func (t *Table) damaged(column, chunk int) error {
 	return fmt.Errorf("column %d of the rows %d to %d up to revision %d: %w", column, chunk*ChunkRows, min(t.rows, (chunk+1)*ChunkRows)-1, t.id, boltfile.ErrChecksum)
 }
 
+// find returns a chunk of a column, and the same with what lies behind it.
+func (t *Table) find(column, chunk int) (found, behind []byte, err error) {
+	group := chunk / groupChunks
+	in := min(groupChunks, t.chunks()-group*groupChunks)
+	return chunkOf(t.piece(column, group), salt(t.id, column, -1-group), in, chunk%groupChunks)
+}
+
+// openChunk verifies a chunk of a column, which has so many numbers.
+func (t *Table) openChunk(column, chunk, numbers int) (c openChunk, err error) {
+	found, behind, err := t.find(column, chunk)
+	if err == nil {
+		c, err = parseChunk(salt(t.id, column, chunk), found, behind, numbers)
+	}
+	if err != nil {
+		return c, t.damaged(column, chunk)
+	}
+	c.number = chunk + 1
+	return c, nil
+}
+
+// damagedRow names the row that is damaged.
+func (t *Table) damagedRow(row int, err error) error {
+	return fmt.Errorf("row %d up to revision %d: %w", row, t.id, err)
+}
+
 // read reads the numbers of a chunk. Codes are less than limit.
 func (t *Table) read(dst []uint64, column, chunk, limit int) error {
-	group := chunk / groupChunks
-	piece := t.get(pieceKey(t.id, column, group))
-	in := min(groupChunks, t.chunks()-group*groupChunks)
-	found, behind, err := chunkOf(piece, salt(t.id, column, -1-group), in, chunk%groupChunks)
+	found, behind, err := t.find(column, chunk)
 	if err == nil {
 		err = readChunk(dst, salt(t.id, column, chunk), found, behind)
 	}
@@ -117,21 +141,47 @@ func (t *Table) dict(dict int) (*dictionary, error) {
 	if d := t.dicts[dict]; d != nil {
 		return d, nil
 	}
-	content, err := unseal(salt(t.id, columnOfDicts+dict, 0), t.get(pieceKey(t.id, columnOfDicts+dict, 0)))
+	d, err := parseDictionary(salt(t.id, columnOfDicts+dict, 0), t.piece(columnOfDicts+dict, 0))
 	if err != nil {
-		if content, err = unseal(salt(t.id, columnOfCopy+dict, 0), t.get(pieceKey(t.id, columnOfCopy+dict, 0))); err == nil {
-			content, err = inflate(content)
-		}
-	}
-	var d *dictionary
-	if err == nil {
-		d, err = parseDictionary(content)
+		d, err = t.copyOf(dict)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("dictionary %d up to revision %d: %w", dict, t.id, boltfile.ErrChecksum)
 	}
 	t.dicts[dict], t.bytes = d, t.bytes+4*d.len()
 	return d, nil
+}
+
+// copyOf returns the copy of a dictionary.
+func (t *Table) copyOf(dict int) (*dictionary, error) {
+	content, err := unseal(salt(t.id, columnOfCopy+dict, 0), t.piece(columnOfCopy+dict, 0))
+	if err == nil {
+		content, err = inflate(content)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseDictionary(salt(t.id, columnOfDicts+dict, 0), content)
+}
+
+// text returns the text of a code. Unless the dictionary was read before, it reads no others than those beside it.
+func (t *Table) text(dict int, code uint64) ([]byte, error) {
+	t.mu.Lock()
+	d := t.dicts[dict]
+	t.mu.Unlock()
+	if d == nil {
+		text, err := textIn(salt(t.id, columnOfDicts+dict, 0), t.piece(columnOfDicts+dict, 0), code)
+		if err == nil {
+			return text, nil
+		}
+		if d, err = t.dict(dict); err != nil {
+			return nil, err
+		}
+	}
+	if code >= uint64(d.len()) {
+		return nil, errDictionary
+	}
+	return d.at(int(code)), nil
 }
 
 // folded returns a dictionary with each text folded, as it is searched.
@@ -206,7 +256,10 @@ func splitObject(of *dictionary, code int) (kind, namespace int, uid []byte, ok 
 	if code >= of.len() {
 		return 0, 0, nil, false
 	}
-	b := of.at(code)
+	return cutObject(of.at(code))
+}
+
+func cutObject(b []byte) (kind, namespace int, uid []byte, ok bool) {
 	k, n := binary.Uvarint(b)
 	if n <= 0 {
 		return 0, 0, nil, false
@@ -238,7 +291,7 @@ func (t *Table) holesOf() ([]int, error) {
 
 // plain returns the plain notes of a chunk.
 func (t *Table) plain(chunk int) ([]byte, error) {
-	frame, err := unseal(salt(t.id, columnOfPlain, chunk), t.get(pieceKey(t.id, columnOfPlain, chunk)))
+	frame, err := unseal(salt(t.id, columnOfPlain, chunk), t.piece(columnOfPlain, chunk))
 	if err == nil {
 		frame, err = inflate(frame)
 	}
@@ -246,47 +299,6 @@ func (t *Table) plain(chunk int) ([]byte, error) {
 		return nil, t.damaged(columnOfPlain, chunk)
 	}
 	return frame, nil
-}
-
-// Verify returns an error if any of the table is damaged, but for a dictionary that has a copy.
-func (t *Table) Verify() error {
-	for column := range numColumns + 1 {
-		for chunk := range t.chunks() {
-			group := chunk / groupChunks
-			in := min(groupChunks, t.chunks()-group*groupChunks)
-			found, _, err := chunkOf(t.get(pieceKey(t.id, column, group)), salt(t.id, column, -1-group), in, chunk%groupChunks)
-			if err == nil {
-				_, err = unseal(salt(t.id, column, chunk), found)
-			}
-			if err != nil {
-				return t.damaged(column, chunk)
-			}
-		}
-	}
-	for dict := range numDicts {
-		if _, err := t.dict(dict); err != nil {
-			return err
-		}
-	}
-	if _, err := t.placesOf(); err != nil {
-		return err
-	}
-	for chunk := range t.chunks() {
-		if t.get(pieceKey(t.id, columnOfPlain, chunk)) != nil {
-			if _, err := t.plain(chunk); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// Lost returns the key of a piece that stands for a table that is lost: [Open] says so.
-func Lost(last uint64) []byte { return pieceKey(last, columnOfMeta, 0) }
-
-// Damaged returns the error of a piece that is not what it was.
-func Damaged(key []byte) error {
-	return fmt.Errorf("column %d, piece %d: %w", key[8], binary.BigEndian.Uint16(key[9:]), boltfile.ErrChecksum)
 }
 
 // ChunkTimes returns the seconds in which the rows of a chunk were observed, or further ones.
@@ -304,9 +316,7 @@ func (s *Scan) ChunkTimes(chunk int) (first, last int64, err error) {
 
 // bounds returns bounds of the numbers of a chunk.
 func (t *Table) bounds(column, chunk int) (least, most uint64, err error) {
-	group := chunk / groupChunks
-	in := min(groupChunks, t.chunks()-group*groupChunks)
-	found, _, err := chunkOf(t.get(pieceKey(t.id, column, group)), salt(t.id, column, -1-group), in, chunk%groupChunks)
+	found, _, err := t.find(column, chunk)
 	if err == nil {
 		least, most, err = chunkBounds(salt(t.id, column, chunk), found)
 	}

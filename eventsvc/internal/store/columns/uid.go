@@ -33,13 +33,21 @@ func uidOf(b []byte) []byte {
 	case len(b) != 17 || b[0] != uidBinary:
 		return nil
 	}
+	return uuidOf(b[1:])
+}
+
+// uuidOf returns 16 bytes as a text, nothing if they are not so many.
+func uuidOf(b []byte) []byte {
+	if len(b) != 16 {
+		return nil
+	}
 	text := make([]byte, 0, 36)
 	for i, end := range []int{4, 6, 8, 10, 16} {
 		if i > 0 {
 			text = append(text, '-')
 		}
 		from := []int{0, 4, 6, 8, 10}[i]
-		text = hex.AppendEncode(text, b[1+from:1+end])
+		text = hex.AppendEncode(text, b[from:end])
 	}
 	return text
 }

@@ -31,8 +31,6 @@ var errNoRoom = fmt.Errorf("%w: a file cannot be rewritten within --max-bytes", 
 // time: whoever holds off rounds.
 type compaction struct {
 	*Config
-	tooLarge map[uint64]bool // by base: segments with a record that fits into no block
-
 	drop func(first, last uint64, damage error) // of a rewrite: see [seglog.Rewriting]
 }
 

@@ -34,11 +34,11 @@ func (m *Maintenance) compressWhile(ctx context.Context, age time.Duration, goOn
 	return nil
 }
 
-// nextOld returns the first segment that is not compressed and can be, and whose events are all from before a time. A
-// later segment may have older events, which were imported.
+// nextOld returns the first segment that is not compressed, and whose events are all from before a time. A later
+// segment may have older events, which were imported.
 func (c *compaction) nextOld(before time.Time) (*seglog.Segment, error) {
 	for _, s := range c.sealed() {
-		if s.Compressed || c.tooLarge[s.Base] {
+		if s.Compressed {
 			continue
 		}
 		newest, ok, err := seglog.NewestTime(s)
@@ -52,15 +52,9 @@ func (c *compaction) nextOld(before time.Time) (*seglog.Segment, error) {
 	return nil, nil
 }
 
-// convert rewrites a segment, compressed or not. One that cannot be compressed stays.
+// convert rewrites a segment, compressed or not.
 func (c *compaction) convert(ctx context.Context, s *seglog.Segment, clean, compress bool) error {
-	err := c.rewrite(ctx, s, clean, compress)
-	if errors.Is(err, seglog.ErrTooLarge) {
-		c.tooLarge[s.Base] = true
-		c.Log.Warn("a log file has an event that is too large to be compressed, and stays as it is", "file", s.Path)
-		return nil
-	}
-	if err != nil {
+	if err := c.rewrite(ctx, s, clean, compress); err != nil {
 		return fmt.Errorf("store: rewriting %s: %w", s.Path, err)
 	}
 	return nil

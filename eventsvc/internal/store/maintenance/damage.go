@@ -10,14 +10,14 @@ import (
 
 // Dropped is what [Maintenance.DropDamaged] has dropped.
 type Dropped struct {
-	Damage []string // of records and blocks, with their revisions
+	Damage []string // of records, with their revisions
 	Events []string // whose newest version was damaged: "namespace/name"
 }
 
-// maxDamage bounds the revisions that one damaged block is taken to have records of.
+// maxDamage bounds the revisions that one damage is taken to have records of.
 const maxDamage = 1 << 20
 
-// DropDamaged rewrites all segments without the records and blocks that cannot be read, and
+// DropDamaged rewrites all segments without the records that cannot be read, and
 // returns what it has dropped. An event whose newest version is dropped goes with all of its
 // versions, so that none of them comes back as the present one. The history is given up, because
 // it has a gap: watches and lists of older revisions are answered that they are too old.

@@ -75,7 +75,7 @@ func New(c Config) *Maintenance {
 			Name: "store_maintenance_failures_total", Help: "Rounds of expiry and compaction that failed.",
 		}),
 	}
-	m.compaction = &compaction{Config: &m.Config, tooLarge: map[uint64]bool{}}
+	m.compaction = &compaction{Config: &m.Config}
 	return m
 }
 

@@ -26,22 +26,17 @@ type Rewriting struct {
 	Since    time.Time // counts of what dropped records report are kept since this time
 	Compress bool      // records are compressed in the new file
 
-	// Drop is told of damaged records and blocks, which are then left out; nil: they are kept.
+	// Drop is told of damaged records, which are then left out; nil: they are kept.
 	Drop func(first, last uint64, damage error)
 }
 
 // Rewrite copies the records of a sealed segment that are needed to a new file at path,
-// synced, and indexes them by time. It keeps damaged records, as evidence, and reports
-// whether there are any. Damaged blocks are kept too, and cannot be decompressed. Of what
-// other records report it keeps the counts since a time. A record that is too large for a
-// block is a [ErrTooLarge].
+// synced, and indexes them by time. It keeps damaged records, as evidence, or notes that they are lost, and reports
+// whether there are any. Of what other records report it keeps the counts since a time.
 func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting) (damaged bool, err error) {
 	c := copier{Rewriting: r, from: s, at: s.Base - 1}
 	if r.Compress {
-		if c.blocks, err = newRecordWriter(s.Base); err != nil {
-			return false, err
-		}
-		defer func() { err = errors.Join(err, c.blocks.Close()) }()
+		c.columns = &columnWriter{after: s.Base - 1}
 	}
 	err = c.run(ctx, l, path)
 	return c.damaged, err
@@ -57,9 +52,9 @@ func (s *Segment) CountKept(ctx context.Context, filter Filter) (kept int64, dam
 // A copier copies what is needed of a sealed segment to a new file.
 type copier struct {
 	Rewriting
-	from   *Segment
-	blocks *recordWriter // nil: records are not compressed
-	out    *bbolt.Bucket // of the transaction that copies; nil: what is kept is only counted
+	from    *Segment
+	columns *columnWriter // nil: records are not compressed
+	out     *bbolt.Bucket // of the transaction that copies; nil: what is kept is only counted
 
 	at      uint64   // the last record that was looked at
 	needed  []uint64 // the revisions of those that are kept
@@ -70,7 +65,7 @@ type copier struct {
 }
 
 func (c *copier) run(ctx context.Context, l *Log, path string) error {
-	return c.from.writeAgain(path, c.blocks != nil, func(to *bbolt.DB) error {
+	return c.from.writeAgain(path, c.columns != nil, func(to *bbolt.DB) error {
 		if err := c.all(ctx, func() (bool, error) { return c.copySome(to) }); err != nil {
 			return err
 		}
@@ -87,8 +82,8 @@ func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.D
 	page, meta := segmentPage, map[string][]byte{metaBase: recordKey(s.Base), boltfile.StoreID: []byte(s.StoreID)}
 	names := buckets()
 	if compressed {
-		page, names = compressedPage, append(names, bucketBlocks, bucketColumns)
-		meta[metaBlocks] = recordKey(1)
+		page, names = compressedPage, append(names, bucketColumns)
+		meta[metaCompressed] = recordKey(1)
 	}
 	to, err := boltfile.Create(path, page, names, meta)
 	if err != nil {
@@ -124,14 +119,13 @@ func (c *copier) finish(tx *bbolt.Tx) error {
 }
 
 // copySome copies the needed records among the next copyBytes in one transaction, and
-// reports whether there are more. It writes the last block in the transaction of the blocks before,
-// because another one would write their page again and leave the old one empty.
+// reports whether there are more.
 func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	err = to.Update(func(tx *bbolt.Tx) error {
-		c.out = fileRecordsIn(tx, c.from.Base, c.blocks != nil).Bucket
+		c.out = tx.Bucket([]byte(bucketLog))
 		c.out.FillPercent = boltfile.FillPercent
-		if more, err = c.some(); err == nil && !more && c.blocks != nil {
-			err = c.blocks.Finish(c.out)
+		if more, err = c.some(); err == nil && !more && c.columns != nil {
+			err = c.columns.Finish(tx)
 		}
 		return err
 	})
@@ -142,20 +136,22 @@ func (c *copier) put(revision uint64, record []byte) error {
 	switch {
 	case c.out == nil:
 		return nil
-	case c.blocks != nil:
-		return c.blocks.Put(c.out, revision, record)
+	case len(record) == 0: // it is damaged
+		return c.putLost(revision, revision)
+	case c.columns != nil:
+		return c.columns.Put(c.out, revision, record)
 	}
 	return c.out.Put(recordKey(revision), bytes.Clone(record))
 }
 
-func (c *copier) putLost(l *lostBlock) error {
+func (c *copier) putLost(first, last uint64) error {
 	switch {
 	case c.out == nil:
 		return nil
-	case c.blocks != nil:
-		return c.blocks.PutLost(c.out, l)
+	case c.columns != nil:
+		return c.columns.PutLost(c.out, first, last)
 	}
-	return Corrupt(l.First, l)
+	return c.out.Put(recordKey(last), gapOf(first, last))
 }
 
 // some puts the needed records among the next copyBytes, and reports whether there are more.
@@ -171,14 +167,15 @@ func (c *copier) some() (more bool, err error) {
 
 func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more bool, err error) {
 	size := 0
-	ended, err := recordsIn(c.from, from).Each(c.at+1, func(revision uint64, record []byte) (bool, error) {
+	ended, err := recordsIn(c.from, from).each(c.at+1, func(revision uint64, made recordBytes) (bool, error) {
 		if size > copyBytes {
 			return false, nil
 		}
 		var keep bool
 		var of Entry
+		record := made.whole(revision)
 		// A damaged record is kept as it is, unless it is dropped: it is the evidence.
-		if e, err := parseEntry(revision, record); err != nil {
+		if e, err := made.parse(revision); err != nil {
 			keep = !c.damage(revision, revision, err)
 		} else if keep, err = needed(&e); err != nil {
 			return false, err
@@ -196,13 +193,12 @@ func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more b
 			c.next = append(c.next, s)
 		}
 		return true, c.put(revision, record)
-	}, func(l *lostBlock) (bool, error) {
+	}, func(l *lostRange) (bool, error) {
 		if c.at = l.Last; c.damage(l.First, l.Last, l) {
 			return true, nil
 		}
-		c.kept += int64(len(l.Value))
 		l.EachRevision(func(revision uint64) { c.needed = append(c.needed, revision) })
-		return true, c.putLost(l)
+		return true, c.putLost(l.First, l.Last)
 	})
 	return !ended && err == nil, err
 }

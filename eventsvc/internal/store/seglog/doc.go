@@ -26,9 +26,8 @@
 // The head is not immutable: an open transaction keeps bbolt from reusing its pages. A long read ends that transaction
 // when it lets others go first ([Reader.Rest]), and begins another one when it needs the head again.
 //
-// [Reader.Tables] returns what records report as columns (package columns): all that is asked of them but the records
-// themselves. Those of a compressed segment are in its file. Others are made in memory when they are needed, also if
-// those of a file are damaged.
+// [Reader.Tables] returns what records report as columns (package columns), of which questions are answered. Those of a
+// compressed segment are in its file. Others are made in memory when they are needed.
 //
 // Each segment is indexed by time (files time*.go): when and how often its records were
 // observed, by dimensions alone. [Moments.Occurrences] counts. A segment that was rewritten also has sums
@@ -42,26 +41,20 @@
 // [Reader.Get]). The checksum of a record covers its revision too, so that a record in the place
 // of another is found as damage. An Entry shares memory with its record.
 //
-// A compressed segment has its records in blocks, and is otherwise like any other: it has the
-// same records, byte by byte, and the same index by time. A block is up to 128 records that
-// follow each other. It says which revisions it covers, so that a
-// missing block is noticed, and a revision that it covers and has no record of has none. Readers
-// inflate a block when they need a record of it, and keep some in a cache that all share. Those
-// that go over the log leave the cache alone.
+// A compressed segment has its records in columns, and is otherwise like any other: it has the same records, byte by
+// byte, and the same index by time. The columns are tables of up to 65,536 rows. Each says behind which revision it
+// begins, so that a missing one is noticed. Deletions, damaged records and very large ones are in the log beside them.
 //
-// A block is two zstd frames (RFC 8878). The first has the texts that are searched ([event.AppendText]): notes,
-// reasons, names and nodes. The second has the rest.
-//
-// The files: tables.go is the columns, template.go the form of a block, time*.go the index by time, segment.go one file
-// and log.go all of them.
+// The files: tables.go is the columns in memory, parts.go those of a file, time*.go the index by time, segment.go
+// one file and log.go all of them.
 //
 // An [IndexedLog] is a log with its index, for those that read both.
 //
 // # Errors
 //
-// A file that cannot be used, or is missing between others, is a [*store.FileError]. A damaged record, and each record
-// of a damaged block, is a [*store.CorruptError] and is never served; below, damage is [boltfile.ErrChecksum]. A block
-// that claims to be larger than 16 MiB is refused before it is inflated. [ErrGone] reports that there is no record of a
+// A file that cannot be used, or is missing between others, is a [*store.FileError]. A damaged record is a
+// [*store.CorruptError] and is never served; below, damage is [boltfile.ErrChecksum]. Of records that are lost when a
+// segment is written again the new one has a gap, which says so. [ErrGone] reports that there is no record of a
 // revision. After a failed write, other than one that was [Segment.Refused], the owner must not write to a head again,
 // because a repeated sync does not report what was lost.
 //
@@ -78,13 +71,12 @@
 //	│             wal, of a head: whether the write-ahead log may have records that it lacks;
 //	│             carried: what segments up to this base report is in this one;
 //	│             both with CRC32C 4; runs: when sealed with an index by time that
-//	│             becomes much smaller by a rewrite; blocks: the segment is compressed;
-//	│             columns, of a compressed segment: the last revision of the last table, CRC32C 4
-//	├── log       revision 8 → record; empty in a compressed segment
+//	│             becomes much smaller by a rewrite; compressed: the segment has columns;
+//	│             columns: the last revision of the last table; lost: the first revision whose record
+//	│             is damaged; both with CRC32C 4
+//	├── log       revision 8 → record, or gap; in a compressed segment what is in no column
 //	├── next      first revision 8 → versions that records of this segment superseded, by their revisions, CRC32C 4
-//	├── blocks    only in a compressed segment: last revision 8 → block. The first one begins
-//	│             with the base, and each behind the one before
-//	├── columns   only in a compressed segment: the pieces of tables of up to 65,536 rows, see package columns
+//	├── columns   only in a compressed segment: the pieces of tables, see package columns
 //	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, CRC32C 4;
 //	│             number 4 → node, CRC32C 4
 //	├── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
@@ -101,37 +93,7 @@
 //	└───────────────────┴───────────────────────┴──────────────┴───────┘
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
 //
-//	block
-//	┌─────────────────┬────────┬───────┬────────┬───────┬────────┬────────┐
-//	│ revisions before│ length │ notes │ length │ cells │ bytes  │ CRC32C │
-//	│ its key(uvarint)│(uvarint)│ frame │(uvarint)│ frame │ behind │   4    │
-//	└─────────────────┴────────┴───────┴────────┴───────┴────────┴────────┘
-//
-// The CRC32C of a block covers its key too. Each frame has zstd's checksum of its
-// content, and no dictionary.
-//
-//	notes   number of records (uvarint), for each the revisions behind the one before (uvarint) and
-//	        the length of its text + 2, 1 if it cannot be read, or 0 if it has none (uvarint); the texts
-//	cells   number of UUIDs (uvarint); number of templates (uvarint), for each its length (uvarint) and its bytes;
-//	        for each column (see template.go) the length of its cells (uvarint) and these
-//
-// The first column says which form each record has:
-//
-//	form 0      the record as it is
-//	form 1      the record without its checksum
-//	form 2 + n  the template with number n
-//
-//	template    kind 1, steps: what the protobuf of the value has
-//	step        0: a message ends | 1: a message begins | 2 + column: the next cell of a column |
-//	            2 + number of columns + length: a literal of that length follows (uvarints)
-//
-// A template leaves out what the value says too: the key, and the fields and labels among the attributes. All texts
-// that differ between events of a cluster are cells, so that a block has few templates. Bytes that would not compress
-// are behind the frame: first the UUIDs, 16 bytes each, then other cells, record by record. A record has a template if
-// it is read as it was.
-//
-// The checksum at the end of a record would not compress. It is left out where it matches, and
-// made again. A record that was damaged before has form 0, and stays what it was.
+//	gap     revisions that are lost. The key is the last one: first one 8, CRC32C of both 4
 //
 //	next    for each version the revisions behind the one before (uvarint), and
 //	        twice the revisions from it to the one that superseded it, + 1 if that is a deletion (uvarint)

@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 
+	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/columns"
 )
 
 // Kind is what a record says about its event.
@@ -25,6 +29,8 @@ const (
 const (
 	recordHeader  = 25
 	recordTrailer = 4
+
+	checksumBytes = 4
 )
 
 // MaxKey is the length that keys are shorter than.
@@ -76,6 +82,9 @@ func MaxEntryBytes(key, content int) int64 {
 // parseEntry verifies and parses the record that is stored under a revision. A damaged one whose header makes
 // sense is returned with [boltfile.ErrChecksum].
 func parseEntry(revision uint64, b []byte) (Entry, error) {
+	if _, lost := lostIn(revision, b); lost {
+		return Entry{}, errGap
+	}
 	e, err := splitEntry(revision, b)
 	if err == nil && binary.BigEndian.Uint32(b[len(b)-recordTrailer:]) != boltfile.Checksum(revision, b[:len(b)-recordTrailer]) {
 		err = boltfile.ErrChecksum
@@ -110,6 +119,53 @@ func splitBody(revision uint64, b []byte) (Entry, error) {
 	}
 	e.Key, e.Attributes, e.Value = body[:keyLen], body[keyLen:keyLen+attrLen], body[keyLen+attrLen:]
 	return e, nil
+}
+
+// appendVersion appends the record of a version of columns, without its checksum. It reports false if there is none.
+func appendVersion(dst []byte, v *columns.Version) ([]byte, bool) {
+	namespace, name, fields, ok := codec.Selectable(v.Value)
+	key := len(namespace) + 1 + len(name)
+	if !ok || key > math.MaxUint16 {
+		return dst, false
+	}
+	dst = be.AppendUint16(append(dst, v.Kind), uint16(len(namespace)))
+	dst = be.AppendUint16(dst, uint16(key))
+	length := len(dst)
+	dst = be.AppendUint64(append(dst, 0, 0, 0, 0), v.Previous)
+	dst = be.AppendUint64(dst, uint64(v.Written))
+	dst = append(append(append(dst, namespace...), '/'), name...)
+	attributes := len(dst)
+	for _, text := range fields {
+		dst = appendText(dst, text)
+	}
+	dst = append(v.Append(append(dst, v.Labels...)), v.Mark...)
+	be.PutUint32(dst[length:], uint32(len(dst)-attributes))
+	return append(dst, v.Value...), true
+}
+
+func appendText[T string | []byte](dst []byte, text T) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(text))), text...)
+}
+
+// note returns the note of a version. It shares memory with it.
+func (e *Entry) note() ([]byte, error) {
+	v := e.View(store.Key{})
+	return codec.Note(&v)
+}
+
+// UID returns the UID of the event of a version.
+func (e *Entry) UID() string {
+	v := e.View(store.Key{})
+	return string(codec.UID(&v))
+}
+
+// AppendText appends the text of a version that searches look at.
+func (e *Entry) AppendText(dst []byte) ([]byte, error) {
+	note, err := e.note()
+	if err != nil {
+		return dst, err
+	}
+	return event.AppendText(dst, note, e.Attributes), nil
 }
 
 // Corrupt makes an error, unless it is nil, a [*store.CorruptError] of a revision.

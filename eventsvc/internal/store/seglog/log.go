@@ -21,7 +21,6 @@ type Log struct {
 	mmap      int           // address space that a head reserves
 	published func() uint64 // the newest revision that readers may see
 	segments  atomic.Pointer[Held]
-	cache     *blockCache
 	pending   atomic.Pointer[[]wal.Record]
 	reported  pendingObserved
 	unlinked  atomic.Int64 // bytes of segments that were replaced or removed, and that readers still hold
@@ -29,8 +28,8 @@ type Log struct {
 	closed    atomic.Bool
 
 	tabled sync.Mutex
-	recent []*Segment // those with tables in memory, by when they were asked for
-	read   []*Segment // compressed ones of which columns were read, by when they were asked for
+	recent []*Segment    // those with tables in memory, by when they were asked for
+	reads  atomic.Uint64 // of records of compressed segments
 
 	compactRevision atomic.Uint64
 }
@@ -42,7 +41,7 @@ func Open(dir string, mmap int, published func() uint64) (*Log, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{dir: dir, mmap: mmap, published: published, cache: newBlockCache(cacheBytes)}
+	l := &Log{dir: dir, mmap: mmap, published: published}
 	l.setSegments(ss)
 	l.SetPending(nil)
 	return l, nil
@@ -163,11 +162,11 @@ func (l *Log) SetCompactRevision(revision uint64) { l.compactRevision.Store(revi
 // Published returns the newest revision that readers may see.
 func (l *Log) Published() uint64 { return l.published() }
 
-// CacheStats says how the blocks in memory are used.
-func (l *Log) CacheStats() CacheStats { return l.cache.Stats() }
+// Reads returns how many records were read from compressed segments.
+func (l *Log) Reads() uint64 { return l.reads.Load() }
 
 // Revisions calls f with every revision up to the last that the log has a record of, and with
-// those that damaged blocks may have one of.
+// those that damage may hide one of.
 func (l *Log) Revisions(ctx context.Context, last uint64, f func(revision uint64)) error {
 	pending := l.Pending() // before the segments, see [Log.View]
 	held, ok := l.Acquire()

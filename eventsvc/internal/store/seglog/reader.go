@@ -9,6 +9,7 @@ import (
 
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/columns"
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
@@ -36,8 +37,10 @@ type Reader struct {
 type segmentTx struct {
 	tx     *bbolt.Tx
 	cursor *bbolt.Cursor
-	at     uint64      // revision that the cursor is at, 0: none
-	finder blockFinder // of a compressed segment
+	at     uint64 // revision that the cursor is at, 0: none
+	file   fileRecords
+	rows   *columns.Records // of the table that was read last
+	maker  recordMaker
 }
 
 // readers reuses the memory of readers.
@@ -72,7 +75,6 @@ func (r *Reader) close() {
 
 // end ends the transaction, if there is one.
 func (v *segmentTx) end() {
-	v.finder.Close()
 	if v.tx != nil {
 		_ = v.tx.Rollback()
 	}
@@ -106,8 +108,10 @@ func (r *Reader) segment(i int) (*segmentTx, error) {
 		v.tx = tx // which close ends, also if bbolt panics on the page of the root
 	}
 	if v.cursor == nil {
-		v.cursor = recordsIn(s, v.tx).Bucket.Cursor()
-		v.finder = blockFinder{File: s.file, Cache: r.log.cache, Cursor: v.cursor}
+		if v.file = recordsIn(s, v.tx); s.Compressed {
+			r.log.keepParts(s)
+		}
+		v.cursor = v.file.log.Cursor()
 	}
 	return v, nil
 }
@@ -134,7 +138,7 @@ func (r *Reader) later(revision uint64) (record recordBytes, err error) {
 			return err
 		}
 		r.room = append(r.room[:0], found.bytes...)
-		record = recordBytes{r.room, found.verified}
+		record = recordBytes{bytes: r.room, verified: found.verified}
 		return nil
 	})
 	return record, err
@@ -167,16 +171,20 @@ func (r *Reader) Read(p *Position) (Entry, error) {
 }
 
 // A recordBytes is the bytes of a record: with its checksum, which has to be verified, or
-// without it, because it matched when its block was made.
+// without it, because it was made of columns, which have checksums of their own.
 type recordBytes struct {
 	bytes    []byte
 	verified bool
+	damage   error // of columns; there are no bytes then
 }
 
 func (s recordBytes) parse(revision uint64) (e Entry, err error) {
-	if s.verified {
+	switch {
+	case s.damage != nil:
+		err = s.damage
+	case s.verified:
 		e, err = splitBody(revision, s.bytes)
-	} else {
+	default:
 		e, err = parseEntry(revision, s.bytes)
 	}
 	return e, Corrupt(revision, err)
@@ -194,8 +202,7 @@ func (s recordBytes) whole(revision uint64) []byte {
 // again.
 const walkMost = 4
 
-// find finds a record among those that were there when the reader was opened. One from a block is copied
-// to room.
+// find finds a record among those that were there when the reader was opened. One that is made of columns is in room.
 func (r *Reader) find(revision uint64, room *[]byte) (recordBytes, error) {
 	if b := wal.Find(r.pending, revision); b != nil {
 		return recordBytes{bytes: b}, nil
@@ -208,24 +215,50 @@ func (r *Reader) find(revision uint64, room *[]byte) (recordBytes, error) {
 	if err != nil {
 		return recordBytes{}, err
 	}
-	var record recordBytes
-	if r.segments[i].Compressed {
-		if record, err = s.finder.Append((*room)[:0], revision); err != nil {
-			return recordBytes{}, Corrupt(revision, err)
-		}
-		if record.bytes != nil {
-			*room = record.bytes
-		}
-	} else {
-		record.bytes = s.seek(revision)
+	record, ok := s.make(revision, (*room)[:0])
+	if ok {
+		r.log.reads.Add(1)
+		*room = record.bytes
+		return record, Corrupt(revision, record.damage)
 	}
-	if record.bytes == nil {
+	if record.bytes = s.seek(revision); record.bytes == nil {
 		return recordBytes{}, ErrGone
 	}
 	return record, nil
 }
 
-// seek returns the record of a revision, nil if there is none, from a segment that is not compressed.
+// make appends the record of a revision that is in columns. It reports false if there is none.
+func (v *segmentTx) make(revision uint64, dst []byte) (recordBytes, bool) {
+	i, ok := slices.BinarySearchFunc(v.file.parts, revision, func(p tablePart, revision uint64) int {
+		switch {
+		case p.last < revision:
+			return -1
+		case p.first > revision:
+			return 1
+		}
+		return 0
+	})
+	if !ok {
+		return recordBytes{}, false
+	}
+	p := &v.file.parts[i]
+	if p.table == nil {
+		return recordBytes{damage: &lostRange{p.first, p.last, p.err}}, true
+	}
+	if v.rows == nil || v.rows.Table != p.table {
+		v.rows = p.table.Records()
+	}
+	row, err := v.rows.Search(revision)
+	if err == nil && row < p.table.Rows() {
+		at, damage := v.rows.Revision(row)
+		if err = damage; err == nil && at == revision {
+			return v.maker.record(v.rows, row, dst)
+		}
+	}
+	return recordBytes{damage: err}, err != nil
+}
+
+// seek returns the record of a revision, nil if there is none, from the log. A gap is that of all its revisions.
 func (v *segmentTx) seek(revision uint64) []byte {
 	if v.at != 0 && revision > v.at && revision-v.at <= walkMost {
 		for k, record := v.cursor.Next(); len(k) == 8 && be.Uint64(k) <= revision; k, record = v.cursor.Next() {
@@ -240,6 +273,11 @@ func (v *segmentTx) seek(revision uint64) []byte {
 	k, record := v.cursor.Seek(want[:])
 	if string(k) != string(want[:]) {
 		v.at = 0
+		if len(k) == 8 {
+			if lost, ok := lostIn(be.Uint64(k), record); ok && lost.First <= revision {
+				return record
+			}
+		}
 		return nil
 	}
 	v.at = revision
@@ -247,7 +285,7 @@ func (v *segmentTx) seek(revision uint64) []byte {
 }
 
 // Prefetch has the kernel read the records of revisions, which rise, all at the same time.
-// It is for records that are not in memory, and passes over those in blocks, of which many
+// It is for records that are not in memory, and passes over those in columns, of which many
 // share a page.
 func (r *Reader) Prefetch(revisions []uint64) {
 	for len(revisions) > 0 {
@@ -276,7 +314,7 @@ func (r *Reader) Newest() (Entry, error) {
 		if err != nil {
 			return Entry{}, err
 		}
-		if revision := recordsIn(r.segments[i], s.tx).Last(0); revision > 0 {
+		if revision := s.file.Last(0); revision > 0 {
 			return r.Get(revision)
 		}
 	}
@@ -323,8 +361,8 @@ func SkipDamaged(Entry) bool { return true }
 
 // Scan calls f with the records behind revision after up to last, in order, until f returns false. f must not call
 // [Reader.Rest]. A record is valid until f returns. Scan calls damaged with damaged records, and goes on until that
-// returns false; of a damaged block, and of a record whose header makes no sense, it gets the last revision and nothing
-// else. If damaged is nil, the first such record ends Scan with an error.
+// returns false; of records that are lost, and of one whose header makes no sense, it gets the last revision and
+// nothing else. If damaged is nil, the first such record ends Scan with an error.
 func (r *Reader) Scan(after, last uint64, f, damaged func(Entry) bool) error {
 	s := scan{after: after, last: last, record: f, damaged: damaged}
 	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {
@@ -332,7 +370,7 @@ func (r *Reader) Scan(after, last uint64, f, damaged func(Entry) bool) error {
 		if err != nil {
 			return err
 		}
-		if more, err := r.scanSegment(i, v, &s); err != nil || !more {
+		if more, err := v.file.each(s.after+1, s.each, s.lost); err != nil || !more {
 			return err
 		}
 	}
@@ -345,13 +383,6 @@ func (r *Reader) Scan(after, last uint64, f, damaged func(Entry) bool) error {
 		}
 	}
 	return nil
-}
-
-// scanSegment goes on with a scan in a segment.
-func (r *Reader) scanSegment(i int, v *segmentTx, s *scan) (more bool, err error) {
-	blocks := blockFinder{File: r.segments[i].file, Cache: r.log.cache, Once: true} // the next scan begins in its last block
-	defer blocks.Close()
-	return recordsIn(r.segments[i], v.tx).each(s.after+1, &blocks, s.each, s.lost)
 }
 
 // A scan is a [Reader.Scan] that has come to a revision. Its methods report false at the end.
@@ -376,7 +407,7 @@ func (s *scan) each(revision uint64, record recordBytes) (more bool, err error) 
 	return s.record(e), nil
 }
 
-func (s *scan) lost(l *lostBlock) (more bool, err error) {
+func (s *scan) lost(l *lostRange) (more bool, err error) {
 	switch {
 	case l.First > s.last:
 		return false, nil

@@ -4,17 +4,17 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/columns"
 )
 
-// The buckets of records. A file has the second one if they are compressed, and the words of their notes. Where these
-// are damaged or missing, the records themselves are looked at.
+// The buckets of records. A file has the second one if it is compressed. The first one has what is in no column then.
 const (
 	bucketLog     = "log"
-	bucketBlocks  = "blocks"
 	bucketColumns = "columns"
 )
 
@@ -31,22 +31,27 @@ func revisionOf(k []byte) (uint64, error) {
 
 // fileRecords are those of a file.
 type fileRecords struct {
-	Bucket     *bbolt.Bucket
-	base       uint64
-	compressed bool
+	log   *bbolt.Bucket
+	parts []tablePart // of a compressed segment
 }
 
-// fileRecordsIn returns the records of a file with a base.
-func fileRecordsIn(tx *bbolt.Tx, base uint64, compressed bool) fileRecords {
-	name := bucketLog
-	if compressed {
-		name = bucketBlocks
+// recordsIn returns the records of the file of a segment.
+func recordsIn(s *Segment, tx *bbolt.Tx) fileRecords {
+	r := fileRecords{log: tx.Bucket([]byte(bucketLog))}
+	if s.Compressed {
+		r.parts = s.parts(tx)
 	}
-	return fileRecords{tx.Bucket([]byte(name)), base, compressed}
+	return r
 }
 
 // Last returns the greatest revision, or none if there is no record.
-func (r fileRecords) Last(none uint64) uint64 { return lastKey(r.Bucket, none) }
+func (r fileRecords) Last(none uint64) uint64 {
+	last := lastKey(r.log, none)
+	if n := len(r.parts); n > 0 {
+		last = max(last, r.parts[n-1].last)
+	}
+	return last
+}
 
 // lastKey returns the greatest revision of a bucket, or none if it is empty.
 func lastKey(records *bbolt.Bucket, none uint64) uint64 {
@@ -56,198 +61,214 @@ func lastKey(records *bbolt.Bucket, none uint64) uint64 {
 	return none
 }
 
-// A lostBlock is a block that cannot be read, with the revisions that it covers. It has no key if it
-// is missing.
-type lostBlock struct {
+// A lostRange is revisions of which nobody knows any more which ones have records.
+type lostRange struct {
 	First, Last uint64
-	Key, Value  []byte
 	Err         error
 }
 
-func (l *lostBlock) Error() string {
-	return fmt.Sprintf("the block of revisions %d to %d: %v", l.First, l.Last, l.Err)
+func (l *lostRange) Error() string {
+	return fmt.Sprintf("the records of revisions %d to %d: %v", l.First, l.Last, l.Err)
 }
 
-// Unwrap returns why the block cannot be read.
-func (l *lostBlock) Unwrap() error { return l.Err }
+// Unwrap returns why the records cannot be read.
+func (l *lostRange) Unwrap() error { return l.Err }
 
-// passLost passes over blocks that cannot be read.
-func passLost(*lostBlock) (more bool, err error) { return true, nil }
+// passLost passes over records that cannot be read.
+func passLost(*lostRange) (more bool, err error) { return true, nil }
 
 // maxLost bounds EachRevision, because a damaged key may claim to be of any revision.
 const maxLost = 1 << 20
 
-// EachRevision calls f with the revisions that the block may have records of.
-func (l *lostBlock) EachRevision(f func(revision uint64)) {
+// EachRevision calls f with the revisions that may have records.
+func (l *lostRange) EachRevision(f func(revision uint64)) {
 	for revision := l.First; revision <= min(l.Last, l.First+maxLost); revision++ {
 		f(revision)
 	}
 }
 
-// Each calls f with the records from a revision on, and lost with the blocks
-// that cannot be read, in order, until one of them returns false or an error. It returns what
-// they have returned last. A record is valid until f returns.
-func (r fileRecords) Each(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*lostBlock) (more bool, err error)) (more bool, err error) {
-	return r.each(from, new(blockFinder), func(revision uint64, record recordBytes) (bool, error) {
+// A gap stands in a file that was written again for records that could not be read. Its key is the last revision, and
+// its value the first one and a CRC32C.
+const gapBytes = 8 + checksumBytes
+
+var errGap = fmt.Errorf("it was damaged when its file was written again: %w", boltfile.ErrChecksum)
+
+func gapOf(first, last uint64) []byte {
+	b := recordKey(first)
+	return be.AppendUint32(b, boltfile.Checksum(last, b))
+}
+
+// lostIn returns the revisions of a gap. It reports false if a value is a record.
+func lostIn(last uint64, value []byte) (*lostRange, bool) {
+	if len(value) != gapBytes {
+		return nil, false
+	}
+	first := be.Uint64(value)
+	if first > last || be.Uint32(value[8:]) != boltfile.Checksum(last, value[:8]) {
+		first = last
+	}
+	return &lostRange{first, last, errGap}, true
+}
+
+// Each calls f with the records from a revision on, and lost with the revisions of which records are lost, in order,
+// until one of them returns false or an error. It returns what they have returned last. A record is valid until f
+// returns, and has no bytes if it is damaged.
+func (r fileRecords) Each(from uint64, f func(revision uint64, record []byte) (more bool, err error), lost func(*lostRange) (more bool, err error)) (more bool, err error) {
+	return r.each(from, func(revision uint64, record recordBytes) (bool, error) {
 		return f(revision, record.whole(revision))
 	}, lost)
 }
 
-// each is Each that makes no checksums for records that have none, and opens blocks by a finder.
-func (r fileRecords) each(from uint64, blocks *blockFinder, f func(uint64, recordBytes) (more bool, err error), lost func(*lostBlock) (more bool, err error)) (more bool, err error) {
-	if r.compressed {
-		return r.eachInBlocks(from, blocks, f, lost)
-	}
-	c := r.Bucket.Cursor()
-	for k, v := c.Seek(recordKey(from)); k != nil; k, v = c.Next() {
-		revision, err := revisionOf(k)
-		if err != nil {
-			return false, err
-		}
-		if more, err := f(revision, recordBytes{bytes: v}); err != nil || !more {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-func (r fileRecords) eachInBlocks(from uint64, blocks *blockFinder, f func(uint64, recordBytes) (more bool, err error), lost func(*lostBlock) (more bool, err error)) (more bool, err error) {
-	var room []byte
-	from = max(from, r.base)
-	c := r.Bucket.Cursor()
-	for k, v := c.Seek(recordKey(from)); k != nil; k, v = c.Next() {
-		last, err := revisionOf(k)
-		if err != nil {
-			return false, err
-		}
-		block, err := blocks.open(last, k, v)
+// each is Each that makes no checksums for records that have none, and says what is damaged.
+func (r fileRecords) each(from uint64, f func(uint64, recordBytes) (more bool, err error), lost func(*lostRange) (more bool, err error)) (more bool, err error) {
+	w := recordWalk{from: from, cursor: r.log.Cursor(), record: f, lost: lost}
+	w.key, w.value = w.cursor.Seek(recordKey(from))
+	for i := range r.parts {
+		p := &r.parts[i]
 		switch {
-		case err != nil:
-			more, err = lost(&lostBlock{from, last, k, v, err})
-		case block.First() > from:
-			more, err = lost(&lostBlock{First: from, Last: block.First() - 1, Err: errBlockGone})
+		case p.last < from:
+			continue
+		case p.table != nil:
+			more, err = w.rows(p)
 		default:
-			more = true
-		}
-		at, _ := block.Search(from)
-		for ; more && err == nil && at < block.Len(); at++ {
-			record, _ := block.Append(room[:0], at) // one that makes no sense has no bytes, which f finds damaged
-			room = record.bytes
-			more, err = f(block.Revision(at), record)
+			more, err = w.gone(&lostRange{p.first, p.last, p.err})
 		}
 		if err != nil || !more {
 			return false, err
 		}
-		from = last + 1
+	}
+	return w.others(math.MaxUint64)
+}
+
+// A recordWalk goes over the records of a file from a revision on. Its methods report false at the end.
+type recordWalk struct {
+	from       uint64
+	cursor     *bbolt.Cursor // of the log
+	key, value []byte        // at it
+	record     func(uint64, recordBytes) (more bool, err error)
+	lost       func(*lostRange) (more bool, err error)
+	maker      recordMaker
+	room       []byte
+}
+
+// others goes over the records of the log before a revision.
+func (w *recordWalk) others(before uint64) (more bool, err error) {
+	for ; w.key != nil; w.key, w.value = w.cursor.Next() {
+		revision, err := revisionOf(w.key)
+		if err != nil {
+			return false, err
+		}
+		if revision >= before {
+			break
+		}
+		if l, ok := lostIn(revision, w.value); ok {
+			l.First = max(l.First, w.from)
+			more, err = w.lost(l)
+		} else {
+			more, err = w.record(revision, recordBytes{bytes: w.value})
+		}
+		if err != nil || !more {
+			return false, err
+		}
 	}
 	return true, nil
 }
 
-// errBlockGone reports that no block covers a revision.
-var errBlockGone = errors.New("it is not there")
+// gone goes over revisions of which the records are lost.
+func (w *recordWalk) gone(l *lostRange) (more bool, err error) {
+	l.First = max(l.First, w.from)
+	if more, err := w.others(l.First); err != nil || !more {
+		return false, err
+	}
+	return w.lost(l)
+}
+
+// rows goes over the rows of a table.
+func (w *recordWalk) rows(p *tablePart) (more bool, err error) {
+	records := p.table.Records()
+	row, damage := records.Search(w.from)
+	if damage != nil {
+		row = 0
+	}
+	for before := p.first - 1; row < p.table.Rows(); row++ {
+		revision, damage := records.Revision(row)
+		if damage != nil {
+			next := min((row/columns.ChunkRows+1)*columns.ChunkRows, p.table.Rows())
+			l := lostRange{before + 1, p.last, damage}
+			if next < p.table.Rows() {
+				if after, err := records.Revision(next); err == nil {
+					l.Last = after - 1
+				} else {
+					l.Last = before // with the next ones
+				}
+			}
+			if row = next - 1; l.Last < max(l.First, w.from) {
+				continue
+			}
+			if more, err := w.gone(&l); err != nil || !more {
+				return false, err
+			}
+			before = l.Last
+			continue
+		}
+		if before = revision; revision < w.from {
+			continue
+		}
+		if more, err := w.others(revision); err != nil || !more {
+			return false, err
+		}
+		record, ok := w.maker.record(records, row, w.room[:0])
+		if !ok { // it is in the log, or not held
+			continue
+		}
+		if more, err := w.record(revision, record); err != nil || !more {
+			return false, err
+		}
+		w.room = record.bytes[:0]
+	}
+	return true, nil
+}
 
 // errColumnsGone reports that a compressed segment has no columns.
 var errColumnsGone = fmt.Errorf("the columns are not there: %w", boltfile.ErrChecksum)
 
+// errVersion reports a version of which no record can be made.
+var errVersion = errors.New("what the columns say of it makes no sense")
+
+// A recordMaker makes records of the rows of tables.
+type recordMaker struct{ value []byte }
+
+// record appends the record of a row, without its checksum. It reports false if the columns do not have it.
+func (m *recordMaker) record(records *columns.Records, row int, dst []byte) (recordBytes, bool) {
+	v, ok, err := records.Version(row, m.value[:0])
+	if err == nil && !ok {
+		return recordBytes{}, false
+	}
+	if v.Stored != nil {
+		return recordBytes{bytes: append(dst, v.Stored...), verified: true}, true
+	}
+	if err == nil {
+		m.value = v.Value
+		if dst, ok = appendVersion(dst, &v); ok {
+			return recordBytes{bytes: dst, verified: true}, true
+		}
+		err = errVersion
+	}
+	return recordBytes{damage: err}, true
+}
+
 // Revisions calls f with the revisions up to the last of which the file has a record, or may
 // have one.
 func (r fileRecords) Revisions(last uint64, f func(revision uint64)) error {
-	_, err := r.Each(0, func(revision uint64, _ []byte) (bool, error) {
+	_, err := r.each(0, func(revision uint64, _ recordBytes) (bool, error) {
 		if revision <= last {
 			f(revision)
 		}
 		return revision < last, nil
-	}, func(l *lostBlock) (bool, error) {
+	}, func(l *lostRange) (bool, error) {
 		l.Last = min(l.Last, last)
 		l.EachRevision(f)
 		return true, nil
 	})
 	return err
-}
-
-// A blockFinder finds records in the blocks of a file, and keeps the block that it has found last.
-type blockFinder struct {
-	File   uint64        // number of the file in the cache
-	Cache  *blockCache   // nil: none
-	Once   bool          // blocks are not kept in the cache for longer because they are read again
-	Cursor *bbolt.Cursor // of the bucket of blocks
-	block  *inflatedBlock
-}
-
-// Append appends the record of a revision. Without one it returns no bytes.
-func (f *blockFinder) Append(dst []byte, revision uint64) (recordBytes, error) {
-	i, err := f.seek(revision)
-	if i < 0 || err != nil {
-		return recordBytes{}, err
-	}
-	record, ok := f.block.Append(dst, i)
-	if !ok {
-		return recordBytes{}, boltfile.ErrChecksum
-	}
-	return record, nil
-}
-
-// seek makes the block that covers a revision the present one, and returns the position of the record in it, less than
-// 0 if there is none.
-func (f *blockFinder) seek(revision uint64) (i int, err error) {
-	if f.block == nil || revision < f.block.First() || revision > f.block.Last() {
-		if found, err := f.load(revision); err != nil || !found {
-			return -1, err
-		}
-	}
-	i, found := f.block.Search(revision)
-	if !found {
-		return -1, nil
-	}
-	return i, nil
-}
-
-// load makes the block that covers a revision the present one. It reports false if the revision
-// is greater than those of all blocks.
-func (f *blockFinder) load(revision uint64) (found bool, err error) {
-	key, value := f.Cursor.Seek(recordKey(revision))
-	if key == nil {
-		return false, nil
-	}
-	last, err := revisionOf(key)
-	if err != nil {
-		return false, err
-	}
-	block, err := f.open(last, key, value)
-	if err != nil {
-		return false, fmt.Errorf("the block of the revisions up to %d: %w", last, err)
-	}
-	if revision < block.First() {
-		return false, fmt.Errorf("the block before the revisions %d to %d: %w", block.First(), last, errBlockGone)
-	}
-	return true, nil
-}
-
-// open makes a block the present one, which is valid until the next call. After an error it has no records.
-func (f *blockFinder) open(last uint64, key, value []byte) (*inflatedBlock, error) {
-	if f.Cache == nil {
-		if f.block == nil {
-			f.block = new(inflatedBlock)
-		}
-		return f.block, f.block.Parse(key, value)
-	}
-	f.Close()
-	at := blockKey{File: f.File, Last: last}
-	block := f.Cache.Get(at, f.Once)
-	if block == nil {
-		var err error
-		if block, err = f.Cache.Parse(at, key, value); err != nil {
-			return new(inflatedBlock), err
-		}
-	}
-	f.block = block
-	return block, nil
-}
-
-// Close gives back the present block.
-func (f *blockFinder) Close() {
-	if f.block != nil && f.Cache != nil {
-		f.Cache.Done(f.block)
-		f.block = nil
-	}
 }

@@ -35,15 +35,15 @@ type Segment struct {
 	readers    *boltfile.Readers          // the first one is the log, or who has opened it
 	bytes      atomic.Int64               // length of all records; of a head, with the pending ones
 	rewritten  bool                       // Rewrite has left records out
-	Compressed bool                       // its records are in blocks; never changes
+	Compressed bool                       // its records are in columns; never changes
 	file       uint64                     // number of the file among those that were opened
 	scattered  atomic.Bool                // its index by time becomes much smaller when it is rewritten
 	summary    atomic.Pointer[runSummary] // once sealed and read: see [Reader.summary]
 	known      atomic.Pointer[knownSeries]
 	unknown    atomic.Bool // no more of its series can be known: see [Log.learn]
 
-	tables  segmentTables // in memory
-	columns atomic.Int32  // what is known of those of a compressed segment
+	tables  segmentTables
+	columns segmentParts
 
 	observing sync.Mutex     // held while a head is written with what its records report
 	numbering *seriesNumbers // of its series; nil: to be read
@@ -51,15 +51,16 @@ type Segment struct {
 
 // The buckets of a segment, and the entries of its meta bucket.
 const (
-	metaBase    = "base"    // its records have this revision or a greater one
-	metaCompact = "compact" // the compact revision: states from here on can be read
-	metaEnd     = "end"     // once sealed: the last revision before the next segment
-	metaBytes   = "bytes"   // once sealed: length of its records
-	metaWAL     = "wal"     // of a head: whether the write-ahead log may have records that it lacks
-	metaBlocks  = "blocks"  // its records are in blocks
-	metaCarried = "carried" // what segments up to this base report was carried to this one
-	metaColumns = "columns" // of a compressed segment: the last revision of the last table of columns
-	metaRuns    = "runs"    // once sealed, if the index by time is scattered: number of its runs
+	metaBase       = "base"       // its records have this revision or a greater one
+	metaCompact    = "compact"    // the compact revision: states from here on can be read
+	metaEnd        = "end"        // once sealed: the last revision before the next segment
+	metaBytes      = "bytes"      // once sealed: length of its records
+	metaWAL        = "wal"        // of a head: whether the write-ahead log may have records that it lacks
+	metaCarried    = "carried"    // what segments up to this base report was carried to this one
+	metaCompressed = "compressed" // its records are in columns
+	metaColumns    = "columns"    // of a compressed segment: the last revision of the last table of columns
+	metaLost       = "lost"       // of a compressed segment: the first revision of which the record is damaged
+	metaRuns       = "runs"       // once sealed, if the index by time is scattered: number of its runs
 )
 
 // buckets returns the buckets of a new segment.
@@ -73,12 +74,9 @@ const (
 	walNone = 2
 )
 
-// compressedPage is the page size of a segment of blocks. A block takes whole pages, and small
-// ones waste less behind it.
+// compressedPage is the page size of a compressed segment. A piece of a column takes whole pages, and small ones waste
+// less behind it.
 const compressedPage = 1 << 10
-
-// cacheBytes is how many bytes of inflated blocks a log keeps for its readers.
-const cacheBytes = 16 << 20
 
 // lastFile numbers the segments that this process has opened.
 var lastFile atomic.Uint64
@@ -115,15 +113,15 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 // load reads what the file says of itself.
 func (s *Segment) load(tx *bbolt.Tx, head bool) error {
 	meta := tx.Bucket([]byte(boltfile.Meta))
-	s.Compressed = metaIn(tx, metaBlocks) > 0
+	s.Compressed = metaIn(tx, metaCompressed) > 0
 	uses := noted(tx, metaWAL)
 	s.NeedsWAL = uses == walUsed
 	s.Base, s.StoreID = metaIn(tx, metaBase), string(meta.Get([]byte(boltfile.StoreID)))
 	switch {
 	case s.Base == 0:
 		return errors.New("it does not say which revisions it holds")
-	case s.Compressed != (tx.Bucket([]byte(bucketBlocks)) != nil):
-		return errors.New("what it says of blocks contradicts what it has")
+	case s.Compressed != (tx.Bucket([]byte(bucketColumns)) != nil):
+		return errors.New("what it says of columns contradicts what it has")
 	case head && uses != walUsed && uses != walNone:
 		return errors.New("it does not say whether the write-ahead log is needed")
 	case s.Compressed && head:
@@ -219,11 +217,6 @@ func NewestTime(s *Segment) (at time.Time, ok bool, err error) {
 		return err
 	})
 	return at, ok, err
-}
-
-// recordsIn returns the records of the file of a segment.
-func recordsIn(s *Segment, tx *bbolt.Tx) fileRecords {
-	return fileRecordsIn(tx, s.Base, s.Compressed)
 }
 
 func (s *Segment) view(f func(*bbolt.Tx) error) error {

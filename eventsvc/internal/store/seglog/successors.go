@@ -160,7 +160,7 @@ func CheckSuccessors(s *Segment, problem func(format string, args ...any)) error
 			}
 			whole = whole && damage == nil
 			return true, nil
-		}, func(*lostBlock) (bool, error) {
+		}, func(*lostRange) (bool, error) {
 			whole = false
 			return true, nil
 		})

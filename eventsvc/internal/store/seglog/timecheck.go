@@ -124,7 +124,7 @@ func (c *observedChecker) compareRecords() error {
 	_, err := recordsIn(c.segment, c.tx).Each(0, func(revision uint64, record []byte) (more bool, err error) {
 		c.compare(revision, record)
 		return true, nil
-	}, func(l *lostBlock) (more bool, err error) { // which is reported already
+	}, func(l *lostRange) (more bool, err error) { // which is reported already
 		l.EachRevision(func(revision uint64) { delete(c.entries, revision) })
 		return true, nil
 	})
