@@ -29,7 +29,7 @@ func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
 	bins := map[*tally][]int64{}
 	for _, r := range rows {
 		r.onset = r.first
-		if r.way == More {
+		if r.way == More || r.way == Again {
 			for _, s := range r.tallies {
 				bins[s] = make([]int64, (to-from-1)/width+1)
 			}
@@ -44,7 +44,7 @@ func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
 		}
 	})
 	for _, r := range rows {
-		if r.way != More {
+		if r.way != More && r.way != Again {
 			continue
 		}
 		sum := make([]int64, (to-from-1)/width+1)
@@ -53,10 +53,10 @@ func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
 				sum[i] += n
 			}
 		}
-		r.onset = from + width*int64(onset(sum, r.expected))
+		r.onset = from + width*int64(onset(sum, max(r.expected, r.level)))
 		for _, m := range r.members {
-			if m.onset = m.first; m.way == More {
-				m.onset = from + width*int64(onset(bins[m.tallies[0]], m.expected))
+			if m.onset = m.first; m.way == More || m.way == Again {
+				m.onset = from + width*int64(onset(bins[m.tallies[0]], max(m.expected, m.level)))
 			}
 		}
 	}
@@ -97,13 +97,13 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 	from, to = max(from, anchor.onset-coincidence), min(to, anchor.onset+onsetTolerance)
 	found := map[*tally]*candidate{}
 	err = c.count(ctx, from, to, func(s *tally, o store.Occurred) {
-		if known[s] || float64(s.total) >= c.windows { // one of these is there by chance
+		if known[s] || s.usual >= c.windows { // one of these is there by chance
 			return
 		}
 		r := found[s]
 		if r == nil {
 			r = &candidate{
-				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.came.Count, expected: float64(s.total) / c.windows, against: "on average",
+				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.came.Count, expected: s.usual / c.windows, against: "on average",
 				first: s.came.First, onset: o.Second, anchor: anchor, objects: c.warned.concerned[s.tallyKey],
 			}
 			found[s] = r
@@ -118,7 +118,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 			continue
 		}
 		r.dispersion = c.dispersion(s, s.family.burstiness(c.windows))
-		before := s.total + s.came.Count - r.near
+		before := int64(s.usual) + s.came.Count - r.near
 		if s.total == 0 {
 			before += int64(s.family.had)
 		}
@@ -167,12 +167,12 @@ func (c *comparison) cascade(rows []*candidate) {
 // tied reports whether one change precedes another more closely than chance lets its
 // occurrences: what comes all the time precedes everything.
 func (c *comparison) tied(earlier, later *candidate) bool {
-	var usual int64
+	var usual float64
 	for _, s := range earlier.tallies {
-		usual += s.total
+		usual += s.usual
 	}
 	gap := float64(later.onset-earlier.onset) / c.q.Window.Seconds()
-	return float64(usual)/c.windows*gap < chance
+	return usual/c.windows*gap < chance
 }
 
 // explains reports whether a row can be the reason of others. One that is there only since

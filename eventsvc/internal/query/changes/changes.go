@@ -199,10 +199,10 @@ type comparison struct {
 	q        *Query
 	answer   *Answer
 
-	tallies   tallies
-	windows   float64 // of history before the window, by its length
-	day, week bool    // whether history has the window a day and a week before
-	warned    warned
+	tallies     tallies
+	windows     float64 // of history before the window, by its length
+	days, weeks int     // before the window that history has, up to those that are looked at
+	warned      warned
 }
 
 // partial notes what the answer could not take into account.
@@ -331,6 +331,7 @@ func (r *candidate) change(c *comparison) Change {
 		change.First, change.Last = time.Unix(r.first, 0).UTC(), time.Unix(came.Last, 0).UTC()
 		change.Every, change.State = came.Every(), came.At(c.answer.Range.To)
 	}
+	change.Former = r.formerly(c)
 	if r.follows != nil {
 		change.Follows = r.follows.reference(c)
 	}

@@ -12,9 +12,11 @@ type candidate struct {
 	tallies    []*tally     // whose occurrences it counts, most affected first
 	members    []*candidate // of a row over several namespaces: those of its tallies
 	way        Kind
+	unseen     bool // never before, but for former outages
 	now        int64
 	expected   float64
 	against    string  // where expected is from
+	level      float64 // of the time just before, from which an onset stands out
 	evidence   float64 // G² over the dispersion
 	dispersion float64 // of the counts of its series
 	had        int     // other namespaces that had it before
@@ -55,10 +57,10 @@ func likelihood(n, expected float64) float64 {
 // dispersion is the variance of the counts of windows over their mean, at least 1: how
 // much burstier than chance a series is. G² is divided by it (quasi-likelihood).
 func (s *tally) dispersion(windows float64) float64 {
-	if s.total == 0 || windows <= 0 {
+	if s.usual == 0 || windows <= 0 {
 		return 1
 	}
-	mean, uneven := float64(s.total)/windows, float64(s.total-s.even)/windows
+	mean, uneven := s.usual/windows, max(0, s.usual-float64(s.even))/windows
 	return max(1, (s.squares/windows-uneven*uneven)/mean)
 }
 
@@ -66,8 +68,8 @@ func (s *tally) dispersion(windows float64) float64 {
 func (s *tally) burstiness(windows float64) float64 {
 	var sum, total float64
 	for _, m := range s.members {
-		sum += float64(m.total) * m.dispersion(windows)
-		total += float64(m.total)
+		sum += m.usual * m.dispersion(windows)
+		total += m.usual
 	}
 	if total == 0 {
 		return 1
@@ -82,7 +84,7 @@ func (c *comparison) dispersion(s *tally, burstiness float64) float64 {
 	if s.family == nil {
 		return own
 	}
-	total := float64(s.total)
+	total := s.usual
 	return (total*own + familyCounts*burstiness) / (total + familyCounts)
 }
 
@@ -90,26 +92,11 @@ func (c *comparison) dispersion(s *tally, burstiness float64) float64 {
 // does not hide the next one. The bound is at least 2: a single event tells nothing about dispersion.
 func (r *candidate) atMost(dispersion float64) { r.dispersion = min(r.dispersion, max(2, dispersion)) }
 
-// compare compares the count of a series or of a family with the earlier one that
-// explains it best. It returns nil if there is no difference.
+// compare compares the count of a series or of a family with what is usual. It returns nil if there is no difference.
 func (c *comparison) compare(s *tally, burstiness float64) *candidate {
-	mean, now := float64(s.total)/c.windows, float64(s.came.Count)
-	r := &candidate{tallyKey: s.tallyKey, tallies: []*tally{s}, now: s.came.Count, expected: mean, against: "on average"}
-	baselines := []struct {
-		n    int64
-		held bool
-		text string
-	}{
-		{s.prev, c.windows >= 1, "in the window before"},
-		{s.day, c.day, "a day before"},
-		{s.week, c.week, "a week before"},
-	}
-	rising := now > mean
-	for _, b := range baselines {
-		if n := float64(b.n); b.held && (rising && n > r.expected || !rising && n < r.expected) {
-			r.expected, r.against = n, b.text
-		}
-	}
+	now := float64(s.came.Count)
+	r := &candidate{tallyKey: s.tallyKey, tallies: []*tally{s}, now: s.came.Count}
+	rising := c.expect(r, s)
 	if (now > r.expected) != rising || now == r.expected {
 		return nil
 	}
@@ -117,7 +104,7 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 	before := r.expected * c.windows
 	switch {
 	case rising && s.total == 0 && !s.older:
-		r.way = New
+		r.way, r.unseen = New, true
 		r.atMost(now)
 		if s.family != nil { // that many namespaces have seen their first one
 			r.had = s.family.had
@@ -125,10 +112,40 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 		}
 	case rising:
 		r.way = More
-		if s.total < s.came.Count { // such a history tells as little about dispersion as none
+		if s.usual < now { // such a history tells as little about dispersion as none
 			r.atMost(now)
 		}
 	}
+	if rising && s.former.Count > 0 {
+		r.way = Again
+	}
 	r.evidence = surprise(now, before, c.windows) / r.dispersion
 	return r
+}
+
+// expect sets what is expected of a series: how often it comes on average or, if that explains more of what is seen, at
+// this time of the day. It reports whether the series came more often than on average.
+func (c *comparison) expect(r *candidate, s *tally) (rising bool) {
+	r.expected, r.against = s.usual/c.windows, "on average"
+	r.level = max(float64(s.total)/c.windows, float64(s.prev))
+	rising = float64(s.came.Count) > r.expected
+	day, week := s.times.usual(c.days, c.weeks)
+	dayBefore, weekBefore, prev := float64(s.times[0]), float64(s.times[dailyTimes-1]), float64(s.prev)
+	dayHeld, weekHeld, prevHeld := c.days > 0, c.days >= dailyTimes, c.windows >= 1
+	if rising && s.alarming() { // once is not usual, unless it was little or goes on for long
+		dayHeld, weekHeld, prevHeld = dayHeld && dayBefore < leastOutage, weekHeld && weekBefore < leastOutage, prev < leastOutage || s.before.since >= chronic
+	}
+	for _, b := range []struct {
+		n    float64
+		held bool
+		text string
+	}{
+		{prev, prevHeld, "in the window before"}, {dayBefore, dayHeld, "a day before"}, {weekBefore, weekHeld, "a week before"},
+		{day, rising, "at this time of the day"}, {week, rising, "at this time of the week"},
+	} {
+		if b.held && (rising && b.n > r.expected || !rising && b.n < r.expected) {
+			r.expected, r.against = b.n, b.text
+		}
+	}
+	return rising
 }

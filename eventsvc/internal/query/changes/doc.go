@@ -6,9 +6,10 @@
 //
 // [Rank] compares a window of time with all history before it. A series is what agrees in
 // cluster, namespace, kind of object, reason and type. Its count in the window is compared
-// with the highest (for a rise) or lowest (for a fall) of four: its average, and its counts
-// in the window before, a day before and a week before, as far as history has them. A
-// difference that one of them explains does not count.
+// with the highest (for a rise) or lowest (for a fall) of what is usual: its average, and its counts
+// in the window before and at the same time of former days and weeks, as far as history has them. A
+// difference that one of them explains does not count. What is usual of a warning is
+// estimated without outages, by medians: what happened once before hides nothing that happens again (usual.go).
 //
 // The evidence for a change is Dunning's G², the log-likelihood ratio of two Poisson
 // rates, divided by the dispersion of the series: how much its counts vary more than
@@ -40,9 +41,10 @@
 //
 // # Files
 //
-// changes.go has question and answer; history.go and objects.go read; compare.go has the evidence, and says whether
-// something is new, more or less; rank.go has weights and order; cascade.go says what came before a row, elsewhere.go
-// what bears on a namespace from elsewhere; causes.go says which changed objects precede a row; why.go words it.
+// changes.go has question and answer; history.go and objects.go read; usual.go says what is usual; compare.go has the
+// evidence, and says whether something is new, more or less; rank.go has weights and order; cascade.go says what came
+// before a row, elsewhere.go what bears on a namespace from elsewhere; causes.go says which changed objects precede a
+// row; why.go and verdict.go word it.
 //
 // # Errors
 //

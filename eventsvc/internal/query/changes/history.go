@@ -2,6 +2,7 @@ package changes
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -49,14 +50,17 @@ type tally struct {
 	tallyKey
 	reporter string
 	came     query.Rhythm   // in the window
-	prev     int64          // in the same length of time before the window
-	day      int64          // a day before
-	week     int64          // a week before
 	total    int64          // in all history before the window
 	even     int64          // the part of it that was spread over longer than a second
 	older    bool           // there are occurrences before history begins
-	squares  float64        // of the other counts of all windows before the window
+	prev     int64          // in the same length of time before the window
+	slots    slots          // of the time before the window
+	times    timesBefore    // at the same time of the day
+	before   before         // like now
+	former   query.Rhythm   // in former outages, which are left out of the numbers above and below
 	recent   [2]windowCount // the windows that are being read, by the last bit of their number
+	usual    float64        // how often it came in all history without outages
+	squares  float64        // of the counts of all windows that are meant by usual
 
 	family  *tally
 	members []*tally // of a family
@@ -71,13 +75,28 @@ type windowCount struct {
 
 // add counts n in one of the windows before the window that is asked about. They come in their
 // order, except two that share a minute.
-func (s *tally) add(window int64, n float64) {
+func (s *tally) add(shift uint8, window, n int64) {
 	r := &s.recent[window&1]
 	if r.window != window {
+		s.closeBefore(window - 1)
 		*r = windowCount{window: window}
 	}
-	s.squares += n * (n + 2*r.n)
-	r.n += n
+	s.slots.at(window, shift).add(n, n*(n+2*int64(r.n)))
+	r.n += float64(n)
+}
+
+// closeBefore closes the windows that are newer than one, in their order.
+func (s *tally) closeBefore(window int64) {
+	a, b := &s.recent[0], &s.recent[1]
+	if a.window > b.window {
+		a, b = b, a
+	}
+	for _, w := range []*windowCount{a, b} {
+		if w.window < window {
+			s.before.close(*w, s.came.Count)
+			w.n = 0
+		}
+	}
 }
 
 // tallies are all series that a question is about.
@@ -87,6 +106,15 @@ type tallies struct {
 	families map[tallyKey]*tally
 	order    []*tally // the families
 	full     bool     // some were left out
+	shift    uint8    // of all slots: one has 2^shift windows
+}
+
+// slotOf makes the slots of all series long enough for a window.
+func (t *tallies) slotOf(window int64) uint8 {
+	for window>>t.shift >= maxSlots {
+		t.shift++
+	}
+	return t.shift
 }
 
 // index returns the number of a tally, -1 if there are too many.
@@ -143,30 +171,48 @@ func (c *comparison) history(ctx context.Context) error {
 			o.Count -= n
 		}
 		s.total += o.Count
-		for _, earlier := range []struct {
-			from int64
-			n    *int64
-		}{{from - window, &s.prev}, {from - daySeconds, &s.day}, {from - 7*daySeconds, &s.week}} {
-			*earlier.n += o.Before(earlier.from+window) - o.Before(earlier.from)
-		}
-		if o.Span > 0 {
-			s.even += o.Count
-			return
+		s.prev += o.Before(from) - o.Before(from-window)
+		for i := range s.times {
+			if earlier := from - s.times.seconds(i); o.Second < earlier+window && o.Second+max(o.Span, 1) > earlier {
+				s.times[i] += uint32(o.Before(earlier+window) - o.Before(earlier))
+			}
 		}
 		number := (from - 1 - o.Second) / window
-		s.add(number, float64(o.Count))
-		s.family.add(number, float64(o.Count))
+		shift := c.tallies.slotOf(number)
+		if o.Span > 0 {
+			s.even += o.Count
+			c.tallies.spread(s, o, from, window)
+			return
+		}
+		s.add(shift, number, o.Count)
+		s.family.add(shift, number, o.Count)
 	})
 	if err != nil {
 		return err
 	}
-	c.tallies.total()
 	c.windows = float64(from-begin) / float64(window)
-	c.day = window <= daySeconds && begin <= from-daySeconds
-	c.week = window <= 7*daySeconds && begin <= from-7*daySeconds
+	c.tallies.total(c.windows)
+	if window <= daySeconds {
+		c.days = int(min(dailyTimes, (from-begin)/daySeconds))
+	}
+	if window <= 7*daySeconds {
+		c.weeks = int(min(weeklyTimes, (from-begin)/(7*daySeconds)))
+	}
 	c.answer.HistoryFrom = time.Unix(begin, 0).UTC()
 	c.shortcomings(begin < from, begin <= from-window)
-	return nil
+	return c.formerly(ctx)
+}
+
+// spread counts what was observed evenly over a time before the window in its slots.
+func (t *tallies) spread(s *tally, o store.Occurred, from, window int64) {
+	width := window << t.shift
+	for newest := max(0, (from-o.Second-o.Span)/width); newest <= (from-1-o.Second)/width; newest++ {
+		if n := o.Before(from-newest*width) - o.Before(from-(newest+1)*width); n > 0 {
+			for _, one := range []*tally{s, s.family} {
+				one.slots.at(newest<<t.shift, t.shift).add(n, 0)
+			}
+		}
+	}
 }
 
 const daySeconds = 24 * 60 * 60
@@ -186,7 +232,7 @@ func (c *comparison) shortcomings(any, whole bool) {
 
 // total completes the families. It sorts them and their members, as the timeline visits
 // in no order.
-func (t *tallies) total() {
+func (t *tallies) total(windows float64) {
 	byKey := func(a, b *tally) int { return a.compare(b.tallyKey) }
 	slices.SortFunc(t.order, byKey)
 	for _, f := range t.order {
@@ -199,10 +245,28 @@ func (t *tallies) total() {
 		f.even += s.even
 		f.older = f.older || s.older
 		f.prev += s.prev
-		f.day += s.day
-		f.week += s.week
-		if s.total > 0 || s.older {
-			f.had++
+		for i, n := range s.times {
+			f.times[i] += n
+		}
+		s.closeBefore(math.MaxInt64)
+	}
+	for _, s := range slices.Concat(t.all, t.order) {
+		s.slots.widen(t.shift)
+	}
+	t.judge(windows)
+}
+
+// judge says what is usual of all series.
+func (t *tallies) judge(windows float64) {
+	for _, s := range slices.Concat(t.all, t.order) {
+		s.usual, s.squares = s.slots.usual(windows, s.alarming())
+	}
+	for _, f := range t.order {
+		f.had = 0
+		for _, s := range f.members {
+			if s.total > 0 || s.older {
+				f.had++
+			}
 		}
 	}
 }

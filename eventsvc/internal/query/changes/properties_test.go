@@ -95,7 +95,8 @@ func TestRows(t *testing.T) {
 			probe(m)
 			burst(m, 5, 20, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
 			burst(m, 5+24*60, 22, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
-		}, nil},
+		}, []row{{"shop", "Pod", "Unhealthy", "", changes.Again, 21, 2,
+			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod in shop; again, as on Tuesday 2026-05-12 11:50 UTC (23 times in 5m21s): “Readiness probe failed” | G² 59.8 over a dispersion of 1.0"}}},
 		{"less than usual", func(m *memory) {
 			for before := 48 * 60.0; before > 15; before-- {
 				m.say(minutes(before), "shop", "CronJob", "tick", normal, "SuccessfulCreate", "cronjob-controller", "Created job")

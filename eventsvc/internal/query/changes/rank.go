@@ -168,10 +168,10 @@ func (r *candidate) weighed() float64 {
 	if !r.alarming() {
 		score *= normalWeight
 	}
-	switch r.way {
-	case New:
+	switch {
+	case r.unseen:
 		score *= newWeight
-	case Less:
+	case r.way == Less:
 		score *= lessWeight
 	}
 	if r.objects > 1 {
@@ -182,12 +182,12 @@ func (r *candidate) weighed() float64 {
 
 // alarming reports whether a row is about a problem. Kubernetes gives type Normal to the
 // conditions of a node and to the back-off of an image, which are problems all the same.
-func (r *candidate) alarming() bool {
-	switch r.reason {
+func (k tallyKey) alarming() bool {
+	switch k.reason {
 	case "NodeNotReady", "NodeHasDiskPressure", "NodeHasInsufficientMemory", "NodeHasInsufficientPID", "BackOff":
 		return true
 	}
-	return r.typ == corev1.EventTypeWarning
+	return k.typ == corev1.EventTypeWarning
 }
 
 // rates returns rows for the series whose counts are notable.

@@ -53,7 +53,7 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 		b.WriteString(", " + going(&change, c.answer.Range.To))
 	}
 	if change.Former != nil {
-		b.WriteString("; " + c.again(change.Former))
+		b.WriteString("; " + again(change.Former))
 	}
 	if cause != nil {
 		v.Cause = cause.reference(c)
@@ -83,8 +83,25 @@ func every(c *Change) string {
 	return " (every " + roughly(c.Every) + ")"
 }
 
+// formerly returns when the series of a recurrence that came most often before did so; nil if it is none.
+func (r *candidate) formerly(c *comparison) *Former {
+	var most query.Rhythm
+	for _, s := range r.tallies {
+		if s.former.Count > most.Count {
+			most = s.former
+		}
+	}
+	if r.way != Again || most.Count == 0 {
+		return nil
+	}
+	f := &Former{First: time.Unix(most.First, 0).UTC(), Last: time.Unix(most.Last, 0).UTC(), Count: most.Count, Link: r.link(c.answer)}
+	f.Link.Set("from", stamp(f.First))
+	f.Link.Set("to", stamp(f.Last.Add(time.Second)))
+	return f
+}
+
 // again says in words when something came before.
-func (c *comparison) again(f *Former) string {
+func again(f *Former) string {
 	return fmt.Sprintf("again, as on %s (%s in %s)", f.First.Format("Monday 2006-01-02 15:04 MST"), times(f.Count), roughly(max(f.Last.Sub(f.First), time.Second)))
 }
 

@@ -22,6 +22,9 @@ func (r *candidate) why(c *comparison) string {
 	if len(r.also) > 0 {
 		fmt.Fprintf(&b, "; with %s", strings.Join(r.also, ", "))
 	}
+	if f := r.formerly(c); f != nil {
+		fmt.Fprintf(&b, "; %s", again(f))
+	}
 	if r.object != "" && r.way != Failing && r.way != Changed {
 		fmt.Fprintf(&b, "; began to fail")
 	}
@@ -46,6 +49,10 @@ func (r *candidate) why(c *comparison) string {
 // unlike says in what a row differs from what was before.
 func (r *candidate) unlike(c *comparison) string {
 	switch r.way {
+	case Again:
+		if r.unseen {
+			return fmt.Sprintf(", otherwise never in %s", roughly(c.answer.Range.From.Sub(c.answer.HistoryFrom)))
+		}
 	case New:
 		return ", never before in " + roughly(c.answer.Range.From.Sub(c.answer.HistoryFrom))
 	case Failing:
