@@ -4,8 +4,8 @@
 //	   │                            ├─► batch ─► write by name and version ─► cursor
 //	   └────── watch from cursor ───┘
 //
-// The files: mirror.go decides where to begin after a start, lists, watches and begins again; write.go and bulk.go
-// write; cursor.go says how far everything is written and when that is saved, gap.go what is missing; own.go makes the
+// The files: mirror.go decides where to begin after a start, lists, watches and begins again; write.go
+// writes; cursor.go says how far everything is written and when that is saved, gap.go what is missing; own.go makes the
 // events that both are stored as.
 //
 // All waiting changes are written by one bulk request, in their order. A change does not wait for others to join it.

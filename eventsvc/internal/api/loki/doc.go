@@ -31,7 +31,7 @@
 // A caller sees the namespaces that it may list, and watch for tail. The header
 // X-Scope-OrgID, which names a tenant in Loki, selects a cluster.
 //
-// The files: labels.go has labels and level of an event, select.go finds entries, metrics.go counts; names.go,
+// The files: labels.go has labels and level of an event, select.go finds entries, counts.go counts; names.go,
 // volume.go and tail.go serve their paths; parameters.go reads parameters.
 //
 // # Errors
