@@ -43,7 +43,7 @@ require (
 	k8s.io/apimachinery v0.37.2
 	// schema types of the OpenAPI documents
 	k8s.io/kube-openapi v0.0.0-20260821135717-be32def86098
-	// what is remembered of Basic attempts
+	// what is remembered of Basic attempts, and of events by a mirror
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd
 	// strict JSON as Kubernetes reads it
 	sigs.k8s.io/json v0.0.0-20260909141634-11ed52e25bc5

@@ -160,7 +160,7 @@ func TestAdded(t *testing.T) {
 		pods.see(made("shop", "x", "long", nil, "StatefulSet/"+long))
 		items := []item{c.it}
 		items[0].written = now.Add(-time.Hour) // what is not there is not waited for
-		e.enrich(t.Context(), items, &known{})
+		e.enrich(t.Context(), items, newKnown())
 		labels, annotations := items[0].metadata(nil, nil)
 		if d := cmp.Diff(c.want, labels); d != "" {
 			t.Errorf("%s (-want +got)\n%s", name, d)
@@ -261,7 +261,7 @@ func TestWait(t *testing.T) {
 			for _, uid := range of {
 				items = append(items, about(time.Now(), "Pod", "shop", "p", uid))
 			}
-			e.enrich(t.Context(), items, &known{})
+			e.enrich(t.Context(), items, newKnown())
 			for _, it := range items {
 				owners = append(owners, it.added.labels[event.OwnerNameLabel])
 			}
@@ -284,13 +284,13 @@ func TestWait(t *testing.T) {
 		}
 		old := about(time.Now().Add(-time.Minute), "Pod", "shop", "p", "long gone")
 		began := time.Now()
-		e.enrich(t.Context(), []item{old}, &known{})
+		e.enrich(t.Context(), []item{old}, newKnown())
 		if time.Since(began) != 0 {
 			t.Errorf("an old event waited %v", time.Since(began))
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
-		e.enrich(ctx, []item{about(time.Now(), "Pod", "shop", "p", "stopped")}, &known{})
+		e.enrich(ctx, []item{about(time.Now(), "Pod", "shop", "p", "stopped")}, newKnown())
 		if time.Since(began) != 0 {
 			t.Error("a mirror that stops waited")
 		}
@@ -389,26 +389,6 @@ func TestMemoryOfPods(t *testing.T) {
 	runtime.KeepAlive(e)
 }
 
-func TestRecent(t *testing.T) {
-	t.Parallel()
-	r := recent[int, int]{most: 10}
-	for i := range 1000 {
-		r.put(i, -i)
-		if v, ok := r.get(0); !ok || v != 0 {
-			t.Fatalf("what is used is lost after %d more", i)
-		}
-		if n := len(r.now) + len(r.old); n > 10 {
-			t.Fatalf("%d entries", n)
-		}
-		if v, ok := r.get(max(0, i-1)); !ok || v != -max(0, i-1) {
-			t.Fatalf("%d is lost after one more", i-1)
-		}
-	}
-	if _, ok := r.get(500); ok {
-		t.Error("an old entry is still there")
-	}
-}
-
 // BenchmarkEnrich adds labels to a batch of events about pods that are known.
 func BenchmarkEnrich(b *testing.B) {
 	from, err := client.New(client.Config{Server: unreachable})
@@ -425,7 +405,7 @@ func BenchmarkEnrich(b *testing.B) {
 		batch = append(batch, about(time.Now(), "Pod", "shop", uid, uid))
 	}
 	for b.Loop() {
-		e.enrich(b.Context(), batch, &known{})
+		e.enrich(b.Context(), batch, newKnown())
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batchSize), "ns/event")
 	if batch[batchSize-1].added.labels[event.OwnerNameLabel] != "web" {

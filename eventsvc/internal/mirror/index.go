@@ -7,6 +7,7 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 )
 
 const (
@@ -22,7 +23,7 @@ type index[K comparable, V any] struct {
 	known  map[K]cached[V]
 	gone   []departed[K] // in the order in which they went
 	round  uint32
-	sought recent[K, *sought]
+	sought *lru.Cache // by key, of a *sought; nil: nothing yet
 }
 
 type cached[V any] struct {
@@ -59,7 +60,7 @@ func (x *index[K, V]) see(k K, update func(was V) V) {
 		x.known = map[K]cached[V]{}
 	}
 	x.known[k] = cached[V]{value: update(x.known[k].value), round: x.round}
-	if s, ok := x.sought.get(k); ok && s.there != nil {
+	if s := x.soughtBefore(k); s != nil && s.there != nil {
 		close(s.there)
 		s.there = nil
 	}
@@ -114,16 +115,25 @@ func (x *index[K, V]) find(k K, s following, created bool) found[V] {
 	case !created:
 		return found[V]{result: enrichedUnknown}
 	}
-	x.sought.most = askedFor
-	before, again := x.sought.get(k)
+	before := x.soughtBefore(k)
 	switch {
-	case !again || before.there == nil:
+	case before == nil || before.there == nil:
 		before = &sought{since: time.Now(), there: make(chan struct{})}
-		x.sought.put(k, before)
+		x.sought.Add(k, before)
 	case time.Since(before.since) >= enrichWait:
 		return found[V]{result: enrichedLate}
 	}
 	return found[V]{soon: before.there}
+}
+
+// soughtBefore returns what is known of a key that was sought, nil if it was not of late. The caller holds mu.
+func (x *index[K, V]) soughtBefore(k K) *sought {
+	if x.sought == nil {
+		x.sought = lru.New(askedFor)
+	}
+	before, _ := x.sought.Get(k)
+	s, _ := before.(*sought)
+	return s
 }
 
 // podKey stands for the uid of a pod in less memory.

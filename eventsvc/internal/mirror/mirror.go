@@ -110,7 +110,7 @@ type copier struct {
 	copied
 	name    string // of what is copied, as metrics and logs show it
 	path    string
-	known   known
+	known   *known
 	drops   drops
 	state   *state
 	relists bool // after a watch that says nothing for the time between checks; lists of other objects than events are large
@@ -138,8 +138,7 @@ func newCopier(m *Mirror, namespace string) *copier {
 }
 
 func baseCopier(m *Mirror, namespace, name, path string) *copier {
-	c := &copier{ownEvents: ownEvents{m, namespace}, name: name, path: path}
-	c.known.versions.most = knownMax
+	c := &copier{ownEvents: ownEvents{m, namespace}, name: name, path: path, known: newKnown()}
 	c.state = m.metrics.newState(name)
 	return c
 }
@@ -206,7 +205,7 @@ func (c events) begin(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errTarget, err)
 	}
-	c.known.clear() // of a target that has lost writes
+	c.known.versions.Clear() // of a target that has lost writes
 	c.await(nil)
 	c.drops, c.renew = drops{counts: counts}, false
 	c.cursor, c.saved, c.savedAt = stored, stored, time.Now()

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 
 	"golang.org/x/time/rate"
 
@@ -47,7 +48,7 @@ type objects struct {
 	queue   chan *object
 
 	mu     sync.Mutex
-	known  recent[reference, *object]
+	known  *lru.Cache                            // by reference, of an *object
 	denied map[schema.GroupVersionKind]time.Time // until when kinds are not asked for
 
 	discovery sync.Mutex
@@ -72,7 +73,7 @@ func newObjects(source *client.Client, factsOf func(string, *metadata) facts, lo
 	return &objects{
 		source: source, only: source.Metadata(), factsOf: factsOf, log: log,
 		limit: rate.NewLimiter(objectsRate, objectsRate), queue: make(chan *object, objectsQueued),
-		known:  recent[reference, *object]{most: objectsMost},
+		known:  lru.New(objectsMost),
 		denied: map[schema.GroupVersionKind]time.Time{}, groups: map[string]group{},
 	}
 }
@@ -81,7 +82,8 @@ func newObjects(source *client.Client, factsOf func(string, *metadata) facts, lo
 func (o *objects) find(ref reference) found[facts] {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	it, ok := o.known.get(ref)
+	known, _ := o.known.Get(ref)
+	it, ok := known.(*object)
 	if ok && (it.until.IsZero() || time.Now().Before(it.until)) {
 		return it.found
 	}
@@ -96,7 +98,7 @@ func (o *objects) find(ref reference) found[facts] {
 		return found[facts]{result: enrichedLate}
 	}
 	it.found.soon = it.read
-	o.known.put(ref, it)
+	o.known.Add(ref, it)
 	if !soon {
 		return found[facts]{result: enrichedLate} // a later version of the event may find it
 	}

@@ -189,9 +189,9 @@ func TestObjects(t *testing.T) {
 	}
 	it := about(time.Now(), "Deployment", "shop", "a", "x")
 	it.copy.InvolvedObject.APIVersion = "apps/v1"
-	e.enrich(t.Context(), []item{it}, &known{})
+	e.enrich(t.Context(), []item{it}, newKnown())
 	items := []item{it}
-	e.enrich(t.Context(), items, &known{})
+	e.enrich(t.Context(), items, newKnown())
 	if l := items[0].added.labels; l[event.OwnerKindLabel] != "Deployment" || l[event.OwnerNameLabel] != "a" {
 		t.Errorf("a Deployment that may not be read has %v", l)
 	}
@@ -217,7 +217,7 @@ func TestReads(t *testing.T) {
 	}
 	e.objects.mu.Lock()
 	defer e.objects.mu.Unlock()
-	if n := len(e.objects.known.now) + len(e.objects.known.old); n > objectsMost {
+	if n := e.objects.known.Len(); n > objectsMost {
 		t.Errorf("%d objects are kept", n)
 	}
 }

@@ -26,7 +26,7 @@ const (
 // each item is stored or refused for good, or with the error of ctx.
 func (c *copier) write(ctx context.Context, items []item) error {
 	if c.enricher != nil {
-		c.enricher.enrich(ctx, items, &c.known)
+		c.enricher.enrich(ctx, items, c.known)
 	}
 	settled := c.writeMany(ctx, items)
 	for i := range items {
