@@ -71,7 +71,7 @@ func TestTimes(t *testing.T) {
 	b.signIn(admin)
 	for _, view := range []string{"overview", "events", "live", "groups", "changes", "object?kind=Pod&ns=" + facts.OOM.Namespace + "&name=" + facts.OOM.Pod} {
 		show(b, view)
-		b.waitText(".zone", "local +5:30")
+		b.waitText(".zone", "UTC+5:30")
 	}
 	want := facts.OOM.Begin.In(time.FixedZone("", 5.5*3600)).Format("01-02 15:04")
 	show(b, "events?q=reason%3AOOMKilling&order=oldest&from=-8d")

@@ -55,7 +55,7 @@ test("times of a day are those of the reader's zone", () => {
     assert.equal(parseInstant("00:15"), utc("2026-03-04T23:15:00Z"));
     assert.equal(parseInstant("yesterday 23:00"), utc("2026-03-04T22:00:00Z"));
     assert.equal(absolute(utc("2026-03-04T23:30:00Z")), "2026-03-05 00:30:00");
-    assert.equal(time.zoneTitle().startsWith("local +"), true);
+    assert.match(time.zoneName(), /^CES?T$/);
   });
   reader("local", utc("2026-03-29T10:00:00Z"), () => { // the clocks were put forward in the night
     assert.equal(parseInstant("01:30"), utc("2026-03-29T00:30:00Z"));

@@ -17,15 +17,10 @@ export function timeTicks(from, to, most) {
   for (let at = Math.ceil((from + offset) / step) * step - offset; at <= to; at += step) {
     const text = absolute(at);
     const midnight = text.slice(11) === "00:00:00";
-    ticks.push({ at, label: step >= day || midnight ? dayLabel(text) : step >= minute ? text.slice(11, 16) : text.slice(11) });
+    ticks.push({ at, label: step >= day || midnight ? text.slice(5, 10) : step >= minute ? text.slice(11, 16) : text.slice(11) });
   }
   return ticks;
 }
-
-const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
-/** @param {string} text as absolute writes it */
-const dayLabel = (text) => `${Number(text.slice(8, 10))} ${months[Number(text.slice(5, 7)) - 1]}`;
 
 /**
  * The smallest round number that is not below n, as the top of an axis.

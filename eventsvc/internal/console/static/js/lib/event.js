@@ -25,6 +25,7 @@
  * @property {string} action
  * @property {number} [lines] that the note takes in a table whose note has the width linesAt
  * @property {number} [linesAt]
+ * @property {number} [arrived] when it came, of one that is live
  * @property {boolean} [replaced] a later row of the same event has come
  */
 

@@ -232,6 +232,7 @@ export class Tail {
     const before = this.#latest.get(r.id);
     if (before) before.replaced = true;
     this.#latest.set(r.id, r);
+    r.arrived = Date.now();
     this.arrived.push(r);
     if (this.arrived.length > held + 5000) this.#trim();
   }

@@ -129,18 +129,11 @@ function fieldsOf(at) {
     : [d.getFullYear(), d.getMonth() + 1, d.getDate(), d.getHours(), d.getMinutes(), d.getSeconds()];
 }
 
-/** The zone's name, as it stands behind times. */
+/** The name of the zone, as it stands behind times: CET, or UTC+5:30 where it has none that people use. */
 export function zoneName() {
-  return reading.zone === "utc" ? "UTC" : "local";
-}
-
-/**
- * The name of the zone and its present offset from UTC.
- */
-export function zoneTitle() {
-  const minutes = -new Date().getTimezoneOffset();
-  if (reading.zone === "utc" || minutes === 0) return zoneName();
-  return `${zoneName()} ${minutes < 0 ? "−" : "+"}${Math.floor(Math.abs(minutes) / 60)}${minutes % 60 ? ":" + two(Math.abs(minutes) % 60) : ""}`;
+  if (reading.zone === "utc") return "UTC";
+  const named = (/** @type {string} */ locale) => new Intl.DateTimeFormat(locale, { timeZoneName: "short" }).formatToParts().find((p) => p.type === "timeZoneName")?.value ?? "";
+  return ["en-US", "en-GB", "en-AU"].map(named).find((name) => !/^GMT[+-]/.test(name)) ?? named("en-GB").replace("GMT", "UTC").replace("-", "−");
 }
 
 /**

@@ -3,7 +3,7 @@
 import { h } from "../lib/dom.js";
 import { prefer, prefs } from "../lib/prefs.js";
 import { forgetRecent } from "../lib/searches.js";
-import { absolute, reading, relative, zoneTitle } from "../lib/time.js";
+import { absolute, reading, relative, zoneName } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { Menu } from "./menu.js";
 
@@ -18,9 +18,9 @@ export function dress() {
  * @param {import("../app.js").App} app
  */
 export const zoneButton = (app) => h("button", {
-  type: "button", class: "plain zone", title: `Times are ${prefs.zone === "utc" ? "in UTC: show those of this machine" : "those of this machine: show UTC"}`,
+  type: "button", class: "zone", title: `Times are ${prefs.zone === "utc" ? "in UTC: show those of this machine" : "those of this machine: show UTC"}`, "aria-label": `Times are in ${zoneName()}: change the zone`,
   onclick: () => { prefer("zone", prefs.zone === "utc" ? "local" : "utc"); dress(); app.redraw(); },
-}, zoneTitle());
+}, zoneName());
 
 export class Settings {
   /** @param {import("../app.js").App} app */

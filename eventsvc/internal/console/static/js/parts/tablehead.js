@@ -24,7 +24,8 @@ export function widthsOf(names, rows, ruler, room, stacked = false) {
     const { title, text, most } = columns[name];
     let longest = "";
     for (const r of rows) if (text(r).length > longest.length) longest = text(r);
-    const wide = Math.max(ruler.width(longest) * (["time", "ago", "first", "count"].includes(name) ? 1.12 : 1.04) + (name === "reason" ? 16 : 2), ruler.width(title) * 0.95 + 14);
+    const figures = ["time", "ago", "first", "count"].includes(name); // which are of one width
+    const wide = Math.max(ruler.width(figures ? longest.replace(/\d/g, "0") : longest) * 1.04 + (name === "reason" ? 16 : 2), ruler.width(title) * 0.95 + 14);
     widths[name] = prefs.widths[name] ?? Math.ceil(Math.max(least, stacked && name === "reason" ? room * 0.3 : Math.min(wide, most * room)));
   }
   const left = room - Object.values(widths).reduce((sum, w) => sum + w + gap, -gap);
