@@ -28,7 +28,7 @@ func (s *services) mirrored(t *testing.T, cluster string, ago time.Duration) {
 }
 
 // TestClusters: a server that nothing is mirrored to shows no clusters. Otherwise the overview says when each was heard
-// from, those that are behind first, and a click shows the events of one.
+// from, those that are late first, and a click shows the events of one. Every view says which are late.
 func TestClusters(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)
@@ -49,11 +49,15 @@ func TestClusters(t *testing.T) {
 	eventually(b, "all clusters are there", func() bool {
 		b.key("r")
 		b.settled()
-		return b.count(".clusters") > 0 && strings.Contains(b.text(".clusters h2"), "2 of 8 behind")
+		return b.count(".clusters") > 0 && strings.Contains(b.text(".clusters h2"), "3 of 8 late")
 	})
 	names := func() []string { return b.texts(".clusters .name") }
-	if want := []string{long, "south", "a", "b", "c", "east"}; !slices.Equal(names(), want) {
+	if want := []string{long, "south", "north", "a", "b", "c"}; !slices.Equal(names(), want) {
 		t.Errorf("%q, want %q", names(), want)
+	}
+	for _, view := range []string{"events", "live", "groups", "changes", "overview?from=-1h"} {
+		show(b, view)
+		b.waitText(".notices", "the mirror of "+long+" is 3h behind (complete until ")
 	}
 	b.clickText(".clusters button", "2 more")
 	b.waitText(".clusters", "Show fewer")
@@ -61,8 +65,8 @@ func TestClusters(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	for _, li := range b.texts(".clusters li") {
-		behind := strings.HasPrefix(li, "south") || strings.HasPrefix(li, long)
-		if strings.Contains(li, "Behind") != behind || !strings.Contains(li, "heard from ") {
+		late := strings.HasPrefix(li, "south") || strings.HasPrefix(li, "north") || strings.HasPrefix(li, long)
+		if strings.Contains(li, "Late") != late || strings.Contains(li, "complete until ") != late {
 			t.Errorf("%q", li)
 		}
 	}

@@ -179,7 +179,7 @@ func TestChanges(t *testing.T) {
 	b.waitText(".changes", "OOMKilling")
 	b.clickText(".change-head a", "OOMKilling")
 	b.waitText(".chip", "OOMKilling")
-	b.waitText("main [data-row]", "OOMKilling")
+	b.waitText(".same-in-all, main [data-row]", "OOMKilling")
 	show(b, "changes?window=1h&at="+at)
 	b.clickText(".choice button", "a day before")
 	b.waitText("table.two", "OOMKilling")

@@ -64,6 +64,11 @@ export class App {
    * @type {string[]|null|undefined}
    */
   #seen;
+  /**
+   * The question that was asked last, and the first answer to it; null if that failed.
+   * @type {{key: string, at: number, head: Promise<any>}}
+   */
+  #first = { key: "", at: 0, head: Promise.resolve(null) };
   #open = false;
   #scheduled = false;
   /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -220,12 +225,35 @@ export class App {
     const known = this.#recent.get(key);
     let answer = known && Date.now() - known.at < 10 * second ? known.answer : null;
     if (!answer) {
-      answer = await this.api.query(endpoint, params, signal);
+      answer = await this.#together(endpoint, params, signal);
       this.#recent.set(key, { answer, at: Date.now() });
       if (this.#recent.size > 16) this.#recent.delete(this.#recent.keys().next().value ?? "");
     }
     if (answer.revision) this.head = answer;
     return answer;
+  }
+
+  /**
+   * Asks about the state and the range that the first answer to the same question had, so that the numbers of a page are of one moment.
+   * @param {string} endpoint @param {Record<string, string|string[]|undefined>} params @param {AbortSignal} signal @returns {Promise<any>}
+   */
+  async #together(endpoint, params, signal) {
+    const { from, to, revision } = this.state;
+    const ranged = params.from === from && params.to === to || params.at === to;
+    if (revision || params.continue || !ranged) return this.api.query(endpoint, params, signal);
+    const key = this.key();
+    if (this.#first.key !== key || Date.now() - this.#first.at > 10 * second) {
+      const answer = this.api.query(endpoint, params, signal);
+      if (!params.at) this.#first = { key, at: Date.now(), head: answer.then((head) => head, () => null) };
+      return answer;
+    }
+    const head = await this.#first.head;
+    if (!head?.range) return this.api.query(endpoint, params, signal);
+    const same = { ...params, revision: head.revision, ...(params.at ? { at: head.range.to } : { from: head.range.from, to: head.range.to }) };
+    return this.api.query(endpoint, same, signal).catch((err) => {
+      if (err instanceof Failure && ["gone", "busy", "invalid"].includes(err.kind)) return this.api.query(endpoint, params, signal); // a replica that is not as far yet
+      throw err;
+    });
   }
 
   /**

@@ -1,6 +1,8 @@
 // The state of the page is in the fragment of its address, which is sent to no server: so
 // that the back button works, and a link shows the same to somebody else.
 
+import { isRelative, parameter, parseInstant } from "./time.js";
+
 /**
  * @typedef {object} State
  * @property {string} view
@@ -51,6 +53,16 @@ export function read(fragment) {
     if (name !== "view" && Object.hasOwn(defaults, name)) state[/** @type {keyof State} */ (name)] = value;
   }
   return state;
+}
+
+/**
+ * The window of changes that explains the range, if that was chosen with both its ends; null if not.
+ * @param {State} state @returns {Partial<State>|null}
+ */
+export function brushed({ from, to }) {
+  const length = Math.round((parseInstant(to) - parseInstant(from)) / 1000);
+  if (isRelative(from) || isRelative(to) || !(length >= 60 && length <= 31 * 86400)) return null;
+  return { at: to, window: parameter(length * 1000), other: "" };
 }
 
 /** @param {State} state */

@@ -3,6 +3,12 @@
 
 import { aborted, Failure } from "./api.js";
 
+/**
+ * The question of a key, which begins with the turn in which it is asked.
+ * @param {string} key
+ */
+const questionOf = (key) => key.replace(/^\W*\d+/, "");
+
 /** @template T */
 export class Resource {
   /** @type {T|undefined} the last answer */
@@ -11,6 +17,8 @@ export class Resource {
   failure = null;
   loading = false;
   #key = "";
+  /** The question that data answers. */
+  #answered = "";
   /** @type {AbortController|null} */
   #control = null;
 
@@ -19,9 +27,14 @@ export class Resource {
     this.changed = changed;
   }
 
-  /** Whether data answers another question than the present one. */
+  /** Whether there is going to be a newer answer than data. */
   get stale() {
     return this.loading && this.data !== undefined;
+  }
+
+  /** Whether data answers another question than the present one: its numbers must not stand for it. */
+  get foreign() {
+    return this.stale && this.#answered !== questionOf(this.#key);
   }
 
   /**
@@ -45,6 +58,7 @@ export class Resource {
       const data = await ask(control.signal);
       if (control.signal.aborted) return;
       this.data = data;
+      this.#answered = questionOf(this.#key);
       this.failure = null;
     } catch (err) {
       if (aborted(err) || control.signal.aborted) return;

@@ -133,7 +133,7 @@ export class Grant {
    * @param {import("./lasting.js").Kept|null} kept
    */
   catchUp(kept) {
-    if (kept?.person?.issuer === this.provider.issuer && kept.person.refresh) this.#refresh = kept.person.refresh;
+    if (this.#refresh && kept?.person?.issuer === this.provider.issuer && kept.person.refresh) this.#refresh = kept.person.refresh;
   }
 
   get renews() {

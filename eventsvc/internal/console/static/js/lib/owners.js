@@ -36,6 +36,29 @@ export function owners(kind, name, ns) {
 }
 
 /**
+ * The kinds that each kind makes or holds, "*" for any.
+ * @type {Record<string, string>}
+ */
+const made = { Deployment: "ReplicaSet,Pod", ReplicaSet: "Pod", StatefulSet: "Pod,PersistentVolumeClaim", DaemonSet: "Pod", Job: "Pod", CronJob: "Job,Pod", Node: "*", Namespace: "*" };
+
+/**
+ * The search for events about what is below an object: by the label of a mirror, or as far as names tell. "" if nothing can be.
+ * @param {string} kind @param {string} name @param {string} ns
+ */
+export function below(kind, name, ns) {
+  if (!Object.hasOwn(made, kind) || !name) return "";
+  if (kind === "Node") return `node:"${name}" -kind:Node`;
+  if (kind === "Namespace") return `namespace:"${name}"`;
+  return `${ns && `namespace:"${ns}" `}kind:${made[kind]} (name:"${kind === "StatefulSet" ? "*" : ""}${name}-*" OR owner:"${kind}/${name}")`;
+}
+
+/**
+ * Whether a row is about something below an object: what the search finds by a part of a name may be another's.
+ * @param {import("./event.js").Row} r @param {string} kind @param {string} name
+ */
+export const isBelow = (r, kind, name) => made[kind] === "*" || r.owner === `${kind}/${name}` || owners(r.kind, r.name, r.ns).some((o) => o.kind === kind && o.name === name || o.kind === "Pod" && owners("Pod", o.name, o.ns).some((p) => p.kind === kind && p.name === name));
+
+/**
  * The node that an event tells its object to be on, or "".
  * @param {any} e
  */

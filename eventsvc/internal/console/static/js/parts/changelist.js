@@ -3,10 +3,13 @@
 import { h } from "../lib/dom.js";
 import { clear } from "../lib/event.js";
 import { writeAll } from "../lib/grammar.js";
+import { courseOf, spoken } from "../lib/state.js";
 import { relative, short } from "../lib/time.js";
+import { lane } from "./sparkline.js";
+import { dimmed } from "./text.js";
 
 /** @type {Record<string, string>} */
-const marks = { new: "New", more: "More", less: "Less", failing: "Failing", changed: "Changed" };
+const marks = { new: "New", more: "More", again: "Again", less: "Less", silent: "Silent", failing: "Failing", changed: "Changed" };
 
 /**
  * @param {import("../app.js").App} app
@@ -17,17 +20,21 @@ export function changeList(app, data) {
     const id = c.sample && `${c.sample.metadata.namespace}/${c.sample.metadata.name}`;
     const where = c.by.namespace ?? (c.namespaces ? c.namespaces.slice(0, 3).join(", ") + (c.namespaces.length > 3 ? " …" : "") : ""); // the sentence has their number
     const first = Date.parse(c.first ?? "");
+    const course = courseOf(c);
+    const [from, to] = [Date.parse(data.range.from), Date.parse(data.range.to)];
     return h("li", { key: i },
-      h("span", { class: "change-mark " + c.kind }, marks[c.kind] ?? c.kind),
+      h("div", { class: "change-side" }, h("span", { class: "change-mark " + c.kind }, marks[c.kind] ?? c.kind), lane(course.first, course.last, from, to, c.by.type === "Normal" ? "normal" : "warning")),
       h("div", null,
         h("p", { class: "change-head" },
-          h("a", { href: app.href({ view: "events", event: "", q: termsOf(c), from: data.range.from, to: data.range.to }) }, clear(c.by.reason ?? "Warnings")),
+          h("a", { href: app.href({ view: "events", event: "", q: termsOf(c), from: c.kind === "silent" ? c.last : data.range.from, to: data.range.to }) }, clear(c.by.reason ?? (c.kind === "silent" ? "Silence" : "Warnings"))),
           c.also && h("span", { class: "hint" }, ` with ${c.also.join(", ")}`),
           h("span", { class: "change-object" }, clear(c.object || c.by.kind || "")), where && h("span", { class: "hint" }, ` in ${where}`),
-          h("span", { class: "change-facts" }, !Number.isNaN(first) && h("time", { title: relative(first) }, `since ${short(first)}`),
+          h("span", { class: "change-facts" }, c.state && c.kind !== "silent" && h("span", { class: "state " + c.state, title: spoken(course, to) }, spoken(course, to).split(",")[0]),
+            c.former && h("a", { href: app.href({ view: "events", event: "", q: termsOf(c), from: c.former.first, to: c.former.last }) }, `as ${short(Date.parse(c.former.first))}`),
+            !Number.isNaN(first) && h("time", { title: relative(first) }, `since ${short(first)}`),
             id && h("a", { href: app.href({ event: id }) }, "Newest"),
             h("button", { type: "button", class: "plain why", title: "Why it stands here", "aria-expanded": app.explained === i, onclick: () => { app.explained = app.explained === i ? -1 : i; app.redraw(); } }, "Why here"))),
-        h("p", { class: "change-why", title: c.why }, clear(c.why)),
+        h("p", { class: "change-why", title: c.why }, dimmed(c.why)),
         app.explained === i && h("p", { class: "hint statistics" }, c.statistics)));
   }));
 }
@@ -36,7 +43,7 @@ export function changeList(app, data) {
  * The search that finds the events of a change.
  * @param {any} c
  */
-function termsOf(c) {
+export function termsOf(c) {
   const terms = Object.entries(c.by).map(([field, value]) => ({ field, value: String(value), not: false }));
   if (c.object && !c.object.includes("*")) {
     const name = c.object.includes("/") ? c.object.slice(c.object.indexOf("/") + 1) : c.object;

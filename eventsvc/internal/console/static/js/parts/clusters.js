@@ -4,12 +4,10 @@ import { h } from "../lib/dom.js";
 import { clear, counted } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
-import { absolute, minute, relative, second } from "../lib/time.js";
+import { absolute, relative, short } from "../lib/time.js";
+import { isLate } from "./notices.js";
 
 /** @typedef {{name: string, completeUntil: string, lag: number, lastEvent?: string, gaps: number, mirror?: string}} Row */
-
-/** A cluster that is not complete for so long is behind: the alert ClusterBehind waits as long. */
-const late = 5 * minute;
 
 /** So many are shown at first. */
 const few = 6;
@@ -30,11 +28,11 @@ export class Clusters {
     if (app.session.open) this.answer.want(JSON.stringify([app.turn, from, to]), (signal) => app.api.query("clusters", { from, to }, signal));
     const rows = this.answer.data?.items ?? [];
     if (!rows.length) return null; // or why there is no answer, which the histogram says
-    const behind = rows.filter(isBehind);
-    const sorted = [...behind.sort((a, b) => b.lag - a.lag), ...rows.filter((r) => !isBehind(r))];
+    const behind = rows.filter(isLate);
+    const sorted = [...behind.sort((a, b) => b.lag - a.lag), ...rows.filter((r) => !isLate(r))];
     const shown = this.#all ? sorted : sorted.slice(0, few);
     return h("section", { class: "panel-box clusters", "aria-labelledby": "clusters-title" },
-      h("h2", { id: "clusters-title" }, "Clusters", h("span", { class: "hint" }, behind.length ? `${behind.length} of ${rows.length} behind` : `${rows.length} mirrored`)),
+      h("h2", { id: "clusters-title" }, "Clusters", h("span", { class: "hint" }, behind.length ? `${behind.length} of ${rows.length} late` : `${rows.length} mirrored`)),
       h("ul", null, shown.map((r) => this.#row(r))),
       sorted.length > few && h("button", { type: "button", class: "plain more", onclick: () => { this.#all = !this.#all; app.redraw(); } }, this.#all ? "Show fewer" : `${sorted.length - few} more`));
   }
@@ -48,11 +46,8 @@ export class Clusters {
     const newest = Date.parse(r.lastEvent ?? "");
     return h("li", { key: r.name },
       h("button", { type: "button", class: "plain name", "aria-pressed": asked, title: r.name, "data-cluster": r.name, onclick: () => (asked ? app.remove(term) : app.add(term)) }, clear(r.name)),
-      isBehind(r) && h("span", { class: "change-mark new" }, "Behind"),
+      isLate(r) && h("span", { class: "change-mark new" }, "Late"),
       r.gaps > 0 && h("span", { class: "change-mark new" }, counted(r.gaps, "gap")),
-      h("time", { title: `Complete until ${absolute(complete)}${Number.isNaN(newest) ? "" : `; its newest event is of ${absolute(newest)}`}${r.mirror ? `; mirror ${clear(r.mirror)}` : ""}` }, `heard from ${relative(complete)}`));
+      h("time", { title: `Complete until ${absolute(complete)}${Number.isNaN(newest) ? "" : `; its newest event is of ${absolute(newest)}`}${r.mirror ? `; mirror ${clear(r.mirror)}` : ""}` }, isLate(r) ? `complete until ${short(complete)}` : Number.isNaN(newest) ? "up to date" : `newest ${relative(newest)}`));
   }
 }
-
-/** @param {Row} r */
-const isBehind = (r) => r.lag * second > late;

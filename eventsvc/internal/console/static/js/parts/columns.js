@@ -3,6 +3,7 @@
 import { h } from "../lib/dom.js";
 import { clear, human, rate, typeClass } from "../lib/event.js";
 import { prefer, prefs } from "../lib/prefs.js";
+import { courseOfRow, spoken } from "../lib/state.js";
 import { absolute, dense, duration, relative } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { Menu } from "./menu.js";
@@ -40,7 +41,8 @@ export const nameOf = (name) => (hashed(name) ? h("span", { class: "mono" }, dim
 export function series(r, terse = false) {
   if (r.count < 2) return "";
   const over = r.time - r.first;
-  return h("span", { class: "series", title: `${r.count.toLocaleString("en")} from ${absolute(r.first)} to ${absolute(r.time)}${over > 0 ? `, ${rate(r.count, r.first, r.time)}` : ""}` },
+  const course = courseOfRow(r, "now");
+  return h("span", { class: "series " + course.state, title: `${r.count.toLocaleString("en")} from ${absolute(r.first)} to ${absolute(r.time)}${over > 0 ? `, ${rate(r.count, r.first, r.time)}` : ""}: ${spoken(course)}` },
     `${human(r.count)}×`, over > 0 && !terse && h("span", { class: "over" }, ` over ${duration(over)}`));
 }
 

@@ -4,6 +4,7 @@ import { Failure } from "../lib/api.js";
 import { h } from "../lib/dom.js";
 import { clear, countOf, human, rate, row } from "../lib/event.js";
 import { writeAll } from "../lib/grammar.js";
+import { courseOfRow, spoken } from "../lib/state.js";
 import { Resource } from "../lib/load.js";
 import { absolute, duration, relative, rfc3339 } from "../lib/time.js";
 import { subject } from "../lib/takeaway.js";
@@ -15,6 +16,7 @@ import { copyButton, line } from "./links.js";
 import { ofEvent } from "./commands.js";
 import { loading } from "./message.js";
 import { lifeOf } from "./table.js";
+import { dimmed } from "./text.js";
 
 /**
  * An event that was found, and what is to be said if it is no longer there.
@@ -108,6 +110,7 @@ export class Drawer {
       ["Type", r.type, r.type], ["Reason", r.reason, r.reason], ["Kind", r.kind, r.kind], ["Object", objectName(r), objectName(r)], ["Namespace", r.namespace, r.namespace], ["Observed", moment(r.time), rfc3339(r.time || 0)],
       ...(count > 1 ? /** @type {[string, import("../lib/dom.js").Child, string][]} */ ([
         ["First", moment(r.first), rfc3339(r.first || 0)], ["Count", `${count.toLocaleString("en")}${rate(count, r.first, r.time) && ` (${rate(count, r.first, r.time)}, over ${duration(r.time - r.first)})`}`, String(count)]]) : []),
+      ["State", count > 1 ? spoken(courseOfRow(r, "now")) : "", ""],
       ["Action", r.action, r.action], ["Part", e.regarding?.fieldPath, e.regarding?.fieldPath], ["Related", e.related && objectName({ kind: e.related.kind, name: e.related.name }), e.related?.name],
       ["Reporter", r.reporter, r.reporter], ["Node", r.node, r.node], ["Host", r.host === r.node ? "" : r.host, r.host], ["Cluster", r.cluster, r.cluster], ["Owner", r.owner, r.owner], ["Object’s UID", r.uid, r.uid],
       ["Event", e.metadata?.name, e.metadata?.name], ["Created", moment(created), e.metadata?.creationTimestamp], ["Revision", r.revision, r.revision],
@@ -117,7 +120,7 @@ export class Drawer {
     const ask = (/** @type {string} */ text, /** @type {Partial<import("../app.js").State>} */ to) => h("a", { class: "button", href: app.href({ event: "", ...to }) }, text);
     const around = { from: rfc3339(r.time - 300000), to: rfc3339(r.time + 300000), view: "events", q: "", revision: "" };
     return [
-      h("p", { class: "full-note" }, e.note ? clear(e.note) : h("em", null, "It has no note."), e.note && copyButton(app, e.note, "Note")),
+      h("p", { class: "full-note" }, e.note ? dimmed(e.note) : h("em", null, "It has no note."), e.note && copyButton(app, e.note, "Note")),
       h("nav", { class: "asks", "aria-label": "From here" },
         ask("What changed before this", { view: "changes", q: "", at: rfc3339(r.time + 1000), window: "15m", ns: r.ns, other: "" }),
         ask("Life of the object", lifeOf({ ...r, namespace: r.ns })),
@@ -125,7 +128,7 @@ export class Drawer {
         ask("Same reason", { view: "events", q: queryOf([["reason", r.reason]]), revision: "" }),
         ask("Five minutes around it", around)),
       h("dl", { class: "details" }, list.filter(([, v]) => v !== "" && v !== undefined && v !== null && v !== false).map(([title, value, text]) =>
-        h("div", { key: title }, h("dt", null, title), h("dd", null, h("span", null, typeof value === "string" ? clear(value) : value), this.#choose(title, text ?? ""), copyButton(app, text ?? "", title))))),
+        h("div", { key: title }, h("dt", null, title), h("dd", null, h("span", null, typeof value === "string" ? clear(value) : value), text && [this.#choose(title, text), copyButton(app, text, title)])))),
       h("details", { class: "elsewhere", open: true }, h("summary", null, "The same event elsewhere"), ofEvent(app, e).map((c) => h("div", { class: "same", key: c.name }, h("h3", null, c.name), line(app, c.text, c.name)))),
       r.count > 1 && h("p", { class: "hint" }, `One event stands for ${human(count)} occurrences: a series.`),
     ];

@@ -1,13 +1,15 @@
 // What surrounds every view: tabs, search, range, the drawer, and the dialogs.
 
+import { brushed } from "../lib/address.js";
 import { h } from "../lib/dom.js";
-import { clock, duration, isRelative, parameter, parseInstant } from "../lib/time.js";
+import { clock, duration } from "../lib/time.js";
 import { AutoRefresh } from "./autorefresh.js";
 import { Drawer } from "./drawer.js";
 import { facetsButton } from "./facets.js";
 import { icon } from "./icons.js";
 import { KeyHelp } from "./keys.js";
 import { permalinkMenu } from "./links.js";
+import { Notices } from "./notices.js";
 import { RangePicker } from "./rangepicker.js";
 import { SearchBox } from "./searchbox.js";
 import { Searches } from "./searches.js";
@@ -37,6 +39,7 @@ export class Frame {
     this.drawer = new Drawer(app);
     this.help = new KeyHelp(app);
     this.links = permalinkMenu(app);
+    this.notices = new Notices(app);
   }
 
   draw() {
@@ -57,6 +60,7 @@ export class Frame {
       skipTo(".plot", "Skip to the histogram"),
       this.#header(),
       this.signin.bar(),
+      h("div", { class: "notices", key: "notices" }, this.notices.draw()),
       h("div", { class: "question", key: "question" }, searched && this.search.draw(), searched && this.#name !== "changes" && this.range.draw(), this.#tools()),
       clock.disagrees && h("p", { class: "note", role: "note", key: "clocks" }, icon("clock"),
         `The clock of this machine differs from the server's by ${duration(clock.offset)}. Times are shown by the server's clock.`),
@@ -98,16 +102,6 @@ const skipTo = (selector, text) => h("a", {
     (/** @type {HTMLElement|null} */ (document.querySelector(selector)) ?? document.getElementById("main"))?.focus();
   },
 }, text);
-
-/**
- * The window of changes that explains the range, if that was chosen with both its ends.
- * @param {import("../lib/address.js").State} state
- */
-function brushed({ from, to }) {
-  const length = Math.round((parseInstant(to) - parseInstant(from)) / 1000);
-  if (isRelative(from) || isRelative(to) || length < 60 || length > 31 * 86400) return {};
-  return { at: to, window: parameter(length * 1000), other: "" };
-}
 
 /**
  * The page of the docs about a view.

@@ -1,6 +1,7 @@
 // The histogram over the whole range: bars by type, gaps drawn as gaps, and a brush.
 
 import { roundUp, stepFor, timeTicks } from "../lib/axis.js";
+import { brushed } from "../lib/address.js";
 import { h } from "../lib/dom.js";
 import * as grammar from "../lib/grammar.js";
 import { clear, counted, human, observed } from "../lib/event.js";
@@ -9,8 +10,9 @@ import { absolute, duration, parseDuration, parseInstant, short } from "../lib/t
 import { icon } from "./icons.js";
 import { answered } from "./message.js";
 
-/** The search for changes of objects. */
-const editTerms = " reporter:tidings.example/mirror reason:ObjectCreated,ObjectChanged,ObjectDeleted";
+/** The search for changes of objects, and for deployments: a set of replicas that begins. One that grows, from 1 or more, is none. */
+const editTerms = ' ((reporter:tidings.example/mirror reason:ObjectCreated,ObjectChanged,ObjectDeleted) OR (kind:Deployment reason:ScalingReplicaSet note:"Scaled up"' +
+  `${[..."123456789"].map((n) => ` -note:"from ${n}"`).join("")}))`;
 
 /** @typedef {{start: number, warning: number, rest: number}} Bar */
 /** @typedef {{range: {from: string, to: string}, step: string, buckets: any[], total: number, gaps?: any[], dropped?: any[], historyFrom?: string}} Answer */
@@ -59,7 +61,7 @@ export class Histogram {
     const step = stepFor(to - from, Math.max(30, Math.min(160, Math.floor(this.#width / 7))));
     this.answer.want(app.key("histogram", step), (signal) => app.query("histogram", { ...app.question(), by: "type", step }, signal));
     const search = grammar.writeAll(grammar.parse(app.state.q).filter((t) => t.field === "namespace" || t.field === "cluster")) + editTerms;
-    this.edits.want(app.key("edits", search), (signal) => app.api.query("events", { ...app.question(), search, limit: "100" }, signal));
+    this.edits.want(app.key("edits", search), (signal) => app.query("events", { ...app.question(), search, limit: "200" }, signal));
     return h("section", { class: "histogram", "aria-label": "Events over time", css: { "--plot": `${this.height}px` } }, answered(app, this.answer, "the histogram", (data) => this.#plot(data)));
   }
 
@@ -73,10 +75,12 @@ export class Histogram {
     const width = this.#width - 44;
     const x = (/** @type {number} */ at) => Math.max(0, Math.min(width, ((at - from) / (to - from)) * width));
     const y = (/** @type {number} */ n) => (n / most) * this.height;
+    const chosen = brushed(this.app.state);
     const looked = this.#at >= 0 && this.#at < bars.length ? bars[this.#at] : null;
     return [
       dropped(data),
-      h("p", { class: "readout", "aria-hidden": "true" }, this.#readout(data, looked, bars, step)),
+      h("div", { class: "readout" }, h("p", { "aria-hidden": "true" }, this.#readout(data, looked, bars, step)),
+        chosen && !this.#dragging && h("a", { class: "differs", href: this.app.href({ view: "changes", event: "", ...chosen }) }, "What differs in it")),
       h("div", {
         class: "plot", tabindex: "0", role: "slider", "aria-label": "Histogram. Arrows go from bar to bar, Shift selects, Enter shows only what is selected.",
         "aria-valuemin": 0, "aria-valuemax": bars.length - 1, "aria-valuenow": Math.max(0, this.#at), "aria-valuetext": looked ? say(looked, step) : summary(data),

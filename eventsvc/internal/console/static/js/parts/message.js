@@ -113,6 +113,6 @@ export function partial(head) {
  */
 export function answered(app, resource, what, show) {
   if (resource.data === undefined) return resource.failure && !resource.loading ? failed(app, resource.failure) : loading(what);
-  return h("div", { class: resource.stale ? "answer stale" : "answer", "aria-busy": resource.loading },
+  return h("div", { class: `answer${resource.stale ? " stale" : ""}${resource.foreign ? " foreign" : ""}`, "aria-busy": resource.loading },
     resource.failure && !resource.loading && outdated(app, resource.failure), partial(resource.data), show(resource.data));
 }

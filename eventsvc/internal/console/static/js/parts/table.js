@@ -166,7 +166,7 @@ export class Table {
     const fresh = app.isNew(r.revision) && h("span", { class: "unseen" }, "New. ");
     const linked = names.includes("reason") ? "reason" : names[0];
     return h("div", {
-      role: "row", key: `${r.id} ${r.revision}`, class: `tr${r.type === "Warning" ? " warning" : ""}${app.state.event === r.id ? " open" : ""}${app.isNew(r.revision) ? " new" : ""}`,
+      role: "row", key: `${r.id} ${r.revision}`, class: `tr${r.type === "Warning" ? " warning" : ""}${app.state.event === r.id ? " open" : ""}${app.isNew(r.revision) ? " new" : ""}${r.arrived && Date.now() - r.arrived < 250 ? " arrived" : ""}`,
       "aria-rowindex": i + 2, tabindex: current ? "0" : "-1", css: { transform: `translateY(${this.#heights.top(i)}px)`, height: `${this.#heightOf(r)}px`, "--lines": String(this.#visibleLines(r)) }, "data-row": r.id,
       "aria-label": narrow.matches ? `${r.type} ${r.reason} ${objectName(r)}: ${r.note}` : undefined,
       onclick: (/** @type {MouseEvent} */ e) => {

@@ -10,6 +10,7 @@ import { changeList } from "../parts/changelist.js";
 import { icon } from "../parts/icons.js";
 import { answered } from "../parts/message.js";
 import { overlay } from "../parts/overlay.js";
+import { verdict } from "../parts/verdict.js";
 
 /** @typedef {{now: any, then: any, bars: any, line: any}} Both the facets, and the courses */
 /** @typedef {{dimension: string, value: string, now: number, then: number, score: number}} Difference */
@@ -37,11 +38,12 @@ export class Changes {
     if (other) this.both.want(`${app.turn} ${at} ${window} ${ns} ${other} ${q}`, (signal) => this.#compare(signal));
     return [
       this.#form(),
+      !other && this.changes.data && !this.changes.stale && verdict(app, this.changes.data),
       other ? h("section", { "aria-labelledby": "two-title" }, h("h2", { id: "two-title" }, "Two windows compared", h("button", { type: "button", class: "plain", onclick: () => app.go({ other: "" }) }, icon("close"), "Against all history")),
         answered(app, this.both, "both windows", (b) => this.#differences(b)))
         : h("section", { "aria-labelledby": "ranked-title" }, h("h2", { id: "ranked-title" }, "Most unexpected first", h("span", { class: "hint" }, this.#covered(), "against all history before")),
           answered(app, this.changes, "changes", (data) => [data.scope && h("p", { class: "hint" }, `Looked at ${data.scope}.`),
-            data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, "Nothing in this window differs from what came before. A longer window, or an instant nearer to the incident, may show more.")])),
+            data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, "A longer window, or an instant nearer to the incident, may show more.")])),
     ];
   }
 

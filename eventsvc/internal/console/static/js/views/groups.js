@@ -6,14 +6,15 @@ import { clear, counted, human } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { Pager } from "../lib/pager.js";
-import { absolute, relative } from "../lib/time.js";
+import { courseOf, spoken } from "../lib/state.js";
+import { absolute, clock, relative, short } from "../lib/time.js";
 import { choose } from "../parts/choose.js";
 import { objectName } from "../parts/columns.js";
 import { failed, loading, nothing, partial } from "../parts/message.js";
 import { sparkline } from "../parts/sparkline.js";
 import { lifeOf } from "../parts/table.js";
 
-/** @typedef {{by: Record<string, any>, count: number, first: string, last: string, sample?: any}} Group */
+/** @typedef {{by: Record<string, any>, count: number, first: string, last: string, every?: number, state?: string, sample?: any}} Group */
 
 const dimensions = ["reason", "object", "node", "owner", "namespace", "kind", "reporter", "cluster"];
 const orders = /** @type {[string, string][]} */ ([["", "Most frequent"], ["newest", "Newest"], ["oldest", "Oldest"]]);
@@ -101,7 +102,7 @@ export class Groups {
           object && h("a", { class: "life", href: app.href(lifeOf({ ...object, namespace: object.namespace || g.by.namespace })) }, "life")))),
       h("td", { class: "number", title: g.count.toLocaleString("en") }, human(g.count)),
       h("td", { class: "group-course" }, values && sparkline(values, `${counted(g.count, "occurrence")}, most of them ${relative(this.#peak(values))}`, g.sample?.type === "Warning" ? "warning" : "normal")),
-      h("td", { class: "group-first" }, h("time", { title: relative(first) }, absolute(first))), h("td", { class: "group-last" }, h("time", { title: relative(last) }, absolute(last))),
+      h("td", { class: "group-first" }, h("time", { title: `${absolute(first)}, ${relative(first)}` }, short(first))), h("td", { class: "group-last" }, h("time", { title: relative(last) }, short(last)), g.state && h("span", { class: "state " + g.state }, spoken(courseOf(g), Math.min(clock.now(), app.range()[1])).split(",")[0])),
       h("td", { class: "group-note" }, g.sample ? h("a", { href: app.href({ event: `${g.sample.metadata.namespace}/${g.sample.metadata.name}` }) }, clear(g.sample.note || g.sample.reason)) : ""));
   }
 

@@ -4,7 +4,7 @@
 import { h } from "../lib/dom.js";
 import { countOf, firstObserved, row } from "../lib/event.js";
 import { Resource } from "../lib/load.js";
-import { nodeOf, owners } from "../lib/owners.js";
+import { below, isBelow, nodeOf, owners } from "../lib/owners.js";
 import { absolute, duration, minute, relative, rfc3339 } from "../lib/time.js";
 import { subject } from "../lib/takeaway.js";
 import { objectQuery } from "../parts/drawer.js";
@@ -12,11 +12,14 @@ import { icon } from "../parts/icons.js";
 import { laneChart } from "../parts/lanes.js";
 import { answered } from "../parts/message.js";
 import { lifeOf, Table } from "../parts/table.js";
+import { verdictOfObject } from "../parts/verdict.js";
 
 /** @typedef {import("../parts/lanes.js").Lane} Lane @typedef {import("../parts/lanes.js").Mark} Mark */
-/** @typedef {{own: any, around: {title: string, sub: string, href: string, items: any[]}[]}} Life */
+/** @typedef {{title: string, sub: string, href: string, items: any[]}} Other */
+/** @typedef {{own: any, around: Other[], below: import("../lib/event.js").Row[], more: {count: number, q: string}}} Life */
 
 const most = 1000; // versions of one object that are loaded
+const lanesBelow = 12; // of what an object has made
 
 export class ObjectView {
   /**
@@ -73,7 +76,40 @@ export class ObjectView {
       });
       return { title: o.title, sub: o.sub, href: app.href(lifeOf({ kind: o.kind, name: o.name, namespace: o.ns, uid: "" })), items: answer.items };
     }));
-    return { own, around: around.filter((a) => a.items.length) };
+    const made = await this.#below(kind, name, ns, own, signal);
+    return { own, around: [...around.filter((a) => a.items.length), ...made.lanes], below: made.rows, more: made.more };
+  }
+
+  /**
+   * What the object has made or holds, those with most warnings first, also what is gone.
+   * @param {string} kind @param {string} name @param {string} ns @param {any} own @param {AbortSignal} signal
+   */
+  async #below(kind, name, ns, own, signal) {
+    const { app } = this;
+    const q = below(kind, name, ns);
+    /** @type {Map<string, {title: string, href: string, items: any[], warnings: number}>} */
+    const lanes = new Map();
+    /** @type {import("../lib/event.js").Row[]} */
+    const rows = [];
+    if (q) {
+      const answer = await app.api.query("events", { search: q, from: own.historyFrom ?? "-30d", limit: "500", revision: own.revision }, signal).catch((err) => {
+        if (signal.aborted) throw err;
+        return { items: [] };
+      });
+      for (const event of answer.items) {
+        const r = row(event);
+        if (!isBelow(r, kind, name)) continue;
+        rows.push(r);
+        const id = `${r.kind}/${r.name}`;
+        const lane = lanes.get(id + r.ns) ?? { title: id, href: app.href(lifeOf({ ...r, namespace: r.ns, uid: "" })), items: [], warnings: 0 };
+        lane.items.push({ time: new Date(r.time).toISOString(), event });
+        if (r.type === "Warning") lane.warnings += r.count;
+        lanes.set(id + r.ns, lane);
+      }
+    }
+    const sorted = [...lanes.values()].sort((a, b) => b.warnings - a.warnings);
+    const sub = kind === "Node" ? "on it" : kind === "Namespace" ? "in it" : "below it";
+    return { rows, lanes: sorted.slice(0, lanesBelow).map((l) => ({ ...l, sub })), more: { count: Math.max(0, sorted.length - lanesBelow), q } };
   }
 
   /** @param {Life} life */
@@ -88,7 +124,7 @@ export class ObjectView {
     /** @type {Lane[]} */
     const lanes = [{ title: own[0]?.event.regarding?.kind ? `${own[0].event.regarding.kind}/${own[0].event.regarding.name}` : app.state.name, sub: "itself", href: "", marks: own.map(markOf) },
       ...life.around.map((a) => ({ title: a.title, sub: a.sub, href: a.href, marks: a.items.map(markOf) }))];
-    const times = lanes[0].marks.length ? lanes[0].marks : lanes.flatMap((l) => l.marks);
+    const times = lanes[0].marks.length && !life.below.length ? lanes[0].marks : lanes.flatMap((l) => l.marks);
     const first = Math.min(...times.map((m) => Math.min(m.time, m.first || m.time)));
     const end = Math.max(...times.map((m) => m.time));
     // What led to it happened shortly before: the rollout that made a pod.
@@ -99,9 +135,11 @@ export class ObjectView {
     const inside = lanes.flatMap((l, i) => (i === 0 ? own : life.around[i - 1].items)).filter((i) => Date.parse(i.time) >= from && Date.parse(i.time) <= to);
     const rows = inside.map((i) => ({ ...row(i.event), time: Date.parse(i.time), reason: i.deleted ? `${i.event.reason} (event deleted)` : i.event.reason })).sort((a, b) => b.time - a.time);
     return [
+      verdictOfObject(life.own.series ?? [], life.below),
       h("p", { class: "summary" }, `First seen ${relative(first)}, last ${relative(end)}`, end > first && `, over ${duration(end - first)}`, `. ${life.own.continue ? `The newest ${most} observations are shown.` : ""}`,
         this.#zoom && h("button", { type: "button", onclick: () => this.#look(null) }, icon("out"), "All of it"),
         h("a", { href: app.href({ view: "events", q: objectQuery({ ...app.state, namespace: app.state.ns }), from: rfc3339(begin - minute), to: "now", event: "" }) }, "As a list")),
+      life.more.count > 0 && h("p", { class: "hint" }, `The ${lanesBelow} objects with most warnings are shown. `, h("a", { href: app.href({ view: "groups", by: "object", q: life.more.q, from: rfc3339(begin - minute), to: "now", event: "", order: "" }) }, `${life.more.count} more`)),
       laneChart(app, lanes, from, to, (a, b) => this.#look([a - Math.max(1000, (b - a) * 0.1), b + Math.max(1000, (b - a) * 0.1)])),
       this.table.draw(rows, rows.length),
     ];

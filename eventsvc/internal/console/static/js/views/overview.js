@@ -11,6 +11,9 @@ import { objectName, series } from "../parts/columns.js";
 import { Facets, facetsShown } from "../parts/facets.js";
 import { Histogram } from "../parts/histogram.js";
 import { answered, nothing } from "../parts/message.js";
+import { lane } from "../parts/sparkline.js";
+import { dimmed } from "../parts/text.js";
+import { verdict } from "../parts/verdict.js";
 
 const windows = [minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 3 * day, 7 * day, 14 * day, 30 * day];
 
@@ -29,14 +32,16 @@ export class Overview {
 
   draw() {
     const { app } = this;
+    const histogram = this.histogram.draw(); // asks first: its answer says of which moment the others are
     this.#ask();
     const counted = this.histogram.answer.data;
     const wide = h("div", { class: "wide" }, // says what is wrong, before the facets might
-      this.histogram.draw(),
+      this.changes.data && !this.changes.stale && counted?.total !== 0 && verdict(app, this.changes.data),
+      histogram,
       this.clusters.draw(),
       this.histogram.answer.failure && !counted ? null : counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
         h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
-          data.changes.length ? changeList(app, data) : !data.partial && h("p", { class: "quiet" }, "Nothing differs from what came before."))),
+          data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, data.verdict?.text))),
         h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
           h("a", { class: "all", href: app.href({ view: "events", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "All of them")),
           answered(app, this.warnings, "warnings", (data) => this.#warnings(data)))),
@@ -72,6 +77,7 @@ export class Overview {
 
   /** @param {any} data */
   #warnings(data) {
+    const { app } = this;
     if (!data.items.length) return h("p", { class: "quiet" }, "No warnings in this range.");
     /** @type {Map<string, {r: import("../lib/event.js").Row, more: number}>} */
     const kinds = new Map(); // of one reason in one namespace, the newest stands for all
@@ -82,8 +88,8 @@ export class Overview {
     }
     return h("ul", { class: "brief" }, [...kinds.values()].slice(0, 12).map(({ r, more }) =>
       h("li", { key: r.id }, h("a", { href: this.app.href({ event: r.id }), "data-row": r.id, class: `${this.app.state.event === r.id ? "open" : ""}${this.app.isNew(r.revision) ? " new" : ""}` },
-        h("span", { class: "brief-head" }, h("strong", null, clear(r.reason)), h("span", { class: "brief-object" }, objectName(r), r.namespace && h("span", { class: "hint" }, ` in ${r.namespace}`)), series(r), h("time", { title: absolute(r.time) }, relative(r.time))),
-        h("span", { class: "brief-note" }, clear(r.note))),
+        h("span", { class: "brief-head" }, h("strong", null, clear(r.reason)), h("span", { class: "brief-object" }, objectName(r), r.namespace && h("span", { class: "hint" }, ` in ${r.namespace}`)), series(r, true), lane(r.first, r.time, ...app.range(), "warning"), h("time", { title: absolute(r.time) }, relative(r.time))),
+        h("span", { class: "brief-note" }, dimmed(r.note))),
         more > 0 && h("a", { class: "brief-more", href: this.app.href({ view: "events", q: this.#alike(r) }) }, `${more} more ${more === 1 ? "event" : "events"} of ${r.reason} in ${r.namespace}`))));
   }
 

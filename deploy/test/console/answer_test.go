@@ -1,0 +1,167 @@
+package console_test
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestVerdict: the first line of the overview, of changes and of an object says what happened and whether it goes on,
+// with a link to its events. Where nothing differs it says so, and no list says it instead.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	s, facts := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/changes?window=1h&at=" + stamp(facts.OOM.Begin.Add(30*time.Minute)))
+	b.signIn(admin)
+	b.waitText(".verdict", " since ")
+	if text := b.text(".verdict"); regexp.MustCompile(`\d{4}-\d\d-\d\dT`).MatchString(text) {
+		t.Errorf("its times are not written as others: %s", text)
+	}
+	reason := b.text(".verdict-text > a")
+	b.click(".verdict-text > a")
+	b.waitText(".chip", reason)
+	b.wait(`document.querySelector("main [data-row]")`)
+	show(b, "overview?from=-1d")
+	b.wait(`["Goes on", "Over", "Once"].includes(document.querySelector(".verdict .state-mark")?.innerText)`)
+	show(b, fmt.Sprintf("object?kind=Pod&ns=%s&name=%s", facts.OOM.Namespace, facts.OOM.Pod))
+	b.waitText(".verdict.over", "over for ")
+	b.shot("verdict-object")
+	show(b, "changes?window=1h&q=reason%3ANeverHeardOf")
+	b.waitText(".verdict.usual", "differs from what is usual")
+	for _, view := range []string{"overview?from=-1h&q=reason%3APulled", "changes?window=1h&q=reason%3ANeverHeardOf"} {
+		show(b, view)
+		b.settled()
+		if strings.Contains(b.text("main"), "Nothing differs") {
+			t.Errorf("%s says that nothing differs", view)
+		}
+	}
+}
+
+// TestStatesOfSeries: changes, groups, rows and the drawer say whether a series goes on.
+func TestStatesOfSeries(t *testing.T) {
+	t.Parallel()
+	s, facts := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/groups?by=object&from=-8d&q=reason%3AOOMKilling")
+	b.signIn(admin)
+	b.waitText("[data-group] .state.over", "over for ")
+	show(b, "changes?window=1h&at="+stamp(facts.OOM.End))
+	b.waitText(".changes .state.ongoing", "goes on")
+	b.wait(`document.querySelector(".changes .small-lane")`)
+	show(b, "events?from=-8d&q=reason%3ABackOff%20name%3A"+facts.OOM.Pod)
+	b.wait(`document.querySelector("[data-row] .series.over")`)
+	b.key("j")
+	b.key("Enter")
+	b.waitText(".drawer .details", "over for ")
+}
+
+// TestDifference: who selects bars in the histogram gets to what differs in them by one link.
+func TestDifference(t *testing.T) {
+	t.Parallel()
+	s, _ := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/events?from=-2d")
+	b.signIn(admin)
+	b.wait(`document.querySelector(".plot svg")`)
+	if b.count(".differs") != 0 {
+		t.Error("there is a link before anything is selected")
+	}
+	b.drag(".plot", 0.5, 0.6)
+	b.click(".differs")
+	b.wait(`location.hash.startsWith("#/changes?") && /at=20.*window=\d/.test(location.hash)`)
+	b.wait(`document.querySelector(".verdict")`)
+}
+
+// TestBelow: the pages of a Deployment, a Node and a Namespace show the lanes of what is below them.
+func TestBelow(t *testing.T) {
+	t.Parallel()
+	s, facts := week(t)
+	b := openTab(t, s)
+	deployment := regexp.MustCompile(`-[^-]+-[^-]+$`).ReplaceAllString(facts.OOM.Pod, "")
+	b.open("/console/")
+	b.signIn(admin)
+	for _, object := range []string{"kind=Deployment&ns=" + facts.OOM.Namespace + "&name=" + deployment, "kind=Node&name=" + facts.OOM.Node, "kind=Namespace&name=" + facts.OOM.Namespace} {
+		show(b, "object?"+object)
+		b.waitText(".lane-name a", "Pod/"+facts.OOM.Pod)
+		b.wait(`document.querySelector(".verdict")`)
+	}
+	b.clickText(".lane-name a", "Pod/"+facts.OOM.Pod)
+	b.waitText(".lane-name", "by its name an owner")
+}
+
+// TestDeployments: a deployment is a mark on the plot, a set that grows is none.
+func TestDeployments(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	for name, note := range map[string]string{"deployed": "Scaled up replica set web-7d9f8b6c5 from 0 to 3", "older": "Scaled up replica set api-7d9f8b6c5 to 3", "grown": "Scaled up replica set web-7d9f8b6c5 from 3 to 4"} {
+		e := event("default", name)
+		e.Reason, e.Note, e.Regarding.Kind, e.Regarding.Name = "ScalingReplicaSet", note, "Deployment", "web"
+		s.create(t, e)
+	}
+	b := openTab(t, s)
+	b.open("/console/#/overview?from=-1h")
+	b.signIn(admin)
+	b.wait(`document.querySelectorAll(".plot .edit").length === 2`)
+}
+
+// TestOneMoment: all numbers of a page are of one state and one range, although the range ends now.
+func TestOneMoment(t *testing.T) {
+	t.Parallel()
+	s, _ := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/overview?from=-6h")
+	b.signIn(admin)
+	b.wait(`document.querySelector(".plot svg") && document.querySelector(".facet")`)
+	b.settled()
+	moments := map[string]int{}
+	for _, address := range evaluate[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((name) => /query.v1.(histogram|facets|events)/.test(name) && /from=/.test(name))`) {
+		u, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		moments[u.Query().Get("revision")+" "+u.Query().Get("to")]++
+	}
+	if moments[" now"] != 1 || len(moments) != 2 {
+		t.Errorf("revisions and ends that were asked for: %v", moments)
+	}
+}
+
+// TestFace: letters have three sizes and come from fonts that are shipped; the zone says its name.
+func TestFace(t *testing.T) {
+	t.Parallel()
+	s, all := screens(t)
+	b := openTab(t, s)
+	b.open("/console/")
+	b.signIn(admin)
+	for name, address := range all {
+		visit(b, name, address)
+		sizes := evaluate[[]string](b, `[...new Set([...document.querySelectorAll("body *")].filter((e) => e.checkVisibility() && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim())).map((e) => getComputedStyle(e).fontSize))].filter((size) => size !== "0px")`)
+		if len(sizes) > 3 {
+			t.Errorf("%s has the sizes %v", name, sizes)
+		}
+	}
+	if fonts := evaluate[[]string](b, `[...document.fonts].filter((f) => f.status === "loaded").map((f) => f.family.replaceAll('"', "") + " " + f.weight)`); len(fonts) != 3 {
+		t.Errorf("fonts: %v", fonts)
+	}
+	b.waitText("button.zone", "UTC")
+}
+
+// TestWarmStart: a page that is loaded again asks for itself, the session and the events, and for nothing that it has.
+func TestWarmStart(t *testing.T) {
+	t.Parallel()
+	s, _ := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/overview?from=-6h")
+	b.signIn(admin)
+	b.settled()
+	b.reload()
+	b.wait(`document.querySelector(".plot svg")`)
+	b.settled()
+	if asked := evaluate[[]string](b, `performance.getEntriesByType("resource").filter((e) => e.transferSize > 0 && !e.name.includes("/query/v1/")).map((e) => e.name)`); len(asked) != 1 || !strings.HasSuffix(asked[0], "/console/session/mine") {
+		t.Errorf("asked again for %v", asked)
+	}
+}

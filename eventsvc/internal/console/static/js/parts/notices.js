@@ -1,0 +1,54 @@
+// What is to be known whatever is looked at: clusters whose mirror is late, and what nothing comes of any more.
+
+import { h } from "../lib/dom.js";
+import { clear } from "../lib/event.js";
+import { Resource } from "../lib/load.js";
+import { absolute, clock, duration, minute, relative, second, short } from "../lib/time.js";
+import { icon } from "./icons.js";
+
+/** A mirror says how far it is every minute, so one that is up to date is at most 90 seconds behind. */
+const well = 120;
+const few = 3;
+
+/**
+ * Whether a mirror is late.
+ * @param {{lag: number}} cluster
+ */
+export const isLate = (cluster) => cluster.lag > well;
+
+export class Notices {
+  /** @param {import("../app.js").App} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {Resource<{items: {name: string, lag: number, completeUntil: string}[]}>} */
+    this.clusters = new Resource(app.redraw);
+    /** @type {Resource<any>} */
+    this.changes = new Resource(app.redraw);
+    setInterval(() => { if (!document.hidden) app.redraw(); }, minute);
+  }
+
+  draw() {
+    const { app } = this;
+    if (!app.session.open || !app.config.sessions) return null; // a dump has ended anyway
+    const now = clock.now();
+    this.clusters.want(`${app.turn} ${Math.floor(now / minute)}`, (signal) => app.api.query("clusters", { from: "-1h" }, signal));
+    this.changes.want(`${app.turn} ${Math.floor(now / (5 * minute))}`, (signal) => app.api.query("changes", { window: "1h", limit: "50" }, signal));
+    const late = (this.clusters.data?.items ?? []).filter(isLate);
+    const silent = (this.changes.data?.changes ?? []).filter((/** @type {any} */ c) => c.kind === "silent");
+    return [
+      late.length > 0 && h("p", { class: "note warn", role: "note", key: "late" }, icon("alert"),
+        `What is newest may be missing: ${late.slice(0, few).map((c) => `the mirror of ${clear(c.name)} is ${duration(c.lag * second)} behind (complete until ${short(Date.parse(c.completeUntil))})`).join(", ")}${rest(late.length)}.`),
+      silent.length > 0 && h("p", { class: "note warn", role: "note", key: "silent" }, icon("alert"), h("span", null, "Nothing comes any more of ",
+        silent.slice(0, few).map((/** @type {any} */ c, /** @type {number} */ i) => [i > 0 && ", ", h("strong", null, silenced(c)), " since ", h("time", { title: absolute(Date.parse(c.last)) }, `${short(Date.parse(c.last))}, ${relative(Date.parse(c.last))}`)]), rest(silent.length), ".")),
+    ];
+  }
+}
+
+/** @param {number} n */
+const rest = (n) => (n > few ? `, and ${n - few} more` : "");
+
+/**
+ * What is silent: the cluster, the namespace or the reporter.
+ * @param {any} c
+ */
+export const silenced = (c) => clear(["cluster", "namespace", "reporter"].filter((d) => c.by[d]).map((d) => `${d} ${c.by[d]}`).join(", ") || c.object || "everything");

@@ -1,0 +1,63 @@
+// The verdict: the answer in one sentence, before everything else. On call it is the first line that is read, and often the only one.
+
+import { h } from "../lib/dom.js";
+import { clear, counted } from "../lib/event.js";
+import { courseOf, courseOfRow, spoken } from "../lib/state.js";
+import { absolute, short } from "../lib/time.js";
+import { termsOf } from "./changelist.js";
+import { objectName } from "./columns.js";
+
+/** @type {Record<string, string>} */
+const marks = { ongoing: "Goes on", over: "Over", once: "Once", usual: "As usual", unknown: "No history" };
+
+/**
+ * @param {import("../lib/state.js").State|"silent"} state @param {import("../lib/dom.js").Child} sentence
+ */
+const box = (state, sentence) => h("p", { class: "verdict " + state, "aria-label": "Verdict" }, h("span", { class: "state-mark" }, state === "silent" ? "Silent" : marks[state] ?? state), h("span", { class: "verdict-text" }, sentence));
+
+/**
+ * Times of a text, which are in UTC, in the zone that is read in.
+ * @param {string} text
+ */
+function localised(text) {
+  return text.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/).map((part, i) => (i % 2 ? h("time", { title: absolute(Date.parse(part)) }, short(Date.parse(part))) : clear(part)));
+}
+
+/**
+ * The verdict of an answer of changes, with links to what it names.
+ * @param {import("../app.js").App} app @param {any} data
+ */
+export function verdict(app, data) {
+  const v = data.verdict;
+  if (!v) return null;
+  if (!v.by) return box(v.state, localised(v.text));
+  const range = { view: "events", event: "", from: data.range.from, to: data.range.to };
+  const end = / of | since |:/.exec(v.text)?.index ?? v.text.length;
+  const links = [
+    v.cause && h("a", { key: "cause", href: app.href({ ...range, q: termsOf(v.cause) }) }, `What came before: ${clear(v.cause.by.reason ?? "")}`),
+    v.former && h("a", { key: "former", href: app.href({ ...range, q: termsOf(v), from: v.former.first, to: v.former.last }) }, "The time before"),
+  ];
+  return box(v.kind === "silent" ? "silent" : v.state, [h("a", { href: app.href({ ...range, q: termsOf(v) }) }, clear(v.text.slice(0, end))), localised(v.text.slice(end)), links.some(Boolean) && h("span", { class: "verdict-links" }, links)]);
+}
+
+/**
+ * The verdict about one object: of its warnings, or else of those below it, the one that goes on and came most often, or came last.
+ * @param {any[]} series as /query/v1/object has them @param {import("../lib/event.js").Row[]} below
+ */
+export function verdictOfObject(series, below) {
+  const own = series.map((s) => ({ ...s, object: "", course: courseOf(s) }));
+  const others = below.map((r) => ({ reason: r.reason, type: r.type, count: r.count, object: objectName(r), course: courseOfRow(r, "now") }));
+  const some = [own, others].map((all) => all.filter((s) => s.type === "Warning")).find((all) => all.length);
+  const latest = [...own, ...others].sort((a, b) => b.course.last - a.course.last)[0];
+  if (!latest) return null;
+  if (!some) return box("usual", [`No warnings. The last event was ${clear(latest.reason)}${latest.object && ` of ${latest.object}`}, `, moment(latest.course.last), "."]);
+  const going = some.filter((s) => s.course.state === "ongoing").sort((a, b) => b.count - a.count);
+  const [s, ...more] = going.length ? [...going, ...some.filter((x) => !going.includes(x))] : some.sort((a, b) => b.course.last - a.course.last);
+  return box(s.course.state, [
+    h("strong", null, clear(s.reason)), s.object && ` of ${s.object}`, ` ${counted(s.count, "time")}, since `, moment(s.course.first), s.course.state !== "once" && `, ${spoken(s.course)}`,
+    more.length > 0 && `. Also ${more.slice(0, 3).map((x) => `${clear(x.reason)}${x.object && ` of ${x.object}`} ${counted(x.count, "time")}${x.course.state === "once" ? "" : ` (${spoken(x.course).split(",")[0]})`}`).join(", ")}`, ".",
+  ]);
+}
+
+/** @param {number} at */
+const moment = (at) => h("time", { title: absolute(at) }, short(at));
