@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +32,11 @@ var config = console.Config{
 // do sends a request. Headers are pairs of name and value.
 func do(t *testing.T, c console.Config, method, path string, headers ...string) *http.Response {
 	t.Helper()
-	h, err := console.New(c)
+	open := func() (*console.Console, error) { return console.New(c) }
+	if cmp.Equal(c, config) {
+		open = usual
+	}
+	h, err := open()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,6 +48,9 @@ func do(t *testing.T, c console.Config, method, path string, headers ...string) 
 	h.ServeHTTP(rec, r)
 	return rec.Result()
 }
+
+// usual returns the console of config, which is made once.
+var usual = sync.OnceValues(func() (*console.Console, error) { return console.New(config) })
 
 // body returns what an answer says, decompressed.
 func body(t *testing.T, a *http.Response) string {
