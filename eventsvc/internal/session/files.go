@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"tidings.example/shared/safefile"
 )
 
 // maxEnded is how many ended sessions are known at a time. Only people who are signed in can end one.
@@ -31,7 +33,7 @@ var _ Keeper = (*Files)(nil)
 
 // NewFiles returns the keeper of a folder, which it makes.
 func NewFiles(dir string) (*Files, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := safefile.MkdirAll(dir); err != nil {
 		return nil, err
 	}
 	f := &Files{dir: dir, ended: map[string]time.Time{}}
@@ -54,7 +56,7 @@ func NewFiles(dir string) (*Files, error) {
 		return nil, err
 	}
 	f.forget()
-	return f, f.write(f.endedFile(), f.text())
+	return f, safefile.Write(f.endedFile(), f.text())
 }
 
 func (f *Files) endedFile() string { return filepath.Join(f.dir, "ended") }
@@ -66,7 +68,7 @@ func (f *Files) Secret(context.Context) ([]byte, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		secret = make([]byte, 32)
 		_, _ = rand.Read(secret) // never fails
-		err = f.write(name, secret)
+		err = safefile.Write(name, secret)
 	}
 	if err == nil && len(secret) < 32 {
 		err = fmt.Errorf("%s has %d bytes, and at least 32 are needed: remove it, and everybody signs in again", name, len(secret))
@@ -89,7 +91,7 @@ func (f *Files) EndSession(_ context.Context, id string, until time.Time) error 
 		return err
 	}
 	_, err = fmt.Fprintf(file, "%s %d\n", id, until.Unix())
-	return errors.Join(err, file.Sync(), file.Close())
+	return errors.Join(err, file.Close(), safefile.Sync(f.endedFile()))
 }
 
 // SessionEnded reports whether a session has ended.
@@ -115,25 +117,4 @@ func (f *Files) text() []byte {
 		fmt.Fprintf(&b, "%s %d\n", id, until.Unix())
 	}
 	return []byte(b.String())
-}
-
-// write writes a file that is there either whole or not at all.
-func (f *Files) write(name string, content []byte) error {
-	file, err := os.CreateTemp(f.dir, "new-*") // for its owner only
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(file.Name(), name)
-	}
-	if err != nil {
-		_ = os.Remove(file.Name())
-		return err
-	}
-	folder, err := os.Open(f.dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
