@@ -296,7 +296,7 @@ func (c *comparison) observed(ctx context.Context, q store.TimeQuery, limit int,
 // link returns the parameters that show the events of a row.
 func (r *candidate) link(a *Answer) url.Values {
 	from := a.Range.From
-	if first := time.Unix(r.first, 0).UTC(); r.way == Changed && first.Before(from) {
+	if first := time.Unix(r.first, 0).UTC(); (r.way == Changed || r.way == Silent) && first.Before(from) {
 		from = first
 	}
 	v := url.Values{
@@ -307,7 +307,7 @@ func (r *candidate) link(a *Answer) url.Values {
 		v.Set("namespace", r.namespace)
 	}
 	var terms []fields.Selector
-	for _, term := range [][2]string{{"regarding.kind", r.kind}, {"reason", r.reason}, {"type", r.typ}, {"regarding.name", r.exact}} {
+	for _, term := range [][2]string{{"regarding.kind", r.kind}, {"reason", r.reason}, {"type", r.typ}, {"regarding.name", r.exact}, {"reportingController", r.silent.reporter}} {
 		if term[1] != "" {
 			terms = append(terms, fields.OneTermEqualSelector(term[0], term[1]))
 		}
@@ -331,11 +331,15 @@ func (r *candidate) change(c *comparison) Change {
 		change.First, change.Last = time.Unix(r.first, 0).UTC(), time.Unix(came.Last, 0).UTC()
 		change.Every, change.State = came.Every(), came.At(c.answer.Range.To)
 	}
+	if r.way == Silent {
+		change.First = time.Unix(r.first, 0).UTC()
+		change.Last = change.First
+	}
 	change.Former = r.formerly(c)
 	if r.follows != nil {
 		change.Follows = r.follows.reference(c)
 	}
-	if r.namespace == "" {
+	if r.namespace == "" && r.way != Silent {
 		for _, t := range r.tallies[:min(len(r.tallies), topNamespaces)] {
 			change.Namespaces = append(change.Namespaces, t.namespace)
 		}

@@ -21,6 +21,7 @@ type candidate struct {
 	dispersion float64 // of the counts of its series
 	had        int     // other namespaces that had it before
 
+	silent    source // that is silent
 	elsewhere string // how it bears on the namespaces of the question; empty: it is theirs
 	note      string // of its sample
 

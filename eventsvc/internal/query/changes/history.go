@@ -52,6 +52,7 @@ type tally struct {
 	came     query.Rhythm   // in the window
 	total    int64          // in all history before the window
 	even     int64          // the part of it that was spread over longer than a second
+	newest   int64          // second of the newest of them
 	older    bool           // there are occurrences before history begins
 	prev     int64          // in the same length of time before the window
 	slots    slots          // of the time before the window
@@ -171,6 +172,7 @@ func (c *comparison) history(ctx context.Context) error {
 			o.Count -= n
 		}
 		s.total += o.Count
+		s.newest = max(s.newest, o.Second)
 		s.prev += o.Before(from) - o.Before(from-window)
 		for i := range s.times {
 			if earlier := from - s.times.seconds(i); o.Second < earlier+window && o.Second+max(o.Span, 1) > earlier {

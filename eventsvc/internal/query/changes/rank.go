@@ -98,6 +98,7 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 		}
 		r.score = round(r.score * (1 + precedesWeight*float64(min(r.precedes, maxPrecedes))))
 	}
+	rows = c.silences(rows)
 	slices.SortFunc(rows, byScore)
 	return c.causes(ctx, together(slices.DeleteFunc(rows, func(r *candidate) bool { return !c.wanted(r) })))
 }
@@ -128,7 +129,7 @@ func together(rows []*candidate) []*candidate {
 // same reports whether two rows are the same change under two reasons: of the same namespaces and kind, as often and
 // since the same time. A problem is not the same as what is routine.
 func (r *candidate) same(o *candidate) bool {
-	return r.kind == o.kind && r.alarming() == o.alarming() && r.way == o.way && r.way != Less && r.now == o.now &&
+	return r.kind == o.kind && r.alarming() == o.alarming() && r.way == o.way && r.way != Less && r.way != Silent && r.now == o.now &&
 		r.within(o) && o.within(r) && max(r.first-o.first, o.first-r.first) <= onsetTolerance
 }
 
@@ -147,7 +148,7 @@ func (r *candidate) within(o *candidate) bool {
 // stepOf reports whether a row is a step of a routine change in the same namespaces: it began with it or follows from
 // it. A problem is a row of its own.
 func (r *candidate) stepOf(k *candidate) bool {
-	if r.alarming() || k.alarming() || r.way == Less || k.way == Less {
+	if r.alarming() || k.alarming() || r.way == Less || k.way == Less || r.way == Silent || k.way == Silent {
 		return false
 	}
 	began := r.onset
@@ -158,7 +159,7 @@ func (r *candidate) stepOf(k *candidate) bool {
 }
 
 func byScore(a, b *candidate) int {
-	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.onset, b.onset), a.compare(b.tallyKey),
+	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.onset, b.onset), a.compare(b.tallyKey), strings.Compare(a.silent.reporter, b.silent.reporter),
 		strings.Compare(string(a.way), string(b.way)), strings.Compare(a.object, b.object))
 }
 

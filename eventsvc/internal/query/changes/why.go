@@ -15,6 +15,10 @@ import (
 func (r *candidate) why(c *comparison) string {
 	var b strings.Builder
 	window := query.FormatDuration(c.q.Window)
+	if r.way == Silent {
+		ago := roughly(c.answer.Range.To.Sub(time.Unix(r.first, 0)))
+		return fmt.Sprintf("nothing in %s against %s expected (%s); %s, whose newest event came %s ago", window, whole(r.expected), r.against, r.subject(), ago)
+	}
 	fmt.Fprintf(&b, "%s %s in %s%s; %s", r.reason, times(r.now), window, r.unlike(c), r.subject())
 	if r.objects > 1 {
 		fmt.Fprintf(&b, " (%s)", counted(r.objects, "object"))
@@ -84,6 +88,9 @@ func (r *candidate) statistics(c *comparison) string {
 
 // subject is what a row is about, as Pod api-* in shop.
 func (r *candidate) subject() string {
+	if r.way == Silent {
+		return r.silent.String()
+	}
 	text := r.kind
 	if r.object != "" {
 		text += " " + r.object
