@@ -96,9 +96,16 @@ func Join(t testing.TB, all *sync.WaitGroup) {
 // Becomes waits until a condition holds, of which the error says what is missing.
 func Becomes(t testing.TB, condition func() error) {
 	t.Helper()
+	Slowly(t, 0, condition)
+}
+
+// Slowly is Becomes for what waits itself, for a timer or for programs that start. The wait is not lost before so much
+// time has passed.
+func Slowly(t testing.TB, least time.Duration, condition func() error) {
+	t.Helper()
 	w := begin()
 	for err := condition(); err != nil; err = condition() {
-		if w.lost() {
+		if took := time.Since(w.began); took > least && w.lost() || took > least+longest {
 			Lost(t, err.Error())
 		}
 		<-time.After(w.pause())

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"tidings.example/shared/waittest"
 )
@@ -35,7 +36,16 @@ func TestLost(t *testing.T) {
 	}{
 		"Within":  {"nothing was sent", func(t testing.TB) { waittest.Within(t, make(chan int)) }},
 		"Becomes": {"two of three", func(t testing.TB) { waittest.Becomes(t, func() error { return errors.New("two of three") }) }},
-		"Until":   {"not yet: a new moon", func(t testing.TB) { waittest.Until(t, "a new moon", func() bool { return false }) }},
+		"Slowly": {"two of four", func(t testing.TB) {
+			begin := time.Now()
+			waittest.Slowly(t, 10*time.Minute, func() error {
+				if time.Since(begin) < 9*time.Minute { // not lost yet
+					return errors.New("one of four")
+				}
+				return errors.New("two of four")
+			})
+		}},
+		"Until": {"not yet: a new moon", func(t testing.TB) { waittest.Until(t, "a new moon", func() bool { return false }) }},
 		"Reaches": {"not yet: copies: 2 of 3", func(t testing.TB) {
 			n := int64(0)
 			waittest.Reaches(t, "copies", 3, func() int64 { n = min(n+1, 2); return n })

@@ -17,7 +17,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,10 +37,8 @@ import (
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app/testing"
 
 	"tidings.example/shared/porttest"
+	"tidings.example/shared/waittest"
 )
-
-// patience is how long a test waits for what must happen.
-const patience = 10 * time.Second
 
 // cluster is a kube-apiserver of this process with RBAC, on an etcd of this process. No controllers run in it.
 type cluster struct {
@@ -285,19 +282,12 @@ func (p *process) said() string {
 // eventually waits until there is no error.
 func eventually(t *testing.T, what string, try func(ctx context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		err := try(ctx)
-		if err == nil {
-			return
+	waittest.Becomes(t, func() error {
+		if err := try(t.Context()); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: not after %s: %v", what, patience, err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+		return nil
+	})
 }
 
 // authority waits for the authority that eventsvc writes into a ConfigMap, and returns it and a file with it.

@@ -5,13 +5,14 @@ package testenv
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"sync"
 	"testing"
 	"time"
+
+	"tidings.example/shared/waittest"
 )
 
 // Build builds the program of a folder, in that folder's own module, as images do.
@@ -26,25 +27,16 @@ func Build(folder, out string, flags ...string) error {
 	return nil
 }
 
-// Eventually calls check until it returns no error. The test fails if that
-// takes longer than within.
+// Eventually calls check until it returns no error. The test fails if that takes longer than within on a machine that
+// is not busy.
 func Eventually(t testing.TB, what string, within time.Duration, check func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), within)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
+	waittest.Slowly(t, within, func() error {
+		if err := check(); err != nil {
+			return fmt.Errorf("%s: %w", what, err)
 		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: still not after %s: %v", what, within, err)
-		case <-tick.C:
-		}
-	}
+		return nil
+	})
 }
 
 // Unable skips a test that this machine cannot run. With CI=true the test fails
