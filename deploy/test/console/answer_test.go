@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
@@ -163,5 +164,33 @@ func TestWarmStart(t *testing.T) {
 	b.settled()
 	if asked := evaluate[[]string](b, `performance.getEntriesByType("resource").filter((e) => e.transferSize > 0 && !e.name.includes("/query/v1/")).map((e) => e.name)`); len(asked) != 1 || !strings.HasSuffix(asked[0], "/console/session/mine") {
 		t.Errorf("asked again for %v", asked)
+	}
+}
+
+// TestAgain: an outage that also happened days before is told as such, in the verdict and in its row, with the way to
+// the time before.
+func TestAgain(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	var body strings.Builder
+	begin := time.Now().Add(-20 * time.Minute)
+	before := begin.Add(-5 * 24 * time.Hour)
+	for _, ago := range []time.Duration{5 * 24 * time.Hour, 0} {
+		for i := range 23 {
+			at := stamp(begin.Add(time.Duration(12*i)*time.Second - ago))
+			fmt.Fprintf(&body, `{"metadata":{"namespace":"default","name":"evicted-%d-%d"},"involvedObject":{"kind":"Node","name":"node-g21"},"reason":"EvictionThresholdMet","type":"Warning","message":"Attempting to reclaim ephemeral-storage","firstTimestamp":%q,"lastTimestamp":%q,"count":1,"source":{"component":"kubelet"}}`+"\n", int(ago.Hours()), i, at, at)
+		}
+	}
+	s.send(t, http.MethodPost, s.events+"/bulk/v1/events", "application/x-ndjson", s.token(t, admin), []byte(body.String()), http.StatusOK)
+	b := openTab(t, s)
+	b.open("/console/#/changes?window=1h")
+	b.signIn(admin)
+	b.waitText(".verdict.over", "again, as on")
+	b.waitText(".change-mark.again", "Again")
+	b.shot("again")
+	b.clickText(".verdict-links a", "The time before")
+	b.waitText(".readout", "23 occurrences")
+	if from := evaluate[string](b, `new URLSearchParams(location.hash.split("?")[1]).get("from")`); from != stamp(before) {
+		t.Errorf("from %s, want %s", from, stamp(before))
 	}
 }

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 import { Heights } from "../../static/js/parts/heights.js";
-import { dimmed, hashed, Ruler } from "../../static/js/parts/text.js";
+import { reading } from "../../static/js/lib/time.js";
+import { dimmed, hashed, localised, Ruler } from "../../static/js/parts/text.js";
 
 globalThis.document = { createElement: () => ({ getContext: () => ({ measureText: () => ({ width: 10 }) }) }) };
 
@@ -35,4 +36,14 @@ test("rows of different heights are found", () => {
   assert.equal(heights.total, 3);
   heights.place([], "", () => 1);
   assert.deepEqual([heights.total, heights.at(5)], [0, 0]);
+});
+
+test("times of a sentence are those of the reader's zone", () => {
+  const before = reading.zone;
+  reading.zone = "local";
+  process.env.TZ = "Europe/Berlin";
+  const read = (c) => (Array.isArray(c) ? c.map(read).join("") : c && typeof c === "object" ? c.children.map(read).join("") : c || "");
+  assert.equal(read(localised("Evicted since 2001-03-04T23:30:00Z; as on Sunday 2001-03-04 23:31 UTC (10 times), note 2001-03-04")), "Evicted since 2001-03-05 00:30; as on Monday 2001-03-05 00:31 (10 times), note 2001-03-04");
+  delete process.env.TZ;
+  reading.zone = before;
 });

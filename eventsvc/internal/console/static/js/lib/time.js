@@ -147,6 +147,12 @@ export function absolute(at) {
 }
 
 /**
+ * The day of the week.
+ * @param {number} at
+ */
+export const weekday = (at) => ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"][new Date(absolute(at).slice(0, 10)).getUTCDay()];
+
+/**
  * Date and minute, without the year if it is this one.
  * @param {number} at
  */

@@ -4,9 +4,9 @@ import { h } from "../lib/dom.js";
 import { clear } from "../lib/event.js";
 import { writeAll } from "../lib/grammar.js";
 import { courseOf, spoken } from "../lib/state.js";
-import { relative, short } from "../lib/time.js";
+import { relative, rfc3339, second, short } from "../lib/time.js";
 import { lane } from "./sparkline.js";
-import { dimmed } from "./text.js";
+import { localised } from "./text.js";
 
 /** @type {Record<string, string>} */
 const marks = { new: "New", more: "More", again: "Again", less: "Less", silent: "Silent", failing: "Failing", changed: "Changed" };
@@ -30,14 +30,20 @@ export function changeList(app, data) {
           c.also && h("span", { class: "hint" }, ` with ${c.also.join(", ")}`),
           h("span", { class: "change-object" }, clear(c.object || c.by.kind || "")), where && h("span", { class: "hint" }, ` in ${where}`),
           h("span", { class: "change-facts" }, c.state && c.kind !== "silent" && h("span", { class: "state " + c.state, title: spoken(course, to) }, spoken(course, to).split(",")[0]),
-            c.former && h("a", { href: app.href({ view: "events", event: "", q: termsOf(c), from: c.former.first, to: c.former.last }) }, `as ${short(Date.parse(c.former.first))}`),
+            c.former && h("a", { class: "former", href: app.href({ view: "events", event: "", q: termsOf(c), ...during(c.former) }) }, `as ${short(Date.parse(c.former.first))}`),
             !Number.isNaN(first) && h("time", { title: relative(first) }, `since ${short(first)}`),
-            id && h("a", { href: app.href({ event: id }) }, "Newest"),
+            id && h("a", { class: "newest", href: app.href({ event: id }) }, "Newest"),
             h("button", { type: "button", class: "plain why", title: "Why it stands here", "aria-expanded": app.explained === i, onclick: () => { app.explained = app.explained === i ? -1 : i; app.redraw(); } }, "Why here"))),
-        h("p", { class: "change-why", title: c.why }, dimmed(c.why)),
+        h("p", { class: "change-why", title: c.why }, localised(c.why)),
         app.explained === i && h("p", { class: "hint statistics" }, c.statistics)));
   }));
 }
+
+/**
+ * The range from a first occurrence to a last one, which is within.
+ * @param {{first: string, last: string}} life
+ */
+export const during = ({ first, last }) => ({ from: first, to: rfc3339(Date.parse(last) + second) });
 
 /**
  * The search that finds the events of a change.

@@ -3,6 +3,7 @@
 
 import { h } from "../lib/dom.js";
 import { clear } from "../lib/event.js";
+import { absolute, short, weekday } from "../lib/time.js";
 
 const letters = "[bcdf-hj-np-tv-z2-9]"; // of generated suffixes
 
@@ -26,6 +27,18 @@ export function dimmed(text) {
   }
   out.push(clear(text.slice(end)));
   return out;
+}
+
+/**
+ * A sentence of the server with its times, which are in UTC, as they are read here.
+ * @param {string} text @returns {import("../lib/dom.js").Child[]}
+ */
+export function localised(text) {
+  return text.split(/((?:[A-Z][a-z]+day )?\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\dZ| UTC))/).map((part, i) => {
+    if (i % 2 === 0) return dimmed(part);
+    const at = Date.parse(part.replace(/^[a-z]+ /i, "").replace(" UTC", ":00Z").replace(" ", "T"));
+    return h("time", { title: absolute(at) }, /^[A-Z]/.test(part) && `${weekday(at)} `, short(at));
+  });
 }
 
 /**

@@ -4,8 +4,9 @@ import { h } from "../lib/dom.js";
 import { clear, counted } from "../lib/event.js";
 import { courseOf, courseOfRow, spoken } from "../lib/state.js";
 import { absolute, short } from "../lib/time.js";
-import { termsOf } from "./changelist.js";
+import { during, termsOf } from "./changelist.js";
 import { objectName } from "./columns.js";
+import { localised } from "./text.js";
 
 /** @type {Record<string, string>} */
 const marks = { ongoing: "Goes on", over: "Over", once: "Once", usual: "As usual", unknown: "No history" };
@@ -14,14 +15,6 @@ const marks = { ongoing: "Goes on", over: "Over", once: "Once", usual: "As usual
  * @param {import("../lib/state.js").State|"silent"} state @param {import("../lib/dom.js").Child} sentence
  */
 const box = (state, sentence) => h("p", { class: "verdict " + state, "aria-label": "Verdict" }, h("span", { class: "state-mark" }, state === "silent" ? "Silent" : marks[state] ?? state), h("span", { class: "verdict-text" }, sentence));
-
-/**
- * Times of a text, which are in UTC, in the zone that is read in.
- * @param {string} text
- */
-function localised(text) {
-  return text.split(/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)/).map((part, i) => (i % 2 ? h("time", { title: absolute(Date.parse(part)) }, short(Date.parse(part))) : clear(part)));
-}
 
 /**
  * The verdict of an answer of changes, with links to what it names.
@@ -35,7 +28,7 @@ export function verdict(app, data) {
   const end = / of | since |:/.exec(v.text)?.index ?? v.text.length;
   const links = [
     v.cause && h("a", { key: "cause", href: app.href({ ...range, q: termsOf(v.cause) }) }, `What came before: ${clear(v.cause.by.reason ?? "")}`),
-    v.former && h("a", { key: "former", href: app.href({ ...range, q: termsOf(v), from: v.former.first, to: v.former.last }) }, "The time before"),
+    v.former && h("a", { key: "former", href: app.href({ ...range, q: termsOf(v), ...during(v.former) }) }, "The time before"),
   ];
   return box(v.kind === "silent" ? "silent" : v.state, [h("a", { href: app.href({ ...range, q: termsOf(v) }) }, clear(v.text.slice(0, end))), localised(v.text.slice(end)), links.some(Boolean) && h("span", { class: "verdict-links" }, links)]);
 }
