@@ -33,6 +33,12 @@ func (a Attributes) ClaimsReport() bool {
 	return false
 }
 
+// Bookkeeping reports whether events with these dimensions claim to be what a mirror says of its own work: of those a
+// person looks for nothing that happened in a cluster.
+func (d *Dimensions) Bookkeeping() bool {
+	return d.Reporter == GapReporter && (d.Reason == GapReason || d.Reason == DroppedReason || d.Reason == CursorReason)
+}
+
 // WithReport marks attributes with the report of their event. The attributes must have an occurrence. Only the server
 // marks reports, and only the ones that it believes: no field or label of an event sets the mark.
 func (a Attributes) WithReport(r Report) Attributes {

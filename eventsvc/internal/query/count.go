@@ -94,7 +94,7 @@ func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start 
 			return s.querier.Timeline.Count(ctx, c, start(t))
 		}
 		group := func(d event.Dimensions) int {
-			if !s.wanted(d) {
+			if !s.wanted(d) || s.query.Terms.leavesOut(d) {
 				return -1
 			}
 			return t.group(d, Regarding{})

@@ -23,7 +23,25 @@ type Terms struct {
 	byDimension, byText, mixed []*search.Expr
 	search                     *search.Expr // all of it
 	cluster                    string       // that a parameter names
+	bookkeeping                bool         // what mirrors say of their own work is asked for
 }
+
+// asksBookkeeping reports whether terms name a reason of book-keeping events, or their reporter.
+func (t *Terms) asksBookkeeping() (asked bool) {
+	names := func(text string) bool {
+		return slices.ContainsFunc([]string{event.CursorReason, event.DroppedReason, event.GapReason, event.GapReporter}, func(name string) bool { return strings.EqualFold(name, text) })
+	}
+	for _, one := range t.dimensions {
+		asked = asked || !one.Not && slices.ContainsFunc(one.Values, names)
+	}
+	t.search.Terms(func(one *search.Expr, wanted bool) {
+		asked = asked || wanted && (slices.ContainsFunc(one.Values, names) || names(string(one.Word)))
+	})
+	return asked
+}
+
+// leavesOut reports whether events with these dimensions are left out because nobody asks for them.
+func (t *Terms) leavesOut(d event.Dimensions) bool { return !t.bookkeeping && d.Bookkeeping() }
 
 // term requires that a dimension has one of some values or, with not, none of them.
 type term struct {
@@ -77,6 +95,7 @@ func ParseTerms(fieldSelector, labelSelector, text string) (t Terms, err error) 
 		return t, invalid("search", "%v", err)
 	}
 	t.setSearch(e, &rest)
+	t.bookkeeping = t.asksBookkeeping()
 	return t, nil
 }
 
@@ -301,6 +320,9 @@ func (t *Terms) overEvents() bool { return t.Rest != nil || len(t.byText)+len(t.
 // filter returns the terms as a filter.
 func (t *Terms) filter() *event.Filter {
 	all := event.All(t.Rest.Filter())
+	if !t.bookkeeping {
+		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimensions, Wants: func(d event.Dimensions) bool { return !t.leavesOut(d) }})
+	}
 	for i := range t.dimensions {
 		term := &t.dimensions[i]
 		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimension, Dimension: string(term.dimension), Fits: term.Accepts})

@@ -276,7 +276,7 @@ func (t *tallies) judge(windows float64) {
 // count calls visit with what was observed in [from, to), the newest minutes first.
 func (c *comparison) count(ctx context.Context, from, to int64, visit func(s *tally, o store.Occurred)) error {
 	group := func(d event.Dimensions) int {
-		if !c.q.wanted(d) || isEdit(&d) {
+		if !c.q.wanted(d) || isEdit(&d) || d.Bookkeeping() {
 			return -1
 		}
 		return c.tallies.index(&d)

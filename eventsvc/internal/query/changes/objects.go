@@ -147,7 +147,7 @@ func (c *comparison) readWarnings(ctx context.Context, visit func(*store.View, s
 		}
 		reads := 0
 		wanted := func(d event.Dimensions) bool {
-			return d.Type == corev1.EventTypeWarning && c.q.wanted(d) && c.q.asked(d.Namespace) == own
+			return d.Type == corev1.EventTypeWarning && !d.Bookkeeping() && c.q.wanted(d) && c.q.asked(d.Namespace) == own
 		}
 		err := c.observed(ctx, store.TimeQuery{Range: c.answer.Range, Wanted: wanted}, maxWarnings, func(v *store.View, at store.Moment) bool {
 			reads++
