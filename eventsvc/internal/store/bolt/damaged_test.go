@@ -170,3 +170,24 @@ func TestDropDamaged(t *testing.T) {
 		})
 	}
 }
+
+// TestNameOfAnotherFile: a file of the log that says that it begins elsewhere than its name is refused: all its events
+// would seem to be newer or older than they are.
+func TestNameOfAnotherFile(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir(), Now: goldenTime}
+	db := bolttest.Open(t, o)
+	bolttest.Create(t, db, 3, "first")
+	if err := db.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	bolttest.Close(t, db)
+	path := filepath.Join(o.Dir, "log-00000000000000000002.db")
+	if err := os.Rename(path, filepath.Join(o.Dir, "log-00000000000000000001.db")); err != nil {
+		t.Fatal(err)
+	}
+	_, err := bolttest.OpenDB(o)
+	if fe := new(store.FileError); !errors.As(err, &fe) || !strings.Contains(fe.Reason, "revision 2") {
+		t.Errorf("opened with %v", err)
+	}
+}

@@ -270,7 +270,9 @@ func openSegments(dir string, mmap int) (ss Segments, err error) {
 		if err != nil {
 			return ss, err
 		}
-		ss = append(ss, s)
+		if ss = append(ss, s); path != SegmentPath(dir, s.Base) {
+			return ss, &store.FileError{Path: path, Reason: fmt.Sprintf("it says that it begins with revision %d, and its name says another one", s.Base), Fix: boltfile.FixRestore}
+		}
 	}
 	return ss, ss.check()
 }
