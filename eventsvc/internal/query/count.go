@@ -1,9 +1,11 @@
 package query
 
 import (
+	"cmp"
 	"context"
 	"hash/maphash"
 	"slices"
+	"time"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/flow"
@@ -81,29 +83,15 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 	return id
 }
 
-// count counts what was observed by some dimensions, and by objects if that is one of them. If hours is set, one
-// occurrence may be the sum of an hour. It calls start at the beginning, and again if it has to begin again; what that
-// returns takes the observations.
-func (s *Snapshot) count(ctx context.Context, by []Dimension, hours bool, start func(*table) func(store.Occurred)) (t *table, err error) {
-	s.OverEvents = s.query.Terms.overEvents() || slices.Contains(by, Object)
-	err = s.reading(func() error {
-		t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
-		if s.OverEvents {
-			c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.held, Sees: s.sees}, Filter: s.query.Terms.filter(), By: t.names(), Objects: slices.Contains(by, Object)}
-			c.Group = func(d event.Dimensions, o event.Regarding) int { return t.group(d, cut(o)) }
-			return s.querier.Timeline.Count(ctx, c, start(t))
-		}
-		group := func(d event.Dimensions) int {
-			if !s.wanted(d) || s.query.Terms.leavesOut(d) {
-				return -1
-			}
-			return t.group(d, Regarding{})
-		}
-		return s.occurrences(ctx, store.Range{Nodes: s.query.Terms.onNodes() || slices.Contains(by, Node), Hours: hours}, group, start(t))
-	})
-	if err == nil {
-		err = t.err
-	}
+// count counts what was observed by some dimensions, and by objects if that is one of them. What was observed within a
+// step may be counted as one. It calls start once; what that returns takes the observations.
+func (s *Snapshot) count(ctx context.Context, by []Dimension, step time.Duration, start func(*table) func(store.Occurred)) (t *table, err error) {
+	t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
+	in := store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: s.sees}
+	c := store.Count{Range: in, Filter: s.query.Terms.filter(), By: t.names(), Objects: slices.Contains(by, Object), Step: int64(step / time.Second)}
+	c.Group = func(d event.Dimensions, o event.Regarding) int { return t.group(d, cut(o)) }
+	s.OverEvents = !c.Light()
+	err = cmp.Or(s.querier.Timeline.Count(ctx, c, start(t)), t.err)
 	if t.full {
 		s.Partly("there are more than %d groups: the others are not counted apart", len(t.keys)-1)
 	}

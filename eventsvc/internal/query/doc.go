@@ -8,12 +8,12 @@
 // events, [Snapshot.Histogram], [Snapshot.Facets] and [Snapshot.Groups] with counts.
 // A [Head] says what an answer covers; it is complete when the method has returned.
 //
-// Counts are of observations: an update of a series from count 7 to 12 counts 5, at the time of the last one. As long
-// as a query asks about [Dimension]s only, its counts come from [store.Timeline.Occurrences], and what has been deleted
-// since is counted like all else. A query with text, with terms on other fields or labels, or by object
-// ([Head.OverEvents]) counts with [store.Timeline.Count] what the versions that are held report.
+// Counts are of observations ([store.Timeline.Count]): an update of a series from count 7 to 12 counts 5, at the time
+// of the last one. As long as a query asks about [Dimension]s only, what has been deleted since is counted like all
+// else. A query with text, with terms on other fields or labels, or by object ([Head.OverEvents]) counts what the
+// versions that are held report.
 //
-// A snapshot whose revision is no longer held goes on with the newest state, leaves out
+// A list whose revision is no longer held goes on with the newest state, leaves out
 // what was written after its revision, and is partial: what it showed is not shown again.
 //
 // Terms become an [event.Filter], which the store evaluates.

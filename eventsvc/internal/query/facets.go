@@ -3,6 +3,7 @@ package query
 import (
 	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"tidings.example/eventsvc/internal/store"
@@ -32,7 +33,7 @@ type ValueCount struct {
 // the total.
 func (s *Snapshot) Facets(ctx context.Context, by []Dimension, limit int) (facets []Facet, total int64, err error) {
 	var counts []int64
-	t, err := s.count(ctx, by, true, func(t *table) func(store.Occurred) {
+	t, err := s.count(ctx, by, math.MaxInt64, func(t *table) func(store.Occurred) {
 		counts = nil
 		return func(o store.Occurred) { counts = t.add(counts, o) }
 	})
@@ -62,7 +63,7 @@ func (s *Snapshot) Overview(ctx context.Context, by []Dimension, limit int, over
 	var counts []int64
 	var merged *table // by the one dimension
 	var cells *grid
-	t, err := s.count(ctx, by, step%time.Hour == 0, func(t *table) func(store.Occurred) {
+	t, err := s.count(ctx, by, step, func(t *table) func(store.Occurred) {
 		counts, merged, cells = nil, newTable(t.memory, []Dimension{over}, s.querier.Groups), s.newGrid(t.memory, step)
 		var to []int // the groups of merged, by the groups of t
 		return func(o store.Occurred) {

@@ -66,7 +66,7 @@ func (p GroupPlace) compare(other GroupPlace) int {
 // groups, and where the next one begins, nil if there is none.
 func (s *Snapshot) Groups(ctx context.Context, by []Dimension, p GroupPage) ([]Group, *GroupPlace, error) {
 	var all []Rhythm
-	t, err := s.count(ctx, by, true, func(t *table) func(store.Occurred) {
+	t, err := s.count(ctx, by, 0, func(t *table) func(store.Occurred) {
 		all = nil
 		return func(o store.Occurred) {
 			for len(all) <= o.Group {
@@ -135,7 +135,7 @@ func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store
 // newestOf returns the newest event of a group in a range, as far as one page goes.
 func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r store.Range) (sample *store.Record, err error) {
 	q := s.timeQuery(ctx, Page{})
-	q.From, q.To, q.Nodes = r.From, r.To, q.Nodes || slices.Contains(by, Node)
+	q.From, q.To = r.From, r.To
 	q.Wanted = func(d event.Dimensions) bool { return keyOf(d, g.Key.Object, by) == g.Key }
 	if slices.Contains(by, Object) {
 		q.Filter = event.All(ofObject(g.Key.Object), q.Filter)

@@ -10,7 +10,6 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query/search"
-	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/nearest"
 )
 
@@ -29,20 +28,13 @@ func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject S
 	for _, name := range event.DimensionNames {
 		values[name] = map[string]bool{}
 	}
-	onNodes := slices.ContainsFunc(terms, func(term wish) bool { return Dimension(term.Name) == Node }) // which take longer to look at
 	size := 0
-	err := s.reading(func() error {
-		sees := func(d event.Dimensions) bool { return allows(d.Namespace, d.Cluster) } // any namespace: one may be mistyped
-		return s.occurrences(ctx, store.Range{Nodes: onNodes, Hours: true, Sees: sees}, func(d event.Dimensions) int {
-			for _, name := range event.DimensionNames {
-				value := *d.Text(name)
-				if known := values[name]; !known[value] && len(known) < maxHintValues && size < maxHintBytes {
-					known[value] = true
-					size += len(value)
-				}
-			}
-			return -1
-		}, nil)
+	sees := func(d event.Dimensions) bool { return allows(d.Namespace, d.Cluster) } // any namespace: one may be mistyped
+	err := s.values(ctx, nil, sees, func(dimension, value string) {
+		if known := values[dimension]; !known[value] && len(known) < maxHintValues && size < maxHintBytes {
+			known[value] = true
+			size += len(value)
+		}
 	})
 	for _, term := range terms {
 		if hint := hintOf(term, len(terms) == 1, values); hint != "" && !slices.Contains(s.Head.Hints, hint) {

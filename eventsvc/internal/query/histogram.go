@@ -117,7 +117,7 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 // countOver counts by some dimensions and in buckets. If only is not nil, groups that are not in it are counted as the
 // rest.
 func (s *Snapshot) countOver(ctx context.Context, by []Dimension, step time.Duration, only map[Key]bool) (t *table, g *grid, err error) {
-	t, err = s.count(ctx, by, step%time.Hour == 0, func(t *table) func(store.Occurred) {
+	t, err = s.count(ctx, by, step, func(t *table) func(store.Occurred) {
 		g = s.newGrid(t.memory, step)
 		if only == nil {
 			return g.count

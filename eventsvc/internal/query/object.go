@@ -47,13 +47,10 @@ func (s *Snapshot) Written(ctx context.Context, o Subject) (Subject, error) {
 		return o, nil
 	}
 	written := ""
-	err := s.reading(func() error {
-		return s.occurrences(ctx, store.Range{Hours: true}, func(d event.Dimensions) int {
-			if strings.EqualFold(d.Kind, o.Kind) && written != o.Kind && (written == "" || d.Kind == o.Kind || d.Kind < written) {
-				written = d.Kind
-			}
-			return -1
-		}, nil)
+	err := s.values(ctx, []string{string(Kind)}, s.sees, func(_, kind string) {
+		if strings.EqualFold(kind, o.Kind) && written != o.Kind && (written == "" || kind == o.Kind || kind < written) {
+			written = kind
+		}
 	})
 	o.Kind = cmp.Or(written, o.Kind)
 	return o, err

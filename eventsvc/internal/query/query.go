@@ -141,23 +141,10 @@ func (s *Snapshot) begin() time.Time {
 	return s.From
 }
 
-// occurrences visits what was observed in the range. Of in, only Nodes, Hours and Sees count. group and visit are those
-// of [store.Timeline.Occurrences].
-func (s *Snapshot) occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	in.From, in.To, in.Revision = s.begin(), s.To, s.held
-	if in.Sees == nil {
-		in.Sees = s.sees
-	}
-	only := visit
-	if s.held == 0 { // the state that is read is newer than the snapshot
-		in.Hours = false
-		only = func(o store.Occurred) {
-			if o.Revision <= s.Head.Revision {
-				visit(o)
-			}
-		}
-	}
-	return s.querier.Timeline.Occurrences(ctx, in, group, only)
+// values visits the values of dimensions that something has which was observed in the range and which a caller may see.
+func (s *Snapshot) values(ctx context.Context, by []string, sees func(event.Dimensions) bool, visit func(dimension, value string)) error {
+	in := store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}
+	return s.querier.Timeline.Count(ctx, store.Count{Range: in, By: by, Values: visit}, nil)
 }
 
 // Describe returns the reasons why the answer is not whole, as one text.

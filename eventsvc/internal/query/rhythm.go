@@ -35,20 +35,14 @@ type Rhythm struct {
 	recent      int64  // how often it came in these
 }
 
-// Add adds what was observed. A sum is spread evenly over its minutes.
+// Add adds what was observed.
 func (r *Rhythm) Add(o store.Occurred) {
-	if o.Count == 0 {
+	if r.Count > 0 && o.Second/60 == r.Last/60 {
+		r.Count, r.recent = r.Count+o.Count, r.recent+o.Count
+		r.First, r.Last = min(r.First, o.Second), max(r.Last, o.Second)
 		return
 	}
-	one := Rhythm{Count: o.Count, First: o.Second, Last: o.Second + o.Length, recent: o.Count}
-	step := int64(60)
-	if o.Count > 1 {
-		step = max(step, o.Length/(o.Count-1))
-	}
-	for at := one.Last; at >= o.Second && one.Last/60-at/60 < rhythmMinutes; at -= step {
-		one.minutes |= 1 << uint(one.Last/60-at/60)
-	}
-	r.Merge(one)
+	r.Merge(Rhythm{Count: o.Count, First: o.Second, Last: o.Second, minutes: 1, recent: o.Count})
 }
 
 // Merge adds what another rhythm has.

@@ -32,7 +32,6 @@ func TestRhythm(t *testing.T) {
 		{"every five minutes, the last 20 minutes ago", times(now-4200, 300, now-1200), 5 * time.Minute, query.Over},
 		{"every two hours", times(now-86400, 7200, now-7000), 2 * time.Hour, query.Ongoing},
 		{"a back-off", []store.Occurred{{Second: now - 630, Count: 1}, {Second: now - 620, Count: 1}, {Second: now - 600, Count: 1}, {Second: now - 560, Count: 1}, {Second: now - 480, Count: 1}, {Second: now - 320, Count: 1}}, 2 * time.Minute, query.Ongoing},
-		{"sums of hours", []store.Occurred{{Second: now - 7200, Length: 3599, Count: 360}, {Second: now - 3600, Length: 3590, Count: 360}}, 10 * time.Second, query.Ongoing},
 	} {
 		var forth, back query.Rhythm
 		for i := range test.came {

@@ -24,11 +24,11 @@ type many struct {
 // often is how often a group is observed.
 func often(group int) int64 { return 1 + int64(group*7919%1000) }
 
-func (m many) Occurrences(_ context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+func (m many) Count(_ context.Context, r store.Count, visit func(store.Occurred)) error {
 	seconds := r.To.Unix() - r.From.Unix()
 	for i := range m.groups {
-		id := group(event.Dimensions{Reason: fmt.Sprint(m.text, i), Namespace: "shop", Reporter: fmt.Sprint("r", i%7)})
-		visit(store.Occurred{Group: id, Second: r.From.Unix() + int64(i)%seconds, Count: often(i), Revision: 1})
+		id := r.Group(event.Dimensions{Reason: fmt.Sprint(m.text, i), Namespace: "shop", Reporter: fmt.Sprint("r", i%7)}, event.Regarding{})
+		visit(store.Occurred{Group: id, Second: r.From.Unix() + int64(i)%seconds, Count: often(i)})
 	}
 	return nil
 }

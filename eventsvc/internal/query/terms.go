@@ -40,8 +40,13 @@ func (t *Terms) asksBookkeeping() (asked bool) {
 	return asked
 }
 
-// leavesOut reports whether events with these dimensions are left out because nobody asks for them.
-func (t *Terms) leavesOut(d event.Dimensions) bool { return !t.bookkeeping && d.Bookkeeping() }
+// unasked are the events that are left out because nobody asks for them ([event.Dimensions.Bookkeeping]).
+var unasked = event.All(
+	&event.Filter{Kind: event.FilterDimension, Dimension: string(Reporter), Fits: func(reporter string) bool { return reporter == event.GapReporter }},
+	&event.Filter{Kind: event.FilterDimension, Dimension: string(Reason), Fits: func(reason string) bool {
+		return (&event.Dimensions{Reporter: event.GapReporter, Reason: reason}).Bookkeeping()
+	}},
+)
 
 // term requires that a dimension has one of some values or, with not, none of them.
 type term struct {
@@ -305,23 +310,11 @@ func (t *Terms) wanted(d event.Dimensions) bool {
 	return true
 }
 
-// onNodes reports whether something is asked of the node of events.
-func (t *Terms) onNodes() bool {
-	on := slices.ContainsFunc(t.dimensions, func(one term) bool { return one.dimension == Node })
-	for _, e := range t.byDimension {
-		e.Terms(func(one *search.Expr, _ bool) { on = on || Dimension(one.Name) == Node })
-	}
-	return on
-}
-
-// overEvents reports whether dimensions alone do not tell which events match.
-func (t *Terms) overEvents() bool { return t.Rest != nil || len(t.byText)+len(t.mixed) > 0 }
-
 // filter returns the terms as a filter.
 func (t *Terms) filter() *event.Filter {
 	all := event.All(t.Rest.Filter())
 	if !t.bookkeeping {
-		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimensions, Wants: func(d event.Dimensions) bool { return !t.leavesOut(d) }})
+		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterNot, Parts: []*event.Filter{unasked}})
 	}
 	for i := range t.dimensions {
 		term := &t.dimensions[i]

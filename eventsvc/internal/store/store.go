@@ -21,7 +21,7 @@
 //	commit       the order of writes, their revisions, and their way from the queue to the disk; the clock
 //	usage        what the store holds, and whether there is room
 //	index        where the newest version of each event is, and which events have a term
-//	seglog       the log: records, segments, the index by time
+//	seglog       the log: records, segments, their columns
 //	columns      versions by column: lists, counts and texts of any question, and what is stored
 //	wal          the write-ahead log: records until a segment has them
 //	boltfile     bbolt files opened, made, and checked before bbolt follows them

@@ -15,15 +15,10 @@ import (
 // meanwhile: the functions that it calls must not wait for a client. A call that takes long lets other requests go
 // first now and then.
 type Timeline interface {
-	// Occurrences calls visit with all that was observed in a range of time, the newest minutes
-	// first, and in no order within a minute. The work depends on what is stored and
-	// not on the length of the range.
-	// It calls group once or more with each combination of dimensions that it comes upon,
-	// and leaves out those for which that returns a negative number. A deletion, an
-	// expiry or a compaction takes nothing away from what happened.
-	Occurrences(ctx context.Context, r Range, group func(event.Dimensions) int, visit func(Occurred)) error
-	// Count counts as Occurrences does, and looks at more than dimensions: at the versions that are held, and, if it is
-	// about nothing but dimensions, at those that were. Of a revision it has no need to be held.
+	// Count calls visit with all that was observed in a range of time, in no order, also with what a version
+	// reports that has been superseded, deleted or compacted since: of each, its dimensions and when it was observed
+	// are kept for as long as events are. If a filter or a group asks for more than that, the versions that are held
+	// count. A revision has no need to be held. The work depends on what is stored and not on the length of the range.
 	Count(ctx context.Context, c Count, visit func(Occurred)) error
 	// Observed calls visit with the events of a page, ordered by their last observation in the range,
 	// until visit returns false. It reads a bounded number of events, so a page may have
@@ -54,11 +49,7 @@ type Timeline interface {
 // Range is a range of time, and the state in which it is looked at.
 type Range struct {
 	From, To time.Time // in whole seconds; To is not part of it
-	Revision uint64    // what was written up to it; 0: the newest. One that is no longer held is an *ExpiredError
-	// Nodes is whether dimensions have their node, which takes about twice as long. Otherwise they have none.
-	Nodes bool
-	// Hours allows what was observed within one hour (UTC) to be visited as one sum. It has no effect with Nodes.
-	Hours bool
+	Revision uint64    // what was written up to it; 0: the newest
 	// Sees reports whether the caller may see events of the namespace and cluster of these dimensions, of which it
 	// looks at no others; nil: all. What it may not see is not read, so that a caller does not pay for what others have
 	// written.
@@ -107,15 +98,12 @@ func Ceil(t time.Time) time.Time {
 }
 
 // Occurred says how often something was observed within a second or, if it has a span, evenly
-// within so many: of the first version of an event no more may be known. If it has a length, it is a sum of an hour.
+// within so many: of the first version of an event no more may be known.
 type Occurred struct {
 	Group  int // of its dimensions
 	Second int64
 	Span   int64 // seconds, with the first one; 0: that is all
-	Length int64 // seconds from the first to the last one of those that are summed up; without a span
-	// Revision of the version that reports it, 0 if that is no longer held or if it is a sum.
-	Revision uint64
-	Count    int64
+	Count  int64
 }
 
 // Before returns how many of the occurrences were before a second. The first one was at the begin
@@ -149,7 +137,7 @@ func (m Moment) Compare(other Moment, oldestFirst bool) int {
 }
 
 // TimeQuery says which events a page of a timeline is about: those that exist in the state of the range's revision, and
-// that were last observed within the range.
+// that were last observed within the range. A revision that is no longer held is an *ExpiredError.
 type TimeQuery struct {
 	Range
 	// Window asks for all events that were observed within the range, each as it was last observed there: its newest
@@ -182,15 +170,19 @@ type TimePage struct {
 	More     bool   // there may be events behind Last
 }
 
-// Count says what is counted: observations by versions that are held.
+// Count says what is counted.
 type Count struct {
 	Range
 	Filter  *event.Filter // nil: all
 	By      []string      // the dimensions that Group is told of ([event.DimensionNames]); nil: all
 	Objects bool          // Group is told of objects
+	Step    int64         // seconds: what was observed within one step of these, from 1970 on, may be visited as one; 0: it is not
 	// Group returns the number of the group of observations, a negative one if they are left out. It is called once or
 	// more with each combination of what it is told of.
 	Group func(event.Dimensions, event.Regarding) int
+	// Values, if it is not nil, is called instead with each value of the dimensions that something observed has, once or
+	// more, and nothing is counted.
+	Values func(dimension, value string)
 }
 
 // Matching returns all that is asked of a version as a filter, nil if that is nothing.
@@ -210,6 +202,10 @@ func (r *Range) seen() *event.Filter {
 		return r.Sees(event.Dimensions{Namespace: namespace, Cluster: cluster})
 	}}
 }
+
+// Light reports whether what a version reports counts although it is no longer held: nothing is asked of it but its
+// dimensions.
+func (c *Count) Light() bool { return !c.Objects && (c.Filter == nil || c.Filter.OnDimensions()) }
 
 // Counts reports whether Group is told of a dimension.
 func (c *Count) Counts(dimension string) bool { return c.By == nil || slices.Contains(c.By, dimension) }

@@ -64,37 +64,9 @@ func (t modelTimeline) each(in store.Range, f func(observed)) (uint64, error) {
 
 func (t modelTimeline) holds(revision uint64) bool { return t.held == nil || t.held[revision] }
 
-// dimensions returns the dimensions of a version, with its node if a range asks for it.
-func (o observed) dimensions(in store.Range) event.Dimensions {
-	d := event.DimensionsOf(o.Namespace, o.Attributes)
-	if !in.Nodes {
-		d.Node = ""
-	}
-	return d
-}
-
 // seen reports whether a range sees a version.
 func (o observed) seen(in store.Range) bool {
-	in.Nodes = false
-	return in.Sees == nil || in.Sees(o.dimensions(in))
-}
-
-// Occurrences implements [store.Timeline].
-func (t modelTimeline) Occurrences(_ context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	t.m.mu.Lock()
-	defer t.m.mu.Unlock()
-	_, err := t.each(in, func(o observed) {
-		if !o.seen(in) {
-			return
-		}
-		g := group(o.dimensions(in))
-		o.Spread(func(second, span, n int64) {
-			if g >= 0 && n > 0 && second >= in.From.Unix() && second < in.To.Unix() {
-				visit(store.Occurred{Group: g, Second: second, Span: span, Revision: o.Revision, Count: n})
-			}
-		})
-	})
-	return err
+	return in.Sees == nil || in.Sees(event.Dimensions{Namespace: o.Namespace, Cluster: o.Attributes.Get(event.ClusterLabel)})
 }
 
 // matches reports whether a version matches a filter.
@@ -103,22 +75,49 @@ func matches(f *event.Filter, v *store.View) bool {
 	return f == nil || err == nil && f.Matches(v.Namespace, v.Name, v.Attributes, event.AppendText(nil, note, v.Attributes))
 }
 
-// Count implements [store.Timeline]. It counts all versions that there ever were.
+// Count implements [store.Timeline].
 func (t modelTimeline) Count(_ context.Context, c store.Count, visit func(store.Occurred)) error {
 	t.m.mu.Lock()
 	defer t.m.mu.Unlock()
-	_, err := t.each(c.Range, func(o observed) {
-		if !o.seen(c.Range) || !matches(c.Filter, o.View()) {
-			return
+	if c.Revision > t.m.last {
+		return &store.FutureError{Revision: c.Revision, Current: t.m.last}
+	}
+	for _, change := range t.m.changes {
+		if change.after == nil || c.Revision > 0 && change.revision > c.Revision || !c.Light() && !t.holds(change.revision) {
+			continue
 		}
-		g := c.Group(event.DimensionsOf(o.Namespace, o.Attributes), event.Regarding{Name: string(o.Attributes.Field(event.RegardingName))})
+		o := observed{change.after, occurrence(change.after)}
+		if !o.seen(c.Range) || !matches(c.Filter, o.View()) {
+			continue
+		}
+		d := event.DimensionsOf(o.Namespace, o.Attributes)
+		for _, name := range event.DimensionNames {
+			if c.Counts(name) && c.Values != nil {
+				o.Spread(func(second, _, n int64) {
+					if n > 0 && second >= c.From.Unix() && second < c.To.Unix() {
+						c.Values(name, *d.Text(name))
+					}
+				})
+			}
+			if !c.Counts(name) {
+				*d.Text(name) = ""
+			}
+		}
+		if c.Values != nil {
+			continue
+		}
+		var object event.Regarding
+		if c.Objects {
+			object.Name = string(o.Attributes.Field(event.RegardingName))
+		}
+		g := c.Group(d, object)
 		o.Spread(func(second, span, n int64) {
 			if g >= 0 && n > 0 && second >= c.From.Unix() && second < c.To.Unix() {
-				visit(store.Occurred{Group: g, Second: second, Span: span, Revision: o.Revision, Count: n})
+				visit(store.Occurred{Group: g, Second: second, Span: span, Count: n})
 			}
 		})
-	})
-	return err
+	}
+	return nil
 }
 
 // Observed implements [store.Timeline].
@@ -294,7 +293,8 @@ func (r *random) compareTimelines() {
 	}
 	got, want := timed.Timeline(), r.model.Timeline()
 	in := r.timeRange()
-	r.compareOccurrences(in, got, want)
+	r.compareBegin(got)
+	r.compareValues(in, got, want)
 	held := modelTimeline{r.model, r.heldBy(got)}
 	r.compareObserved(in, got, held)
 	r.compareCounts(in, got, held)
@@ -380,7 +380,7 @@ func (r *random) observedAt() time.Time {
 }
 
 func (r *random) timeRange() store.Range {
-	in := store.Range{From: time.Unix(-1000, 0), To: r.now.Add(time.Hour).Truncate(time.Second), Nodes: r.rnd.IntN(2) == 0, Hours: r.rnd.IntN(2) == 0}
+	in := store.Range{From: time.Unix(-1000, 0), To: r.now.Add(time.Hour).Truncate(time.Second)}
 	if r.rnd.IntN(2) == 0 {
 		in.From = r.observedAt().Truncate(time.Second)
 		in.To = in.From.Add(time.Duration(r.rnd.IntN(100)) * time.Second)
@@ -399,54 +399,8 @@ func (r *random) timeRange() store.Range {
 	return in
 }
 
-// counts returns how often things were observed, by dimensions and second or by hour, and by the
-// versions that report it.
-func (r *random) counts(t store.Timeline, in store.Range, leaveOut string) (sums, versions map[string]int64, err error) {
-	sums, versions = map[string]int64{}, map[string]int64{}
-	var groups []event.Dimensions
-	err = t.Occurrences(r.t.Context(), in, func(d event.Dimensions) int {
-		if seen := d; in.Sees != nil {
-			if seen.Node = ""; !in.Sees(seen) {
-				r.t.Errorf("asked for the group of %v, which the caller may not see", d)
-			}
-		}
-		if d.Reason == leaveOut {
-			return -7
-		}
-		groups = append(groups, d)
-		return len(groups) - 1
-	}, func(o store.Occurred) {
-		hour := time.Unix(o.Second, 0).Truncate(time.Hour).Unix()
-		if in.Hours && o.Second+o.Span <= hour+3600 {
-			k := fmt.Sprint(groups[o.Group], hour)
-			sums[k] += o.Count
-			sums[k+" last"] = max(sums[k+" last"], o.Second+o.Length)
-			sums[k+" first"] = max(sums[k+" first"], 1<<40-o.Second)
-			return
-		}
-		sums[fmt.Sprint(groups[o.Group], o.Second, o.Span)] += o.Count
-		versions[fmt.Sprint(groups[o.Group], o.Second, o.Span, o.Revision)] += o.Count
-	})
-	return sums, versions, err
-}
-
-func (r *random) compareOccurrences(in store.Range, got, want store.Timeline) {
-	leaveOut := []string{"", "R"}[r.rnd.IntN(2)]
-	wantSums, wantVersions, wantErr := r.counts(want, in, leaveOut)
-	sums, versions, err := r.counts(got, in, leaveOut)
-	what := fmt.Sprintf("occurrences in %v", in)
-	if sameExpiry(err, wantErr) {
-		return
-	}
-	r.compare(what, wantSums, sums, wantErr, err)
-	if err != nil {
-		return
-	}
-	for version, n := range versions {
-		if was := wantVersions[version]; !in.Hours && was != n && version[len(version)-2:] != " 0" {
-			r.t.Errorf("%s: %s is counted %d times, want %d", what, version, n, was)
-		}
-	}
+// compareBegin asks when history begins.
+func (r *random) compareBegin(got store.Timeline) {
 	// Whole minutes, of the first version that reports something or of one that does not.
 	var first, early time.Time // may be in the future
 	for _, c := range r.model.changes {
@@ -487,27 +441,67 @@ func (r *random) heldBy(t store.Timeline) map[uint64]bool {
 	return held
 }
 
-// compareCounts counts by the reason and the object. The versions that are held are counted, and no others.
-func (r *random) compareCounts(in store.Range, got, want store.Timeline) {
-	c := store.Count{Range: in, By: []string{"reason"}, Objects: true}
-	if r.rnd.IntN(2) == 0 {
-		c.Filter = r.words()
+// compareValues asks for the values of two dimensions. Some of them may be of other times.
+func (r *random) compareValues(in store.Range, got, want store.Timeline) {
+	values := func(t store.Timeline, in store.Range) map[string]bool {
+		all := map[string]bool{}
+		c := store.Count{Range: in, By: []string{"reason", "namespace"}, Values: func(dimension, value string) { all[dimension+" "+value] = true }}
+		if err := t.Count(r.t.Context(), c, nil); err != nil && !errors.As(err, new(*store.FutureError)) {
+			r.t.Error(err)
+		}
+		return all
 	}
+	found, must := values(got, in), values(want, in)
+	in.From, in.To = time.Unix(-1e9, 0), time.Unix(1e11, 0)
+	may := values(want, in)
+	for value := range must {
+		if !found[value] {
+			r.t.Errorf("values of %+v: %s is missing", in, value)
+		}
+	}
+	for value := range found {
+		if !may[value] {
+			r.t.Errorf("values of %+v: there is no %s", in, value)
+		}
+	}
+}
+
+// compareCounts counts by some dimensions, and by the object. Of what asks for more than dimensions, the versions that
+// are held are counted, and no others.
+func (r *random) compareCounts(in store.Range, got, want store.Timeline) {
+	c := store.Count{Range: in, By: [][]string{nil, {"reason"}, {"namespace", "node"}, {}}[r.rnd.IntN(4)], Objects: r.rnd.IntN(2) == 0}
+	c.Step = []int64{0, 1, 60, 1e6}[r.rnd.IntN(4)]
+	switch r.rnd.IntN(4) {
+	case 0:
+		c.Filter = r.words()
+	case 1:
+		c.Filter = &event.Filter{Kind: event.FilterDimension, Dimension: "reason", Fits: func(reason string) bool { return reason != "T" }}
+	}
+	leaveOut := []string{"", "R"}[r.rnd.IntN(2)]
 	counts := func(t store.Timeline) (sums map[string]int64, err error) {
 		sums = map[string]int64{}
 		var groups []string
 		c.Group = func(d event.Dimensions, o event.Regarding) int {
-			groups = append(groups, d.Reason+" "+o.Name)
+			if in.Sees != nil && c.By == nil && !in.Sees(event.Dimensions{Namespace: d.Namespace, Cluster: d.Cluster}) {
+				r.t.Errorf("asked for the group of %v, which the caller may not see", d)
+			}
+			if d.Reason == leaveOut {
+				return -7
+			}
+			groups = append(groups, fmt.Sprint(d, o.Name))
 			return len(groups) - 1
 		}
-		err = t.Count(r.t.Context(), c, func(o store.Occurred) { sums[fmt.Sprint(groups[o.Group], o.Second, o.Span)] += o.Count })
+		err = t.Count(r.t.Context(), c, func(o store.Occurred) {
+			if c.Step > 0 && o.Span == 0 {
+				o.Second = o.Second / c.Step * c.Step
+			}
+			sums[fmt.Sprint(groups[o.Group], o.Second, o.Span)] += o.Count
+		})
 		return sums, err
 	}
 	wanted, wantErr := counts(want)
 	found, err := counts(got)
-	if !sameExpiry(err, wantErr) {
-		r.compare(fmt.Sprintf("count %+v of %+v", in, c.Filter), wanted, found, wantErr, err)
-	}
+	r.compare(fmt.Sprintf("count %+v by %v and objects %v of %+v", in, c.By, c.Objects, c.Filter), wanted, found, wantErr, err)
 }
 
 // sameExpiry reports whether both answers are that a revision is no longer held.
@@ -527,7 +521,7 @@ func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
 	}
 	if r.rnd.IntN(3) == 0 {
 		q.Wanted = func(d event.Dimensions) bool {
-			return d.Reason != "T" && d.Namespace != "b" && (!in.Nodes || d.Node != "web")
+			return d.Reason != "T" && d.Namespace != "b" && d.Node != "web"
 		}
 	}
 	if r.rnd.IntN(3) == 0 {

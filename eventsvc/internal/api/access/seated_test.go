@@ -56,7 +56,7 @@ func (n *noting) UpdateMany(
 	return all
 }
 
-func (n *noting) Occurrences(context.Context, store.Range, func(event.Dimensions) int, func(store.Occurred)) error {
+func (n *noting) Count(context.Context, store.Count, func(store.Occurred)) error {
 	n.note()
 	return nil
 }
@@ -139,8 +139,8 @@ func TestReadsTakeASeat(t *testing.T) {
 			_, err := s.Watch(ctx, store.WatchQuery{})
 			return true, err
 		},
-		"Occurrences": func(ctx context.Context, _ store.Store, l store.Timeline) (bool, error) {
-			return true, l.Occurrences(ctx, store.Range{}, nil, nil)
+		"Count": func(ctx context.Context, _ store.Store, l store.Timeline) (bool, error) {
+			return true, l.Count(ctx, store.Count{}, nil)
 		},
 		"Observed": func(ctx context.Context, _ store.Store, l store.Timeline) (bool, error) {
 			page, err := l.Observed(ctx, store.TimeQuery{}, nil)

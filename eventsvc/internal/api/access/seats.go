@@ -176,14 +176,6 @@ type seatedTimeline struct{ store.Timeline }
 // to.
 func Timeline(t store.Timeline) store.Timeline { return seatedTimeline{t} }
 
-// Occurrences implements [store.Timeline].
-func (s seatedTimeline) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
-		return err
-	}
-	return s.Timeline.Occurrences(ctx, r, group, visit)
-}
-
 // Count implements [store.Timeline].
 func (s seatedTimeline) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
 	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {

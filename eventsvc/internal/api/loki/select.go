@@ -75,7 +75,7 @@ func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error 
 		more = false
 		var found []event.Dimensions
 		size := 0
-		err := s.api.Timeline.Occurrences(s.request.ctx, in, func(d event.Dimensions) int {
+		group := func(d event.Dimensions, _ event.Regarding) int {
 			key := keyOf(d)
 			if _, ok := s.known[key]; ok {
 				if n, ok := number[key]; ok && visit != nil {
@@ -95,8 +95,8 @@ func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error 
 				size += d.Bytes()
 			}
 			return -1
-		}, visit)
-		if err != nil {
+		}
+		if err := s.api.Timeline.Count(s.request.ctx, store.Count{Range: in, Group: group}, visit); err != nil {
 			return err
 		}
 		number = map[streamKey]int{}
@@ -256,7 +256,7 @@ func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, 
 	known := a.selected(r, l)
 	revision := a.Store.Revision()
 	for step := range in.steps(forward) {
-		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision, Nodes: true, Sees: r.allows}, OldestFirst: forward, Wanted: known.may}
+		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision, Sees: r.allows}, OldestFirst: forward, Wanted: known.may}
 		if s.filters {
 			q.Match, q.Filter = s.note, parts
 		}
@@ -319,14 +319,8 @@ func (s *scanning) event(v *store.View, at store.Moment) bool {
 // occurred calls visit with what was observed in a range of time in the streams that are
 // not left out.
 func (a *API) occurred(known *streams, in period, visit func(store.Occurred)) error {
-	revision := a.Store.Revision()
-	for step := range in.steps(true) {
-		at := store.Range{From: step.start, To: step.end, Revision: revision, Nodes: true}
-		if err := known.occurrences(at, visit); err != nil {
-			return err
-		}
-	}
-	return nil
+	in = in.seconds()
+	return known.occurrences(store.Range{From: in.start, To: in.end, Revision: a.Store.Revision()}, visit)
 }
 
 // steps returns the parts of a period that are looked at one by one, in whole seconds. The

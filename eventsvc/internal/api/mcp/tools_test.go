@@ -812,14 +812,14 @@ func TestMCPLimits(t *testing.T) {
 	}
 }
 
-// slowTimeline is asked for occurrences until its request ends.
+// slowTimeline counts until its request ends.
 type slowTimeline struct {
 	store.Timeline
 	begun chan struct{}
 	ended chan error
 }
 
-func (s *slowTimeline) Occurrences(ctx context.Context, _ store.Range, _ func(event.Dimensions) int, _ func(store.Occurred)) error {
+func (s *slowTimeline) Count(ctx context.Context, _ store.Count, _ func(store.Occurred)) error {
 	close(s.begun)
 	<-ctx.Done()
 	s.ended <- ctx.Err()

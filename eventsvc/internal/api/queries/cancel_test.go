@@ -33,20 +33,12 @@ func (e *endless) Begin(context.Context) (observed, written time.Time, err error
 	return began, began, nil
 }
 
-func (e *endless) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	n := group(event.Dimensions{Namespace: "default", Type: "Normal", Reason: "R"})
-	for e.call(ctx) == nil { // a round
-		if n >= 0 {
-			visit(store.Occurred{Group: n, Second: r.From.Unix(), Count: 1})
-		}
-	}
-	return ctx.Err()
-}
-
 func (e *endless) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
 	n := c.Group(event.Dimensions{Namespace: "default", Type: "Normal", Reason: "R"}, event.Regarding{Kind: "Pod", Name: "p"})
 	for e.call(ctx) == nil { // a round
-		visit(store.Occurred{Group: n, Second: c.From.Unix(), Count: 1})
+		if n >= 0 {
+			visit(store.Occurred{Group: n, Second: c.From.Unix(), Count: 1})
+		}
 	}
 	return ctx.Err()
 }

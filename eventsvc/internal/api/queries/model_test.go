@@ -546,7 +546,7 @@ var modelDimensions = []string{"type", "reason", "kind", "namespace", "reporter"
 
 // TestQueriesModel: every answer is what the naive model says, over random events,
 // updates of series, deletions, imports of what was exported before, observations out of
-// order, restarts, and at revisions of the past.
+// order, restarts, files that are written again, and at revisions of the past.
 func TestQueriesModel(t *testing.T) {
 	t.Parallel()
 	seeds := 6
@@ -576,6 +576,11 @@ func TestQueriesModel(t *testing.T) {
 					h.checkObject()
 					h.checkAgreement(h.question())
 				}
+				if err := w.DB.Compact(t.Context(), round%2 == 0, nil); err != nil {
+					t.Fatal(err)
+				}
+				h.checkHistogram(h.question())
+				h.checkAgreement(h.question())
 				w.Stop()
 				if round%2 == 1 { // it is made again from the log
 					if err := os.Remove(filepath.Join(w.Store.Dir, "index.db")); err != nil {
@@ -584,10 +589,39 @@ func TestQueriesModel(t *testing.T) {
 				}
 				w.Start()
 			}
+			h.forget(c)
 			if h.expired == 0 || h.restored == 0 {
 				t.Errorf("%d events have expired, %d were restored", h.expired, h.restored)
 			}
 		})
+	}
+}
+
+// forget has the store forget all that was superseded or deleted. Counts by dimensions stay what they were, also after
+// a start.
+func (h *history) forget(c *apitest.Clock) {
+	h.w.T.Helper()
+	for range 2 {
+		h.w.Stop()
+		h.w.Store.Retention, h.w.Store.History = 0, time.Nanosecond
+		h.w.Start()
+		c.Add(time.Second)
+		if err := h.w.DB.Compact(h.w.T.Context(), h.r.IntN(2) == 0, nil); err != nil {
+			h.w.T.Fatal(err)
+		}
+		if stats := h.w.DB.Stats(); stats.HistoryBytes > 0 {
+			h.w.T.Errorf("%d bytes of history are left", stats.HistoryBytes)
+		}
+		for range 15 {
+			q := h.question()
+			if q.records || q.Has("revision") { // which is no longer held
+				continue
+			}
+			h.checkHistogram(q)
+			q.Del("step")
+			q.Del("by")
+			h.checkFacets(q)
+		}
 	}
 }
 

@@ -22,14 +22,14 @@ import (
 // crowded is a timeline in which each of 60 groups is observed in each second.
 type crowded struct{ store.Timeline }
 
-func (crowded) Occurrences(_ context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+func (crowded) Count(_ context.Context, r store.Count, visit func(store.Occurred)) error {
 	for i := range 60 {
-		id := group(event.Dimensions{Reason: fmt.Sprintf("Reason%d", i), Namespace: "shop", Reporter: `"<x>"`, Node: fmt.Sprint("node", i%3)})
+		id := r.Group(event.Dimensions{Reason: fmt.Sprintf("Reason%d", i), Namespace: "shop", Reporter: `"<x>"`, Node: fmt.Sprint("node", i%3)}, event.Regarding{})
 		if id < 0 {
 			continue
 		}
 		for second := r.From.Unix(); second < r.To.Unix(); second++ {
-			visit(store.Occurred{Group: id, Second: second, Count: int64(1 + i%2), Revision: 1})
+			visit(store.Occurred{Group: id, Second: second, Count: int64(1 + i%2)})
 		}
 	}
 	return nil

@@ -27,11 +27,6 @@ func (s *seeing) look(r store.Range) {
 	}
 }
 
-func (s *seeing) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	s.look(r)
-	return s.Timeline.Occurrences(ctx, r, group, visit)
-}
-
 func (s *seeing) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
 	s.look(c.Range)
 	return s.Timeline.Count(ctx, c, visit)

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -273,16 +274,61 @@ func (t *tallies) judge(windows float64) {
 	}
 }
 
-// count calls visit with what was observed in [from, to), the newest minutes first.
+// What is counted is put in order part by part. A part has at most so many observations, and is at first so long.
+const (
+	partSeen    = 1 << 18
+	partSeconds = daySeconds
+)
+
+// count calls visit with what was observed in [from, to), the newest first, but in no order within a minute of which
+// there is very much.
 func (c *comparison) count(ctx context.Context, from, to int64, visit func(s *tally, o store.Occurred)) error {
-	group := func(d event.Dimensions) int {
+	var seen []store.Occurred
+	for length := int64(partSeconds); to > from; {
+		begin := max(from, to-length)
+		seen = seen[:0]
+		full := false
+		err := c.countPart(ctx, begin, to, func(o store.Occurred) {
+			if full = full || len(seen) == partSeen; !full {
+				seen = append(seen, o)
+			}
+		})
+		switch {
+		case err != nil:
+			return err
+		case full && to-begin > 60:
+			length = max(60, (to-begin)/2)
+			continue
+		case full:
+			err = c.countPart(ctx, begin, to, func(o store.Occurred) { visit(c.tallies.all[o.Group], o) })
+		case len(seen) < partSeen/4:
+			length = min(2*length, to-from+1)
+		}
+		if err != nil {
+			return err
+		}
+		if !full {
+			slices.SortStableFunc(seen, func(a, b store.Occurred) int { return cmp.Compare(b.Second, a.Second) })
+			for _, o := range seen {
+				visit(c.tallies.all[o.Group], o)
+			}
+		}
+		to = begin
+	}
+	return nil
+}
+
+// countPart calls visit with what was observed in [from, to), in no order.
+func (c *comparison) countPart(ctx context.Context, from, to int64, visit func(store.Occurred)) error {
+	group := func(d event.Dimensions, _ event.Regarding) int {
 		if !c.q.wanted(d) || isEdit(&d) || d.Bookkeeping() {
 			return -1
 		}
 		return c.tallies.index(&d)
 	}
-	r := store.Range{From: time.Unix(from, 0), To: time.Unix(to, 0), Revision: c.answer.Range.Revision, Sees: c.q.sees}
-	return c.timeline.Occurrences(ctx, r, group, func(o store.Occurred) {
-		visit(c.tallies.all[o.Group], o)
-	})
+	in := store.Range{From: time.Unix(from, 0), To: time.Unix(to, 0), Revision: c.answer.Range.Revision, Sees: c.q.sees}
+	return c.timeline.Count(ctx, store.Count{Range: in, By: compared, Group: group}, visit)
 }
+
+// compared are the dimensions that decide about tallies.
+var compared = []string{"cluster", "namespace", "kind", "reason", "type", "reporter"}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"slices"
 	"sort"
 	"strings"
@@ -104,9 +103,9 @@ func (m *memory) bounds(r store.Range) (from, to int, revision uint64) {
 	return m.index(r.From, revision), m.index(r.To, revision), revision
 }
 
-// Occurrences implements [store.Timeline].
-func (m *memory) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	from, to, _ := m.bounds(r)
+// Count implements [store.Timeline].
+func (m *memory) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
+	from, to, _ := m.bounds(c.Range)
 	const unknown = -2
 	groups := make([]int, len(m.dimensions))
 	for i := range groups {
@@ -115,18 +114,13 @@ func (m *memory) Occurrences(ctx context.Context, r store.Range, group func(even
 	for i := to - 1; i >= from; i-- {
 		d := m.seen[i].dimensions
 		if groups[d] == unknown {
-			groups[d] = group(m.dimensions[d])
+			groups[d] = c.Group(m.dimensions[d], event.Regarding{})
 		}
 		if groups[d] >= 0 {
-			visit(store.Occurred{Group: groups[d], Second: m.seen[i].second, Revision: uint64(i + 1), Count: 1})
+			visit(store.Occurred{Group: groups[d], Second: m.seen[i].second, Count: 1})
 		}
 	}
 	return ctx.Err()
-}
-
-// Count implements [store.Timeline], for nobody.
-func (*memory) Count(context.Context, store.Count, func(store.Occurred)) error {
-	return errors.ErrUnsupported
 }
 
 // Observed implements [store.Timeline], newest first only.

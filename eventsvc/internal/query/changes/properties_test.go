@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -401,20 +400,19 @@ func noise(m *memory, rng *rand.Rand, namespaces int) {
 	}
 }
 
-// shuffled is a timeline that groups in a random order, and visits so within each minute.
+// shuffled is a timeline that groups and visits in a random order.
 type shuffled struct {
 	*memory
 	rng *rand.Rand
 }
 
-func (s shuffled) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
+func (s shuffled) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
 	for _, i := range s.rng.Perm(len(s.dimensions)) {
-		group(s.dimensions[i])
+		c.Group(s.dimensions[i], event.Regarding{})
 	}
 	var all []store.Occurred
-	err := s.memory.Occurrences(ctx, r, group, func(o store.Occurred) { all = append(all, o) })
+	err := s.memory.Count(ctx, c, func(o store.Occurred) { all = append(all, o) })
 	s.rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	slices.SortStableFunc(all, func(a, b store.Occurred) int { return int(b.Second/60 - a.Second/60) })
 	for _, o := range all {
 		visit(o)
 	}

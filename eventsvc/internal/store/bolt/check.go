@@ -27,8 +27,8 @@ type checker struct {
 
 // Check reads everything that the store holds at the newest revision, and reports what is wrong:
 // the pages of every file, the checksum of every record, that log and index agree in both
-// directions, that an index made again from the log would be the same, that the index by time of
-// each segment leads to its records and back, and that the account of live records is right. Writes,
+// directions, that an index made again from the log would be the same, that the columns of
+// each segment are those of its records, and that the account of live records is right. Writes,
 // expiry and compaction may go on meanwhile: each read transaction is short. The error is for a
 // check that could not be made. Progress counts bytes.
 func (db *DB) Check(ctx context.Context, progress store.Progress) (*store.Report, error) {
@@ -36,7 +36,7 @@ func (db *DB) Check(ctx context.Context, progress store.Progress) (*store.Report
 	s := account.Stats()
 	r := &store.Report{Revision: s.Revision}
 	c := &checker{IndexedLog: seglog.IndexedLog{Index: db.index, Log: db.log}, report: r, progress: progress, namespaces: map[string]int64{}, led: index.Revisions{}, met: index.Revisions{}, total: 6*(s.LiveBytes+s.HistoryBytes+s.DeadBytes) + s.LiveBytes}
-	for _, check := range []func(context.Context) error{c.pages, c.log, c.successors, c.observed, c.columns, c.index, c.deletions} {
+	for _, check := range []func(context.Context) error{c.pages, c.log, c.successors, c.columns, c.index, c.deletions} {
 		if err := check(ctx); err != nil {
 			return nil, err
 		}
@@ -65,11 +65,6 @@ func (c *checker) pages(ctx context.Context) error {
 	}
 	ss := c.Log.Segments()
 	return c.segments(ctx, ss, func(s *seglog.Segment, _ func(string, ...any)) error { return s.Check(s == ss.Head()) })
-}
-
-// observed goes over the index by time of each segment.
-func (c *checker) observed(ctx context.Context) error {
-	return c.segments(ctx, c.Log.Segments(), seglog.CheckObserved)
 }
 
 // successors goes over which versions follow which.

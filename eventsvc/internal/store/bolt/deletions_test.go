@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -30,7 +31,7 @@ type tombstones struct {
 func newTombstones(t *testing.T) *tombstones {
 	ts := &tombstones{t: t}
 	ts.now.Store(startTime)
-	ts.o = Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, History: time.Minute, Now: func() time.Time { return time.Unix(0, ts.now.Load()) }}
+	ts.o = Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, History: time.Minute, Retention: 30 * 24 * time.Hour, Now: func() time.Time { return time.Unix(0, ts.now.Load()) }}
 	ts.db = openInside(t, ts.o)
 	t.Cleanup(func() { _ = ts.db.Close() })
 	return ts
@@ -38,11 +39,11 @@ func newTombstones(t *testing.T) *tombstones {
 
 const startTime = 1_700_000_000_000_000_000
 
-// put writes events of a kilobyte each.
+// put writes events of a kilobyte each, which were observed longer ago than is counted.
 func (ts *tombstones) put(kind string, from, to int) {
 	ts.t.Helper()
 	for i := from; i < to; i++ {
-		putInside(ts.t, ts.db, fmt.Sprint(kind, i), make([]byte, 1000))
+		putAttributes(ts.t, ts.db, fmt.Sprint(kind, i), make([]byte, 1000), event.NewAttributes([event.NumFields]string{}, nil).With(event.Occurrence{Time: time.Unix(1e9, 0), Count: 1, New: 1}))
 	}
 }
 

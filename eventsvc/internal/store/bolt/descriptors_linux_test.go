@@ -96,7 +96,7 @@ func TestDescriptors(t *testing.T) {
 			return nil
 		}},
 		{"counts", func() error {
-			return db.Timeline().Occurrences(ctx, all, func(event.Dimensions) int { return 0 }, func(store.Occurred) {})
+			return db.Timeline().Count(ctx, countAll(all), func(store.Occurred) {})
 		}},
 		{"observations", func() error {
 			_, err := db.Timeline().Observed(ctx, store.TimeQuery{Range: all}, func(*store.View, store.Moment) bool { return true })

@@ -105,11 +105,3 @@ func (db *DB) Segments() (paths []string) {
 	}
 	return paths
 }
-
-// CarryFirst does what comes before the oldest segment is unlinked.
-func (db *DB) CarryFirst() error {
-	return db.committer.Queue.Do(context.Background(), func() error {
-		_, err := db.committer.Writer.Carry(db.log.Segments()[0], time.Time{})
-		return err
-	})
-}

@@ -96,7 +96,8 @@ func benchOccurrences(b *testing.B, db *bolt.DB, name string, want int, in store
 	b.Run("occurrences/"+name, func(b *testing.B) {
 		for b.Loop() {
 			groups, got := 0, int64(0)
-			err := db.Timeline().Occurrences(b.Context(), in, func(event.Dimensions) int { groups++; return groups }, func(o store.Occurred) { got += o.Count })
+			count := store.Count{Range: in, Group: func(event.Dimensions, event.Regarding) int { groups++; return groups }}
+			err := db.Timeline().Count(b.Context(), count, func(o store.Occurred) { got += o.Count })
 			if err != nil || want >= 0 && got != int64(want) {
 				b.Fatalf("%d of %d, %v", got, want, err)
 			}

@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/columns"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -28,28 +26,6 @@ func (r *reader) state(revision uint64) (uint64, error) {
 		return current, nil
 	}
 	return revision, r.Held(revision)
-}
-
-// Occurrences implements [store.Timeline].
-func (r *reader) Occurrences(ctx context.Context, in store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	revision, err := r.state(in.Revision)
-	if err != nil {
-		return err
-	}
-	err = r.Log.View(func(log *seglog.Reader) (err error) {
-		m := seglog.Moments{From: in.From.Unix(), To: in.To.Unix(), Last: revision, Nodes: in.Nodes, Hours: in.Hours, Sees: in.Sees, Group: group}
-		turns := r.turns(ctx, log)
-		for more := true; more && err == nil; {
-			if err = turns.next(); err == nil {
-				more, err = m.Occurrences(log, visit)
-			}
-		}
-		return err
-	})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return r.ended(revision, err)
 }
 
 // Observed implements [store.Timeline].
@@ -74,22 +50,23 @@ func (r *reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 
 // Count implements [store.Timeline].
 func (r *reader) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
-	revision, err := r.state(c.Revision)
-	if err != nil {
-		return err
+	current := r.Log.Published()
+	if c.Revision > current {
+		return &store.FutureError{Revision: c.Revision, Current: current}
 	}
-	err = r.Log.View(func(log *seglog.Reader) error {
+	revision := cmp.Or(c.Revision, current)
+	err := r.Log.View(func(log *seglog.Reader) error {
 		turns := r.turns(ctx, log)
 		if err := turns.next(); err != nil {
 			return err
 		}
-		from, to := c.From.Unix(), c.To.Unix()
-		tables, err := log.Tables(from, to, revision, turns.next)
+		q := columns.Query{From: c.From.Unix(), To: c.To.Unix(), Last: revision, Filter: c.Matching(), Whole: !c.Light(), Held: turns.held}
+		tables, err := log.Tables(q.From, q.To, revision, turns.next)
 		if err != nil {
 			return err
 		}
-		for _, t := range slices.Backward(tables) {
-			scan, err := t.Scan(&columns.Query{From: from, To: to, Last: revision, Filter: c.Matching(), Held: turns.held})
+		for _, t := range tables {
+			scan, err := t.Scan(&q)
 			if err == nil && scan != nil {
 				err = countTable(scan, &c, turns, visit)
 			}
@@ -99,17 +76,39 @@ func (r *reader) Count(ctx context.Context, c store.Count, visit func(store.Occu
 		}
 		return nil
 	})
-	if ctx.Err() != nil {
+	return r.answered(ctx, err)
+}
+
+// answered translates the error of a read that has no need of a revision.
+func (r *reader) answered(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
 		return ctx.Err()
+	case err != nil:
+		return r.Failed(err)
 	}
-	return r.ended(revision, err)
+	return nil
 }
 
 func countTable(scan *columns.Scan, c *store.Count, turns *turns, visit func(store.Occurred)) error {
+	if c.Values != nil {
+		return valuesOf(scan, c, turns)
+	}
 	counter, err := scan.Counter(c, visit)
 	for chunk := 0; err == nil && chunk < scan.Chunks(); chunk++ {
 		if err = turns.next(); err == nil {
 			err = counter.Chunk(chunk)
+		}
+	}
+	return err
+}
+
+func valuesOf(scan *columns.Scan, c *store.Count, turns *turns) error {
+	values, err := scan.Values(c, c.Values)
+	more := err == nil
+	for chunk := 0; err == nil && more && chunk < scan.Chunks(); chunk++ {
+		if err = turns.next(); err == nil {
+			more, err = values.Chunk(chunk)
 		}
 	}
 	return err
@@ -123,7 +122,8 @@ func (r *reader) Begin(ctx context.Context) (observed, written time.Time, err er
 	observed = time.Now().UTC()
 	written = observed
 	err = r.Log.View(func(log *seglog.Reader) error {
-		first, ok, err := log.First(r.Kept())
+		turns := r.turns(ctx, log)
+		first, ok, err := log.Begin(r.Kept(), turns.next)
 		if ok {
 			observed = time.Unix(first, 0).UTC()
 		}
@@ -131,12 +131,9 @@ func (r *reader) Begin(ctx context.Context) (observed, written time.Time, err er
 			written = e.Time.UTC()
 			return false
 		}
-		return cmp.Or(ctx.Err(), err, log.Scan(0, r.Log.Published(), oldest, seglog.SkipDamaged))
+		return cmp.Or(err, log.Scan(0, r.Log.Published(), oldest, seglog.SkipDamaged))
 	})
-	if err != nil {
-		return observed, written, r.Failed(err)
-	}
-	return observed, written, nil
+	return observed, written, r.answered(ctx, err)
 }
 
 // skipped reports that a record is not there because nothing needs it any more.

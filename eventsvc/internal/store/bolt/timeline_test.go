@@ -1,10 +1,8 @@
 package bolt_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -32,15 +30,21 @@ func allTime() store.Range {
 	return store.Range{From: time.Unix(-1e9, 0), To: goldenTime().Add(1e6 * time.Second)}
 }
 
+// countAll counts what was observed in a range, whatever it is.
+func countAll(in store.Range) store.Count {
+	return store.Count{Range: in, Group: func(event.Dimensions, event.Regarding) int { return 0 }}
+}
+
 // occurred returns how often what was observed, by namespace, reason and second.
 func occurred(t testing.TB, db *bolt.DB) map[string]int64 {
 	t.Helper()
 	n := map[string]int64{}
 	var groups []string
-	err := db.Timeline().Occurrences(t.Context(), allTime(), func(d event.Dimensions) int {
+	count := store.Count{Range: allTime(), Group: func(d event.Dimensions, _ event.Regarding) int {
 		groups = append(groups, d.Namespace+" "+d.Reason)
 		return len(groups) - 1
-	}, func(o store.Occurred) { n[fmt.Sprint(groups[o.Group], o.Second)] += o.Count })
+	}}
+	err := db.Timeline().Count(t.Context(), count, func(o store.Occurred) { n[fmt.Sprint(groups[o.Group], o.Second)] += o.Count })
 	if err != nil {
 		t.Error(err)
 	}
@@ -161,142 +165,108 @@ func TestOccurrencesStay(t *testing.T) {
 	bolttest.Close(t, db)
 }
 
-// TestCarriedIsCountedOnce: the oldest segment goes when nothing of it is needed, and what
-// was observed according to it stays. A kill or a power cut at any moment of that counts
-// nothing twice.
-func TestCarriedIsCountedOnce(t *testing.T) {
+// TestCountsOutliveRecords: the files of records that are gone are counted on until what was observed according to them
+// is past its time. Then they go.
+func TestCountsOutliveRecords(t *testing.T) {
 	t.Parallel()
 	h := newHistory(t)
-	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 8 << 10, MemtableLimit: 30, History: time.Nanosecond}
+	now := goldenTime().Add(20 * time.Minute)
+	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 8 << 10, MemtableLimit: 30, History: time.Nanosecond, Retention: time.Hour, Now: func() time.Time { return now }}
 	db := bolttest.Open(t, o)
 	for range 120 {
 		h.write(t, db)
 	}
 	h.compare(t, db, "written")
-	first := db.Segments()[0]
-	if err := db.CarryFirst(); err != nil {
-		t.Fatal(err)
-	}
-	h.compare(t, db, "carried")
-	between := killed(t, o.Dir)
-	if err := db.CarryFirst(); err != nil {
-		t.Fatal(err)
-	}
-	h.compare(t, db, "carried again")
-	wantBetween := maps.Clone(h.n)
-	var before string                           // the files in front of the round that removes the first
-	for slices.Contains(db.Segments(), first) { // as the events in it are superseded or deleted
-		for range 20 {
-			h.write(t, db)
-		}
-		before = killed(t, o.Dir)
-		bolttest.Maintain(t, db)
-	}
-	h.compare(t, db, "unlinked")
-	unlinked := killed(t, o.Dir)
-	want := h.n
-	bolttest.Close(t, db)
-
-	// The file is there again, because its removal was not synced.
-	again := killed(t, unlinked)
-	for _, path := range gone(t, before, unlinked) {
-		if err := os.WriteFile(filepath.Join(again, path), readFile(t, filepath.Join(before, path)), 0o600); err != nil {
+	for i := range 40 * 3 {
+		k := store.Key{Namespace: fmt.Sprint("ns", i%3), Name: fmt.Sprint("e", i/3)}
+		_, err := db.Update(t.Context(), k, store.Any, func(is *store.Record) (store.Decision, error) {
+			if is == nil {
+				return store.Decision{}, nil
+			}
+			return store.Decision{Op: store.Delete}, nil
+		})
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	for _, dir := range []string{between, unlinked, again} {
-		for range 2 { // starts
-			db := bolttest.Open(t, bolt.Options{Dir: dir, SegmentBytes: o.SegmentBytes, History: time.Nanosecond})
-			if h.n = want; dir == between {
-				h.n = wantBetween
-			}
-			h.compare(t, db, "after a start")
-			bolttest.Maintain(t, db)
-			h.compare(t, db, "after a start and maintenance")
-			if err := db.Close(); err != nil { // unchecked: deletions were dropped that a file which is back needs
-				t.Error(err)
-			}
-		}
-	}
-}
-
-// gone returns the sealed files that the first directory has and the second one lacks.
-func gone(t *testing.T, from, to string) (names []string) {
-	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(from, "log-*.db"))
-	if err != nil {
+	if err := db.Seal(); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range paths[:len(paths)-1] {
-		if _, err := os.Stat(filepath.Join(to, filepath.Base(path))); errors.Is(err, os.ErrNotExist) {
-			names = append(names, filepath.Base(path))
+	sealed := len(db.Segments())
+	for range 3 {
+		now = now.Add(time.Second)
+		if err := db.Compact(t.Context(), false, nil); err != nil {
+			t.Fatal(err)
 		}
+		h.compare(t, db, "compacted")
+		bolttest.Check(t, db)
+		o.Dir = killed(t, o.Dir)
+		bolttest.Close(t, db)
+		db = bolttest.Open(t, o)
+		h.compare(t, db, "after a start")
 	}
-	return names
+	if stats := db.Stats(); stats.Events+stats.LiveBytes+stats.HistoryBytes+stats.DeadBytes > 0 || len(db.Segments()) != sealed {
+		t.Errorf("%d files of %d are left, with %+v", len(db.Segments()), sealed, stats)
+	}
+	now = now.Add(30 * time.Minute) // between the first observation that goes and the last
+	bolttest.Maintain(t, db)
+	now = now.Add(time.Hour)
+	bolttest.Maintain(t, db)
+	if clear(h.n); len(db.Segments()) != 1 {
+		t.Errorf("%d files are left", len(db.Segments()))
+	}
+	h.compare(t, db, "past its time")
+	bolttest.Close(t, db)
 }
 
-// TestDamagedIndexByTime: damage is an error of whoever reads it, and check names it.
-// Compaction keeps it, as evidence, and what is not damaged.
-func TestDamagedIndexByTime(t *testing.T) {
+// TestDamagedColumns: damage of columns is named by check, and answers are whole or an error. Compaction makes the
+// columns of records again.
+func TestDamagedColumns(t *testing.T) {
 	t.Parallel()
-	for _, bucket := range []string{"observed", "series", "log"} {
-		t.Run(bucket, func(t *testing.T) {
-			t.Parallel()
-			h := newHistory(t)
-			o := bolt.Options{Dir: t.TempDir()}
-			db := bolttest.Open(t, o)
-			for range 60 {
-				h.write(t, db)
-			}
-			bolttest.Close(t, db)
-			path := filepath.Join(o.Dir, firstLog)
-			damage(t, path, bucket)
-			db = bolttest.Open(t, o)
-			defer func() { _ = db.Close() }()
-			err := db.Timeline().Occurrences(t.Context(), allTime(), func(event.Dimensions) int { return 0 }, func(store.Occurred) {})
-			if bucket != "log" && !errors.As(err, new(*store.CorruptError)) {
-				t.Errorf("occurrences: %v", err)
-			}
-			_, err = db.Timeline().Observed(t.Context(), store.TimeQuery{Range: allTime()}, func(*store.View, store.Moment) bool { return true })
-			if bucket != "log" && err != nil { // lists need no index by time
-				t.Errorf("observed: %v", err)
-			}
-			report, err := db.Check(t.Context(), nil)
-			// Of a record that is gone, another index or its neighbour may tell first.
-			if named := strings.Contains(strings.Join(report.Problems, "\n"), "index by time") || bucket == "log" && len(report.Problems) > 0; err != nil || !named {
-				t.Errorf("check: %v, %q", err, report.Problems)
-			}
-			if err := db.Compact(t.Context(), false, nil); err != nil {
-				t.Error(err)
-			}
-		})
+	h := newHistory(t)
+	o := bolt.Options{Dir: t.TempDir()}
+	db := bolttest.Open(t, o)
+	for range 60 {
+		h.write(t, db)
 	}
+	if err := db.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	bolttest.Close(t, db)
+	damage(t, filepath.Join(o.Dir, firstLog), "columns")
+	db = bolttest.Open(t, o)
+	n, want := int64(0), int64(0)
+	for _, times := range h.n {
+		want += times
+	}
+	err := db.Timeline().Count(t.Context(), countAll(allTime()), func(o store.Occurred) { n += o.Count })
+	if err == nil && n != want || err != nil && !errors.As(err, new(*store.CorruptError)) {
+		t.Errorf("%d are counted, want %d: %v", n, want, err)
+	}
+	report, err := db.Check(t.Context(), nil)
+	if named := strings.Contains(strings.Join(report.Problems, "\n"), "column"); err != nil || !named {
+		t.Errorf("check: %v, %q", err, report.Problems)
+	}
+	if err := db.Compact(t.Context(), true, nil); err != nil {
+		t.Error(err)
+	}
+	bolttest.Check(t, db)
+	bolttest.Close(t, db)
 }
 
-// damage changes the middle entry of a bucket; of the log it removes that.
+// damage changes the middle entry of a bucket.
 func damage(t *testing.T, path, bucket string) {
 	t.Helper()
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{NoFreelistSync: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bbolt.Tx) error {
-		b := tx.Bucket([]byte(bucket))
+	editBucket(t, path, bucket, func(b *bbolt.Bucket) error {
 		c := b.Cursor()
 		k, v := c.First()
 		for range 2 {
 			k, v = c.Next()
 		}
-		if bucket == "log" {
-			return c.Delete()
-		}
 		spoiled := slices.Clone(v)
 		spoiled[len(v)/2] ^= 4
 		return b.Put(k, spoiled)
 	})
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // TestObservedLooksAtFew: a page ends when it has looked at many events, also if it has found
@@ -353,36 +323,23 @@ func TestObservedSees(t *testing.T) {
 		return store.Key{Namespace: []string{"mine", "other"}[i%2], Name: fmt.Sprint("e", i)}, store.Draft{Attributes: a}
 	})
 	for _, s := range []*event.Selector{nil, {Fields: []event.FieldRequirement{{Field: event.Reason, Value: "Rare"}}}} {
-		for _, nodes := range []bool{false, true} {
-			q := store.TimeQuery{Range: allTime(), Selector: s}
-			q.Nodes, q.Sees = nodes, func(d event.Dimensions) bool { return d.Namespace == "mine" && d.Node == "" }
-			n := 0
-			_, err := db.Timeline().Observed(t.Context(), q, func(v *store.View, _ store.Moment) bool {
-				if n++; v.Namespace != "mine" {
-					t.Errorf("%v with nodes %v: shows %s", s, nodes, v.Key)
-				}
-				return true
-			})
-			if want := map[bool]int{true: 200, false: 4}[s == nil]; err != nil || n != want {
-				t.Errorf("%v with nodes %v: %d events, want %d: %v", s, nodes, n, want, err)
+		q := store.TimeQuery{Range: allTime(), Selector: s}
+		q.Sees = func(d event.Dimensions) bool { return d.Namespace == "mine" && d.Node == "" }
+		n := 0
+		_, err := db.Timeline().Observed(t.Context(), q, func(v *store.View, _ store.Moment) bool {
+			if n++; v.Namespace != "mine" {
+				t.Errorf("%v: shows %s", s, v.Key)
 			}
+			return true
+		})
+		if want := map[bool]int{true: 200, false: 4}[s == nil]; err != nil || n != want {
+			t.Errorf("%v: %d events, want %d: %v", s, n, want, err)
 		}
 	}
 }
 
-// rounds counts how often a read asks whether anybody waits for it: once a round.
-type rounds struct {
-	context.Context
-	n int
-}
-
-func (r *rounds) Err() error {
-	r.n++
-	return r.Context.Err()
-}
-
-// TestLongTime: what happened over a long time is counted in a few rounds, newest first. Their work
-// depends on what happened, and not on how long ago.
+// TestLongTime: what happened over a long time is counted in a few rounds. Their work depends on what happened, and not
+// on how long ago.
 func TestLongTime(t *testing.T) {
 	t.Parallel()
 	const events = 20_000
@@ -394,17 +351,10 @@ func TestLongTime(t *testing.T) {
 		return bolttest.Key(i), store.Draft{Attributes: a}
 	})
 	for _, flushed := range []bool{false, true} {
+		n := int64(0)
 		r := store.Range{From: time.Unix(-1e10, 0), To: time.Unix(1e10, 0)}
-		n, last := int64(0), day(events).Unix()
-		ctx := &rounds{Context: t.Context()}
-		err := db.Timeline().Occurrences(ctx, r, func(event.Dimensions) int { return 0 }, func(o store.Occurred) {
-			if o.Second >= last {
-				t.Errorf("%d comes behind %d", o.Second, last)
-			}
-			last, n = o.Second, n+o.Count
-		})
-		if err != nil || n != 2*events || ctx.n < 1 || ctx.n > 20 {
-			t.Errorf("flushed %v: %d occurrences in %d rounds, %v", flushed, n, ctx.n, err)
+		if err := db.Timeline().Count(t.Context(), countAll(r), func(o store.Occurred) { n += o.Count }); err != nil || n != 2*events {
+			t.Errorf("flushed %v: %d occurrences, %v", flushed, n, err)
 		}
 		if err := db.Checkpoint(); err != nil {
 			t.Fatal(err)
@@ -438,7 +388,7 @@ func TestNotCredible(t *testing.T) {
 }
 
 // TestTimelineWhileWritten: of one revision the answers are whole and the same, while events
-// are written, files are rotated, compacted and removed, and sums are carried.
+// are written, and files are rotated, compacted and removed.
 func TestTimelineWhileWritten(t *testing.T) {
 	t.Parallel()
 	const events = 30
@@ -483,7 +433,7 @@ func TestTimelineWhileWritten(t *testing.T) {
 		in := allTime()
 		in.Revision = db.Revision()
 		n, shown := int64(0), 0
-		err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
+		err := db.Timeline().Count(t.Context(), countAll(in), func(o store.Occurred) { n += o.Count })
 		if err == nil && n != int64(in.Revision)-1 { // the first revision is that of the empty store
 			t.Errorf("%d observed at revision %d", n, in.Revision)
 		}

@@ -153,7 +153,7 @@ func (p *timePager) open() error {
 
 func (p *timePager) openTable(t *columns.Table) error {
 	begin, end := p.window()
-	scan, err := t.Scan(&columns.Query{From: begin, To: end, Spans: p.query.Window, Last: p.page.Revision, Filter: p.query.Matching(), Held: func(revision uint64, f *event.Filter) (bool, error) {
+	scan, err := t.Scan(&columns.Query{From: begin, To: end, Spans: p.query.Window, Last: p.page.Revision, Filter: p.query.Matching(), Whole: true, Held: func(revision uint64, f *event.Filter) (bool, error) {
 		p.looked++
 		return p.held(revision, f)
 	}})

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
@@ -78,7 +77,7 @@ func TestWALIsReplayed(t *testing.T) {
 func counted(t *testing.T, db *bolt.DB) (n int64) {
 	t.Helper()
 	in := store.Range{From: goldenTime(), To: goldenTime().Add(time.Second)}
-	err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { n += o.Count })
+	err := db.Timeline().Count(t.Context(), countAll(in), func(o store.Occurred) { n += o.Count })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -119,7 +119,7 @@ func (c *chain) compare(t *testing.T, db *DB) {
 	counted := int64(0)
 	now := time.Now()
 	in := store.Range{From: now.Add(-time.Hour), To: now.Add(time.Hour)}
-	err := db.Timeline().Occurrences(t.Context(), in, func(event.Dimensions) int { return 0 }, func(o store.Occurred) { counted += o.Count })
+	err := db.Timeline().Count(t.Context(), store.Count{Range: in, Group: func(event.Dimensions, event.Regarding) int { return 0 }}, func(o store.Occurred) { counted += o.Count })
 	if err != nil || counted != c.written {
 		t.Errorf("%d writes are counted, want %d: %v", counted, c.written, err)
 	}

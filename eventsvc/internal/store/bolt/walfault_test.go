@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/commit"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -39,8 +40,13 @@ func closeInside(t *testing.T, db *DB) {
 // putInside writes an event, whatever it was before.
 func putInside(t *testing.T, db *DB, name string, value []byte) uint64 {
 	t.Helper()
+	return putAttributes(t, db, name, value, nil)
+}
+
+func putAttributes(t *testing.T, db *DB, name string, value []byte, a event.Attributes) uint64 {
+	t.Helper()
 	r, err := db.Update(t.Context(), store.Key{Namespace: "ns", Name: name}, store.Any, func(*store.Record) (store.Decision, error) {
-		return store.Decision{Op: store.Put, Draft: store.Draft{Value: value}}, nil
+		return store.Decision{Op: store.Put, Draft: store.Draft{Attributes: a, Value: value}}, nil
 	})
 	if err != nil {
 		t.Fatal(err)

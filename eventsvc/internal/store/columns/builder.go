@@ -27,6 +27,10 @@ type Builder struct {
 	texts   [numDicts][]string
 	plain   [][]byte // by chunk
 	plains  int
+	lights  int
+	first   int64 // second of the first observation
+	held    int64 // of a version that is held
+	latest  int64 // second of the last observation
 	places  []place
 	placed  map[[2]uint64]int // by namespace and cluster
 	bytes   int               // about what the texts and the cells take
@@ -39,7 +43,7 @@ type Builder struct {
 
 // NewBuilder returns a builder of all rows behind a revision.
 func NewBuilder(after uint64) *Builder {
-	b := &Builder{after: after, placed: map[[2]uint64]int{}}
+	b := &Builder{after: after, placed: map[[2]uint64]int{}, first: math.MaxInt64, held: math.MaxInt64, latest: math.MinInt64}
 	for i := range b.codes {
 		b.codes[i] = map[string]uint32{}
 	}
@@ -82,11 +86,9 @@ func (b *Builder) Add(r *Row) (held bool) {
 	clear(t[:])
 	uid, namespace := t.split(r)
 	note := r.Note
-	if r.Light {
-		for dict := numDims; dict < numDicts; dict++ {
-			t[dict] = nil
-		}
-		uid, namespace, note = nil, nil, nil
+	if r.Light != nil {
+		note = nil
+		b.lights++
 	}
 	var n [numColumns]uint64
 	for column := range dictTemplate {
@@ -97,6 +99,7 @@ func (b *Builder) Add(r *Row) (held bool) {
 	n[colObject] = b.object(t[dictObject], n[colKind], b.code(colNamespace, namespace), uid)
 	n[colTemplate] = b.note(note, t[dictObject], r.Namespace)
 	r.numbers(&n)
+	b.observed(&n, r.Light != nil)
 	b.addPlace(n[colNamespace], n[colCluster])
 	n[colRevision] = r.Revision - b.base - uint64(b.rows)
 	b.shapes.row(r, &n, uid, namespace)
@@ -234,20 +237,26 @@ func (b *Builder) plainNotes(put func(key []byte, piece []byte) error) error {
 	return nil
 }
 
+// observed notes when the row that comes next was observed.
+func (b *Builder) observed(n *[numColumns]uint64, light bool) {
+	last := unbiased(n[colSecond])
+	first := floor(last*1e6+int64(n[colMicro])-int64(min(n[colSpan], math.MaxInt64/4)), 1e6)
+	b.first, b.latest = min(b.first, first), max(b.latest, last)
+	if !light {
+		b.held = min(b.held, first)
+	}
+}
+
 // meta puts what the table says of itself, twice.
 func (b *Builder) meta(put func(key []byte, piece []byte) error) error {
-	first, last := int64(math.MaxInt64), int64(math.MinInt64)
-	for i, second := range b.numbers[colSecond] {
-		at := unbiased(second)
-		first = min(first, at-int64(b.numbers[colSpan][i]/1e6)-1)
-		last = max(last, at)
-	}
 	m := binary.BigEndian.AppendUint32(nil, uint32(b.rows))
 	m = binary.BigEndian.AppendUint64(m, b.base)
 	m = binary.BigEndian.AppendUint64(m, b.after)
-	m = binary.BigEndian.AppendUint64(m, biased(first))
-	m = binary.BigEndian.AppendUint64(m, biased(last))
+	for _, second := range []int64{b.first, b.latest, b.held} {
+		m = binary.BigEndian.AppendUint64(m, biased(second))
+	}
 	m = binary.BigEndian.AppendUint32(m, uint32(b.plains))
+	m = binary.BigEndian.AppendUint32(m, uint32(b.lights))
 	return errors.Join(b.put(put, columnOfMeta, 0, slices.Clone(m)), b.put(put, columnOfMeta, 1, m))
 }
 
@@ -256,7 +265,7 @@ func (b *Builder) put(put func(key, piece []byte) error, column, number int, pie
 	return put(pieceKey(b.last, column, number), seal(salt(b.last, column, number), piece))
 }
 
-const metaBytes = 4 + 4*8 + 4
+const metaBytes = 4 + 5*8 + 2*4
 
 // pieceKey returns the key of a piece: the last revision of the table 8, column 1, number 2.
 func pieceKey(table uint64, column, number int) []byte {

@@ -91,7 +91,11 @@ func someRows(r *rand.Rand, n int) []Row {
 			o.First = at.Add(-time.Duration(r.Int64N(int64(time.Hour)))).Truncate(time.Microsecond)
 			o.New = o.Count
 		}
-		rows = append(rows, Row{Revision: revision, Occurrence: o, Namespace: []byte([]string{"shop", "mail", "x"}[r.IntN(3)]), Attributes: a, Note: []byte(note), Light: r.IntN(10) == 0})
+		rows = append(rows, Row{Revision: revision, Occurrence: o, Namespace: []byte([]string{"shop", "mail", "x"}[r.IntN(3)]), Attributes: a, Note: []byte(note)})
+		if r.IntN(10) == 0 {
+			row := &rows[len(rows)-1]
+			row.Light = new(event.DimensionsOf(string(row.Namespace), a))
+		}
 	}
 	return rows
 }
@@ -157,7 +161,7 @@ func someFilter(r *rand.Rand, rows []Row, depth int) (f *event.Filter, light boo
 func want(q *Query, rows []Row, light bool, f func(r *Row)) {
 	for i := range rows {
 		r := &rows[i]
-		if r.Revision > q.Last || r.Light && !light {
+		if r.Revision > q.Last || r.Light != nil && !light {
 			continue
 		}
 		if q.Filter == nil || q.Filter.Matches(string(r.Namespace), "event", r.Attributes, event.AppendText(nil, r.Note, r.Attributes)) {
@@ -182,6 +186,7 @@ func TestRandomScans(t *testing.T) {
 		for range 25 {
 			q := &Query{From: -1e5, To: 1e10, Last: last, Held: heldOf(rows), Spans: r.IntN(2) == 0}
 			light := true
+			q.Whole = r.IntN(5) == 0
 			if r.IntN(10) > 0 {
 				q.Filter, light = someFilter(r, rows, 3)
 			}
@@ -192,7 +197,7 @@ func TestRandomScans(t *testing.T) {
 			if r.IntN(3) == 0 {
 				q.Last = rows[r.IntN(len(rows))].Revision
 			}
-			compare(t, r, q, rows, pieces, last, light)
+			compare(t, r, q, rows, pieces, last, light && !q.Whole)
 			if t.Failed() {
 				return
 			}
@@ -200,35 +205,53 @@ func TestRandomScans(t *testing.T) {
 	}
 }
 
-func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces Pieces, last uint64, light bool) {
-	c := &store.Count{Objects: r.IntN(2) == 0, By: [][]string{nil, {}, {"reason"}, {"node", "owner"}}[r.IntN(4)]}
-	counts, wantCounts := map[string]int64{}, map[string]int64{}
-	var found, wantFound []Found
-	key := func(group string, second, span int64) string { return fmt.Sprint(group, " ", second, " ", span) }
-	want(q, rows, light, func(r *Row) {
-		if at, ok := r.LastIn(q.From, q.To); ok && (q.Spans || at.Equal(r.Time)) {
-			wantFound = append(wantFound, Found{at.UnixMicro(), r.Revision})
+// wanted is what a scan has to find and to count.
+type wanted struct {
+	*store.Count
+	found  []Found
+	counts map[string]int64
+}
+
+// key names what was observed of a group at one time, as exactly as counts are asked for.
+func (w *wanted) key(group string, second, span int64) string {
+	if w.Step > 0 && span == 0 {
+		second = floor(second, w.Step)
+	}
+	return fmt.Sprint(group, " ", second, " ", span)
+}
+
+// add adds what a row that matches reports.
+func (w *wanted) add(q *Query, r *Row) {
+	if at, ok := r.LastIn(q.From, q.To); ok && (q.Spans || at.Equal(r.Time)) {
+		w.found = append(w.found, Found{at.UnixMicro(), r.Revision})
+	}
+	d := event.DimensionsOf(string(r.Namespace), r.Attributes)
+	for _, name := range event.DimensionNames {
+		if !w.Counts(name) {
+			*d.Text(name) = ""
 		}
-		d := event.DimensionsOf(string(r.Namespace), r.Attributes)
-		for _, name := range event.DimensionNames {
-			if !c.Counts(name) {
-				*d.Text(name) = ""
-			}
+	}
+	var o event.Regarding
+	if w.Objects {
+		o = event.Regarding{Kind: string(r.Attributes.Field(event.RegardingKind))}
+		if r.Light == nil {
+			o.Name, o.UID = string(r.Attributes.Field(event.RegardingName)), string(r.Attributes.Field(event.RegardingUID))
+			o.Namespace = string(r.Attributes.Field(event.RegardingNamespace))
 		}
-		var o event.Regarding
-		if c.Objects {
-			o = event.Regarding{Kind: string(r.Attributes.Field(event.RegardingKind))}
-			if !r.Light {
-				o.Name, o.UID = string(r.Attributes.Field(event.RegardingName)), string(r.Attributes.Field(event.RegardingUID))
-				o.Namespace = string(r.Attributes.Field(event.RegardingNamespace))
-			}
+	}
+	r.Spread(func(second, span, n int64) {
+		if n > 0 && second >= q.From && second < q.To {
+			w.counts[w.key(fmt.Sprint(d, o), second, span)] += n
 		}
-		r.Spread(func(second, span, n int64) {
-			if n > 0 && second >= q.From && second < q.To {
-				wantCounts[key(fmt.Sprint(d, o), second, span)] += n
-			}
-		})
 	})
+}
+
+func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces Pieces, last uint64, light bool) {
+	c := &store.Count{Objects: r.IntN(2) == 0, By: [][]string{nil, {}, {"reason"}, {"node", "owner"}}[r.IntN(4)], Step: []int64{0, 1000, 1e9}[r.IntN(3)]}
+	w := &wanted{Count: c, counts: map[string]int64{}}
+	want(q, rows, light, func(r *Row) { w.add(q, r) })
+	counts := map[string]int64{}
+	var found []Found
 	var groups []string
 	c.Group = func(d event.Dimensions, o event.Regarding) int {
 		groups = append(groups, fmt.Sprint(d, o))
@@ -243,7 +266,7 @@ func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces Pieces, la
 		t.Fatal(err)
 	}
 	if s != nil {
-		n, err := s.Counter(c, func(o store.Occurred) { counts[key(groups[o.Group], o.Second, o.Span)] += o.Count })
+		n, err := s.Counter(c, func(o store.Occurred) { counts[w.key(groups[o.Group], o.Second, o.Span)] += o.Count })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,16 +279,75 @@ func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces Pieces, la
 			}
 		}
 	}
-	if !slices.Equal(found, wantFound) {
-		t.Errorf("%s: found %d, want %d", describe(q.Filter), len(found), len(wantFound))
+	if !slices.Equal(found, w.found) {
+		t.Errorf("%s: found %d, want %d", describe(q.Filter), len(found), len(w.found))
 	}
-	for k, n := range wantCounts {
+	for k, n := range w.counts {
 		if counts[k] != n {
 			t.Fatalf("%s\n%.200s: %d, want %d", describe(q.Filter), k, counts[k], n)
 		}
 	}
-	if len(counts) != len(wantCounts) && !t.Failed() {
-		t.Errorf("%s\n%d counts, want %d", describe(q.Filter), len(counts), len(wantCounts))
+	if len(counts) != len(w.counts) && !t.Failed() {
+		t.Errorf("%s\n%d counts, want %d", describe(q.Filter), len(counts), len(w.counts))
+	}
+}
+
+// TestLights: the light rows of a table are those that were added, and a table of them alone has all that is left of
+// them.
+func TestLights(t *testing.T) {
+	r := rng(t)
+	rows := someRows(r, 1300)
+	of := func(pieces Pieces, last uint64) (lines []string, lights []Row) {
+		table, err := Open(last, pieces)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = table.Lights(func(r *Row) error {
+			var spread []int64
+			r.Spread(func(second, span, n int64) { spread = append(spread, second, span, n) })
+			lines, lights = append(lines, fmt.Sprint(r.Revision, *r.Light, spread)), append(lights, *r)
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return lines, lights
+	}
+	var want []string
+	first, held := rows[0].First.Unix(), int64(1<<60)
+	for i := range rows {
+		first = min(first, rows[i].First.Unix())
+		if rows[i].Light == nil {
+			held = min(held, rows[i].First.Unix())
+			continue
+		}
+		var spread []int64
+		rows[i].Spread(func(second, span, n int64) { spread = append(spread, second, span, n) })
+		want = append(want, fmt.Sprint(rows[i].Revision, *rows[i].Light, spread))
+	}
+	pieces, last := build(t, rows)
+	got, lights := of(pieces, last)
+	if !slices.Equal(got, want) {
+		t.Errorf("%d light rows, want %d", len(got), len(want))
+	}
+	table, err := Open(last, pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for since, want := range map[int64]int64{-1e9: first, 1e9: held} {
+		if begin, ok := table.Begin(since); !ok || begin != want {
+			t.Errorf("since %d it begins at %d, %t, want %d", since, begin, ok, want)
+		}
+	}
+	alone, last := build(t, lights)
+	if again, _ := of(alone, last); !slices.Equal(again, want) {
+		t.Errorf("alone: %d light rows, want %d", len(again), len(want))
+	}
+	if table, err = Open(last, alone); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := table.Begin(1e9); ok {
+		t.Error("versions that are not held begin, though nothing is kept of them")
 	}
 }
 

@@ -1,6 +1,8 @@
 package columns
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"tidings.example/eventsvc/internal/event"
@@ -23,6 +25,9 @@ type Counter struct {
 	few     []int32 // 1 beyond the group, 0 if it was not asked for
 	many    map[[numDims + 1]uint32]int32
 	codes   [numDims + 1][]uint64
+	sums    []int64  // by the places of few, of a chunk that is counted as a whole
+	summed  []int    // a row of each
+	places  []uint64 // in few, by row
 }
 
 // Counter returns a counter of the rows of a scan.
@@ -46,7 +51,7 @@ func (s *Scan) Counter(c *store.Count, visit func(store.Occurred)) (*Counter, er
 		all = min(all*size, fewGroups+1)
 	}
 	if all <= fewGroups {
-		n.few = make([]int32, all)
+		n.few, n.sums = make([]int32, all), make([]int64, all)
 	} else {
 		n.many = map[[numDims + 1]uint32]int32{}
 	}
@@ -65,6 +70,118 @@ func (n *Counter) Chunk(chunk int) error {
 	if err := n.read(n.columns, n.codes[:]); err != nil {
 		return err
 	}
+	_, span, err := n.table.bounds(colSpan, chunk)
+	if err != nil {
+		return err
+	}
+	if span > 0 {
+		return n.spans(mask)
+	}
+	first, last, err := n.ChunkTimes(chunk)
+	if err != nil {
+		return err
+	}
+	if step := n.count.Step; step > 0 && first >= n.From && last < n.To && floor(first, step) == floor(last, step) {
+		return n.sum(mask, first)
+	}
+	return n.each(mask)
+}
+
+// sum counts rows that are all of one step, of which a second is given: first by combinations of codes, then by groups.
+func (n *Counter) sum(mask []bool, second int64) error {
+	added, err := n.column(colNew)
+	if err != nil {
+		return err
+	}
+	if n.few == nil {
+		return n.sumMany(mask, added, second)
+	}
+	for i, at := range n.combined() {
+		if !mask[i] || added[i] == 0 {
+			continue
+		}
+		if n.sums[at] == 0 {
+			n.summed = append(n.summed, i)
+		}
+		n.sums[at] += int64(added[i])
+	}
+	for _, row := range n.summed {
+		at := n.place(row)
+		count := n.sums[at]
+		n.sums[at] = 0
+		group, failed := n.group(row)
+		if err = cmp.Or(err, failed); err == nil && group >= 0 {
+			n.visit(store.Occurred{Group: group, Second: second, Count: count})
+		}
+	}
+	n.summed = n.summed[:0]
+	return err
+}
+
+// combined returns the place of each row of the chunk in few.
+func (n *Counter) combined() []uint64 {
+	if len(n.columns) == 1 {
+		return n.codes[0]
+	}
+	n.places = slices.Grow(n.places[:0], ChunkRows)[:n.table.chunkLen(n.chunk)]
+	clear(n.places)
+	for i, size := range n.sizes {
+		for row, code := range n.codes[i] {
+			n.places[row] = n.places[row]*uint64(size) + code
+		}
+	}
+	return n.places
+}
+
+// place returns the place of a row in few.
+func (n *Counter) place(row int) (at int) {
+	for i := range n.columns {
+		at = at*n.sizes[i] + int(n.codes[i][row])
+	}
+	return at
+}
+
+// sumMany is sum of combinations of codes that are too many for an array.
+func (n *Counter) sumMany(mask []bool, added []uint64, second int64) error {
+	for i, is := range mask {
+		if !is || added[i] == 0 {
+			continue
+		}
+		group, err := n.group(i)
+		if err != nil {
+			return err
+		}
+		if group >= 0 {
+			n.visit(store.Occurred{Group: group, Second: second, Count: int64(added[i])})
+		}
+	}
+	return nil
+}
+
+// each counts rows that have no span, one by one.
+func (n *Counter) each(mask []bool) error {
+	var in [2][]uint64 // seconds, new observations
+	if err := n.read([]int{colSecond, colNew}, in[:]); err != nil {
+		return err
+	}
+	for i, is := range mask {
+		second := unbiased(in[0][i])
+		if !is || in[1][i] == 0 || second < n.From || second >= n.To {
+			continue
+		}
+		group, err := n.group(i)
+		if err != nil {
+			return err
+		}
+		if group >= 0 {
+			n.visit(store.Occurred{Group: group, Second: second, Count: int64(in[1][i])})
+		}
+	}
+	return nil
+}
+
+// spans counts rows of which some may have a span.
+func (n *Counter) spans(mask []bool) error {
 	var in [4][]uint64 // seconds, new observations, spans, counts
 	if err := n.read([]int{colSecond, colNew, colSpan, colCount}, in[:]); err != nil {
 		return err
@@ -124,10 +241,7 @@ func (n *Counter) spread(row, group int, second int64) error {
 // group returns the group of a row.
 func (n *Counter) group(row int) (int, error) {
 	if n.few != nil {
-		at := 0
-		for i := range n.columns {
-			at = at*n.sizes[i] + int(n.codes[i][row])
-		}
+		at := n.place(row)
 		if known := n.few[at]; known != 0 {
 			return int(known) - 1, nil
 		}

@@ -44,7 +44,7 @@
 //	                    CRC32C 4; where texts and lengths end 4 each; CRC32C of all this 4; the lengths (uvarints); the texts
 //	column 96 to 111    the same, as a zstd frame; CRC32C 4
 //	column 127          number 0 and 1: rows 4, first revision 8, revision behind which the table begins 8, first second 8,
-//	                    last second 8, plain notes 4; CRC32C 4
+//	                    last second 8, first second of a version that is held 8, plain notes 4, light rows 4; CRC32C 4
 //
 // # Errors
 //

@@ -84,7 +84,7 @@ func someVersions(t testing.TB, r *rand.Rand, n int) []Row {
 		row := Row{Revision: revision, Occurrence: o, Namespace: []byte(ev.Namespace), Attributes: a, Note: []byte(ev.Note), Stored: append([]byte("stored "), value...)}
 		row.Record = &Record{Kind: byte(1 + r.IntN(2)), Previous: uint64(r.IntN(2)) * uint64(r.IntN(int(revision))), Written: at.UnixNano() + r.Int64N(1e10), Mark: a.Mark(), Value: value}
 		if r.IntN(20) == 0 {
-			row = Row{Revision: revision, Occurrence: o, Namespace: row.Namespace, Attributes: a, Light: true}
+			row = Row{Revision: revision, Occurrence: o, Namespace: row.Namespace, Attributes: a, Light: new(event.DimensionsOf(string(row.Namespace), a))}
 		}
 		rows = append(rows, row)
 	}

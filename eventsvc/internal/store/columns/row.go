@@ -63,8 +63,9 @@ type Row struct {
 	Namespace  []byte
 	Attributes event.Attributes
 	Note       []byte
-	// Light rows are of versions that are held no more: they have dimensions and an occurrence, and nothing else.
-	Light bool
+	// Light is what is left of a version that is no longer held, beside its revision and its occurrence; nil: it is held,
+	// and all else counts.
+	Light *event.Dimensions
 	// Stored is the version as it is stored; nil: it is not held. Record is what it can be made of again, if it can.
 	Stored []byte
 	Record *Record
@@ -84,6 +85,13 @@ type texts [numDicts][]byte
 
 // split reads the attributes of a row.
 func (t *texts) split(r *Row) (uid, objectNamespace []byte) {
+	if r.Light != nil {
+		for column, name := range dimensionNames {
+			t[column] = []byte(*r.Light.Text(name))
+		}
+		t[dictLabels] = []byte(lightMark)
+		return nil, nil
+	}
 	var in [event.NumFields][]byte
 	for f, text := range r.Attributes.Fields() {
 		in[f] = text

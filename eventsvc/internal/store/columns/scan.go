@@ -14,6 +14,7 @@ type Query struct {
 	Spans    bool   // [Scan.Find] finds rows that have one before the last of their observations, too
 	Last     uint64 // only versions up to this revision
 	Filter   *event.Filter
+	Whole    bool // light rows do not match, whatever the filter is
 	// Held reports whether a version matches a filter that columns cannot decide.
 	Held func(revision uint64, f *event.Filter) (bool, error)
 }
@@ -23,7 +24,7 @@ type Scan struct {
 	*Query
 	table *Table
 	root  *node
-	light bool // rows without texts match too
+	light bool // light rows match too
 
 	chunk   int
 	have    uint64               // columns of the chunk that were read
@@ -58,7 +59,7 @@ func (t *Table) Scan(q *Query) (*Scan, error) {
 	if t.to < q.From || t.from >= q.To || t.base > q.Last {
 		return nil, nil
 	}
-	s := &Scan{Query: q, table: t, root: everything, light: q.Filter == nil || q.Filter.OnDimensions(), chunk: -1}
+	s := &Scan{Query: q, table: t, root: everything, light: !q.Whole && (q.Filter == nil || q.Filter.OnDimensions()), chunk: -1}
 	if q.Filter != nil {
 		var err error
 		if s.root, err = s.compile(q.Filter); err != nil || s.root == nothing {
@@ -93,7 +94,7 @@ func (s *Scan) compile(f *event.Filter) (*node, error) {
 		}
 		return &node{kind: f.Kind, filter: f, word: p}, nil
 	case event.FilterLabels:
-		return s.fitting(colLabels, func(set string) bool { return f.Labels(event.OfLabelSet([]byte(set))) })
+		return s.fitting(colLabels, func(set string) bool { return !isLight(set) && f.Labels(event.OfLabelSet([]byte(set))) })
 	}
 	return s.field(f)
 }
@@ -309,6 +310,9 @@ func (s *Scan) within(mask []bool) error {
 	if s.table.from >= s.From && s.table.to < s.To {
 		return nil
 	}
+	if first, last, err := s.ChunkTimes(s.chunk); err != nil || first >= s.From && last < s.To {
+		return err
+	}
 	seconds, err := s.column(colSecond)
 	if err != nil {
 		return err
@@ -336,17 +340,16 @@ func (s *Scan) upTo(mask []bool) error {
 	return nil
 }
 
-// whole leaves out light rows: they have no set of labels, which is never empty.
+// whole leaves out light rows.
 func (s *Scan) whole(mask []bool) error {
+	if s.table.lights == 0 {
+		return nil
+	}
 	d, err := s.table.dict(dictLabels)
 	if err != nil {
 		return err
 	}
-	set := d.fitting(func(text string) bool { return text != "" })
-	if set.n == len(set.has) {
-		return nil
-	}
-	return s.narrow(ofCodes(colLabels, set), mask)
+	return s.narrow(negation(ofCodes(colLabels, d.fitting(isLight))), mask)
 }
 
 // narrow leaves out rows that do not match.

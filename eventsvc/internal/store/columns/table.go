@@ -29,13 +29,12 @@ func ParseKey(key []byte) (last uint64, at uint32, ok bool) {
 
 // A Table is rows that are read. It is safe for concurrent use, and valid as long as its pieces are.
 type Table struct {
-	pieces   Pieces
-	id       uint64 // the last revision
-	base     uint64
-	after    uint64 // it has all rows behind this revision
-	rows     int
-	plains   int   // rows with a plain note
-	from, to int64 // seconds of the first and the last observation
+	Span
+	pieces Pieces
+	id     uint64 // the last revision
+	base   uint64
+	after  uint64 // it has all rows behind this revision
+	plains int    // rows with a plain note
 
 	mu     sync.Mutex
 	bytes  int // about what was read once, and is kept
@@ -62,7 +61,8 @@ func Open(last uint64, pieces Pieces) (*Table, error) {
 		}
 		t.rows, t.base, t.after = int(binary.BigEndian.Uint32(m)), binary.BigEndian.Uint64(m[4:]), binary.BigEndian.Uint64(m[12:])
 		t.from, t.to = unbiased(binary.BigEndian.Uint64(m[20:])), unbiased(binary.BigEndian.Uint64(m[28:]))
-		t.plains = int(binary.BigEndian.Uint32(m[36:]))
+		t.held = unbiased(binary.BigEndian.Uint64(m[36:]))
+		t.plains, t.lights = int(binary.BigEndian.Uint32(m[44:])), int(binary.BigEndian.Uint32(m[48:]))
 		if t.rows > 0 && t.rows <= MaxRows && t.after < t.base && t.base <= last {
 			return t, nil
 		}
@@ -75,8 +75,26 @@ func (t *Table) piece(column, number int) []byte { return t.pieces[pieceAt(colum
 // Range returns the revisions of which the table has all rows: those behind one, up to another.
 func (t *Table) Range() (after, last uint64) { return t.after, t.id }
 
+// A Span says when the rows of a table were observed.
+type Span struct {
+	rows     int
+	lights   int   // of versions that are no longer held
+	from, to int64 // seconds of the first and the last observation
+	held     int64 // second of the first observation by a version that is held
+}
+
 // Times returns the seconds of the first and the last observation.
-func (t *Table) Times() (first, last int64) { return t.from, t.to }
+func (s *Span) Times() (first, last int64) { return s.from, s.to }
+
+// Begin returns the second of the first observation that counts, if those before a second do so only if they are of
+// versions that are held. It reports false if there is none.
+func (s *Span) Begin(since int64) (first int64, ok bool) {
+	first, ok = s.held, s.lights < s.rows
+	if s.lights > 0 && s.to >= since {
+		first, ok = min(first, max(s.from, since)), true
+	}
+	return first, ok
+}
 
 func (t *Table) chunks() int { return (t.rows + ChunkRows - 1) / ChunkRows }
 

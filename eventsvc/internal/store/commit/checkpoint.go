@@ -89,12 +89,3 @@ func (w *Writer) checkpoint(more []wal.Record) error {
 	}
 	return nil
 }
-
-// Carry is [seglog.Log.Carry].
-func (w *Writer) Carry(s *seglog.Segment, since time.Time) (damaged bool, err error) {
-	if err := w.Health.Failed(); err != nil {
-		return false, err
-	}
-	damaged, err = w.Records.Carry(s, since)
-	return damaged, w.orFail(err)
-}

@@ -71,8 +71,8 @@ func (c *compaction) sealed() seglog.Segments {
 	return ss[:len(ss)-1]
 }
 
-// run unlinks the oldest sealed segments as long as they have no record that is needed. It
-// rewrites others in which much is dead, or whose index by time would become much smaller.
+// run unlinks the oldest sealed segments as long as they have no record that is needed and nothing that is still
+// counted. It rewrites others in which much is dead.
 func (c *compaction) run(ctx context.Context) error {
 	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil && !isFull(err) { // a next head needs room
 		return err
@@ -97,13 +97,14 @@ func (c *compaction) compactFirst(ctx context.Context) (*seglog.Segment, error) 
 		if !clean {
 			gain -= account.Retained
 		}
-		unneeded := account.Dead >= all && i == 0
-		if !unneeded && !s.NeedsMerge() && !c.worthIt(gain, all) {
+		dead := account.Dead >= all && i == 0
+		unneeded := dead && c.past(s)
+		if !unneeded && (!dead || all == 0) && !c.worthIt(gain, all) {
 			clean = clean && account.Clean()
 			continue
 		}
 		if clean { // before a file is unlinked or a deletion dropped, the account is verified
-			again := unneeded // a file that is unlinked is read even if it was counted before
+			again := dead // a file that may be unlinked is read even if it was counted before
 			if corrected, err := c.countDead(ctx, ss[:i+1], again); err != nil || corrected {
 				return s, err
 			}
@@ -111,7 +112,7 @@ func (c *compaction) compactFirst(ctx context.Context) (*seglog.Segment, error) 
 		if unneeded {
 			return s, c.unlink(ctx, s)
 		}
-		if err := c.rewrite(ctx, s, clean, s.Compressed); !errors.Is(err, errNoRoom) {
+		if err := c.shrink(ctx, s, clean, dead); !errors.Is(err, errNoRoom) {
 			return s, err
 		}
 		clean = false
@@ -167,9 +168,6 @@ func (c *compaction) sealDeadHead(ctx context.Context, bytes int64, fraction flo
 // unlink removes the oldest segment. It counts as there until a power cut cannot
 // bring it back: deletions of what it holds may be dropped only then.
 func (c *compaction) unlink(ctx context.Context, s *seglog.Segment) error {
-	if err := c.carry(ctx, s); err != nil {
-		return err
-	}
 	if err := errors.Join(disk.Remove(s.Path), safefile.Sync(filepath.Dir(s.Path))); err != nil {
 		return err
 	}
@@ -181,22 +179,23 @@ func (c *compaction) unlink(ctx context.Context, s *seglog.Segment) error {
 	return c.Usage.SetSegment(s.Base, usage.SegmentAccount{})
 }
 
-// carry has the head keep what was observed according to a segment that is to be unlinked.
-// Where there is no room for that, it is given up: the segment must go to make room.
-func (c *compaction) carry(ctx context.Context, s *seglog.Segment) error {
-	var damaged bool
-	err := c.Do(ctx, func() (err error) {
-		damaged, err = c.Writer.Carry(s, c.Kept())
+// shrink rewrites a segment. If there is no room for that, and it has no needed record, it has to go to make room.
+func (c *compaction) shrink(ctx context.Context, s *seglog.Segment, clean, dead bool) error {
+	err := c.rewrite(ctx, s, clean, s.Compressed)
+	if !dead || !errors.Is(err, errNoRoom) {
 		return err
-	})
-	switch {
-	case disk.IsFull(err):
-		c.Log.Warn("the disk is full: what was observed according to a log file is no longer counted", "file", s.Path)
-		return nil
-	case damaged:
-		c.Log.Warn("a log file is damaged: some of what was observed according to it is no longer counted", "file", s.Path)
 	}
-	return err
+	c.Log.Warn("the disk is full: what was observed according to a log file is no longer counted", "file", s.Path)
+	return c.unlink(ctx, s)
+}
+
+// past reports whether nothing that was observed according to a segment is counted any more.
+func (c *compaction) past(s *seglog.Segment) bool {
+	last, any, err := s.LastObserved()
+	if err != nil {
+		c.Log.Warn("a log file is damaged: some of what was observed according to it is no longer counted", "file", s.Path, "error", err)
+	}
+	return err != nil || !any || last.Before(c.Kept())
 }
 
 // rewrite copies what is needed of a segment into a new file, compressed or not, and puts

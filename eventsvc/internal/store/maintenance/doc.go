@@ -10,8 +10,8 @@
 //  1. if there is little room, compress sealed segments of any age, and trim and compact;
 //  2. expire: delete events through the committer, like any other write;
 //  3. trim: move the compact revision, and account for what that makes dead;
-//  4. compact: unlink sealed segments without a needed record, and rewrite those that
-//     are dead in large part;
+//  4. compact: unlink the first sealed segments as long as they have neither a needed record nor an observation that is
+//     counted, and rewrite those that are dead in large part;
 //  5. project how old events get before there is no room; pack the index, or rewrite it if it is mostly empty or mostly new;
 //  6. compress sealed segments whose events are old, by when they were observed, for a few seconds at most.
 //
@@ -21,8 +21,8 @@
 // start before it is unlinked, and before deletions behind it are dropped. A segment
 // counts as there until its unlinking is synced.
 //
-// What was observed is kept for as long as any event is, although its records are gone: the sums
-// stay when a segment is rewritten, and are carried to the head before it is unlinked.
+// What was observed is kept for as long as any event is, although its records are gone: its columns
+// stay when a segment is rewritten, and the file stays until all of that is past its time.
 //
 // # Errors
 //

@@ -14,11 +14,6 @@ type timeline struct{ copy *replica }
 // Timeline returns the timeline of the store.
 func (db *DB) Timeline() store.Timeline { return timeline{db.copy} }
 
-// Occurrences implements [store.Timeline].
-func (t timeline) Occurrences(ctx context.Context, r store.Range, group func(event.Dimensions) int, visit func(store.Occurred)) error {
-	return t.copy.now().Timeline().Occurrences(ctx, r, group, visit)
-}
-
 // Count implements [store.Timeline].
 func (t timeline) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
 	return t.copy.now().Timeline().Count(ctx, c, visit)

@@ -2,15 +2,17 @@ package seglog
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"math"
 	"os"
-	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/store/boltfile"
+	"tidings.example/eventsvc/internal/store/columns"
 )
 
 // copyBytes is about how many bytes of records are copied in one transaction.
@@ -23,7 +25,7 @@ type Filter func(f func(needed func(*Entry) (bool, error)) error) error
 // A Rewriting says how a sealed segment is written again.
 type Rewriting struct {
 	Filter   Filter
-	Since    time.Time // counts of what dropped records report are kept since this time
+	Since    time.Time // what dropped records report is counted on if it was observed since this time
 	Compress bool      // records are compressed in the new file
 
 	// Drop is told of damaged records, which are then left out; nil: they are kept.
@@ -31,13 +33,11 @@ type Rewriting struct {
 }
 
 // Rewrite copies the records of a sealed segment that are needed to a new file at path,
-// synced, and indexes them by time. It keeps damaged records, as evidence, or notes that they are lost, and reports
-// whether there are any. Of what other records report it keeps the counts since a time.
+// synced, and writes their columns. It keeps damaged records, as evidence, or notes that they are lost, and reports
+// whether there are any. Of other records columns keep the dimensions and the occurrence since a time, so that they are
+// counted on.
 func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting) (damaged bool, err error) {
-	c := copier{Rewriting: r, from: s, at: s.Base - 1}
-	if r.Compress {
-		c.columns = &columnWriter{after: s.Base - 1}
-	}
+	c := copier{Rewriting: r, from: s, at: s.Base - 1, columns: columnWriter{most: tableRows, after: s.Base - 1}}
 	err = c.run(ctx, l, path)
 	return c.damaged, err
 }
@@ -53,11 +53,12 @@ func (s *Segment) CountKept(ctx context.Context, filter Filter) (kept int64, dam
 type copier struct {
 	Rewriting
 	from    *Segment
-	columns *columnWriter // nil: records are not compressed
+	columns columnWriter
 	out     *bbolt.Bucket // of the transaction that copies; nil: what is kept is only counted
 
-	at      uint64   // the last record that was looked at
-	needed  []uint64 // the revisions of those that are kept
+	at      uint64        // the last record that was looked at
+	lights  []columns.Row // of from, that were not copied yet
+	lit     int           // so many of its tables were read for them
 	next    []successor
 	kept    int64 // bytes
 	dropped bool  // a record was left out
@@ -65,11 +66,8 @@ type copier struct {
 }
 
 func (c *copier) run(ctx context.Context, l *Log, path string) error {
-	return c.from.writeAgain(path, c.columns != nil, func(to *bbolt.DB) error {
+	return c.from.writeAgain(path, c.Compress, func(to *bbolt.DB) error {
 		if err := c.all(ctx, func() (bool, error) { return c.copySome(to) }); err != nil {
-			return err
-		}
-		if err := c.copyObserved(to); err != nil {
 			return err
 		}
 		return to.Update(c.finish)
@@ -79,11 +77,11 @@ func (c *copier) run(ctx context.Context, l *Log, path string) error {
 // writeAgain makes a file with the base of a segment, and returns when all that fill has
 // written to it is on the disk.
 func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.DB) error) error {
-	page, meta := segmentPage, map[string][]byte{metaBase: recordKey(s.Base), boltfile.StoreID: []byte(s.StoreID)}
+	page, meta := segmentPage, map[string][]byte{metaBase: recordKey(s.Base), boltfile.StoreID: []byte(s.StoreID), metaCompressed: recordKey(formLog)}
 	names := buckets()
 	if compressed {
-		page, names = compressedPage, append(names, bucketColumns)
-		meta[metaCompressed] = recordKey(1)
+		page = compressedPage
+		meta[metaCompressed] = recordKey(formColumns)
 	}
 	to, err := boltfile.Create(path, page, names, meta)
 	if err != nil {
@@ -114,7 +112,8 @@ func (c *copier) finish(tx *bbolt.Tx) error {
 		}
 		next := tx.Bucket([]byte(bucketNext))
 		next.FillPercent = boltfile.FillPercent
-		return errors.Join(err, putSuccessors(next, c.next, nextPairs), setMeta(tx, metaEnd, metaIn(from, metaEnd)), setMeta(tx, metaBytes, uint64(c.kept)))
+		end := metaIn(from, metaEnd)
+		return errors.Join(err, c.columns.Finish(tx, end), putSuccessors(next, c.next, nextPairs), setMeta(tx, metaEnd, end), setMeta(tx, metaBytes, uint64(c.kept)))
 	})
 }
 
@@ -124,34 +123,93 @@ func (c *copier) copySome(to *bbolt.DB) (more bool, err error) {
 	err = to.Update(func(tx *bbolt.Tx) error {
 		c.out = tx.Bucket([]byte(bucketLog))
 		c.out.FillPercent = boltfile.FillPercent
-		if more, err = c.some(); err == nil && !more && c.columns != nil {
-			err = c.columns.Finish(tx)
-		}
+		more, err = c.some()
 		return err
 	})
 	return more, err
 }
 
-func (c *copier) put(revision uint64, record []byte) error {
+// put writes a record that is kept.
+func (c *copier) put(from *bbolt.Tx, revision uint64, record []byte) error {
 	switch {
 	case c.out == nil:
 		return nil
 	case len(record) == 0: // it is damaged
-		return c.putLost(revision, revision)
-	case c.columns != nil:
+		return c.putLost(from, revision, revision)
+	}
+	if err := c.copyLights(from, revision); err != nil {
+		return err
+	}
+	if c.Compress {
 		return c.columns.Put(c.out, revision, record)
 	}
-	return c.out.Put(recordKey(revision), bytes.Clone(record))
+	return cmp.Or(c.out.Put(recordKey(revision), bytes.Clone(record)), c.columns.observe(c.out.Tx(), revision, record))
 }
 
-func (c *copier) putLost(first, last uint64) error {
-	switch {
-	case c.out == nil:
+func (c *copier) putLost(from *bbolt.Tx, first, last uint64) error {
+	if c.out == nil {
 		return nil
-	case c.columns != nil:
-		return c.columns.PutLost(c.out, first, last)
 	}
-	return c.out.Put(recordKey(last), gapOf(first, last))
+	return cmp.Or(c.copyLights(from, first), c.columns.PutLost(c.out, first, last))
+}
+
+// leaveOut has the columns keep what is left of a record that is not kept.
+func (c *copier) leaveOut(from *bbolt.Tx, e *Entry) error {
+	if c.dropped = true; c.out == nil || e.Kind == Deleted || e.Key == nil { // which is damaged
+		return nil
+	}
+	row := lightRowOf(e)
+	return cmp.Or(c.copyLights(from, e.Revision), c.addLight(&row))
+}
+
+// addLight adds what is left of a version that is no longer held, if it counts.
+func (c *copier) addLight(row *columns.Row) error {
+	if row.New == 0 || row.Time.Before(c.Since) {
+		return nil
+	}
+	return c.columns.addRow(c.out.Tx(), row)
+}
+
+// copyLights copies the light rows before a revision. Damaged ones are lost: who counts is told.
+func (c *copier) copyLights(from *bbolt.Tx, before uint64) error {
+	parts := c.from.parts(from)
+	for {
+		for len(c.lights) > 0 {
+			if c.lights[0].Revision >= before {
+				return nil
+			}
+			if err := c.addLight(&c.lights[0]); err != nil {
+				return err
+			}
+			c.lights = c.lights[1:]
+		}
+		if c.lit == len(parts) {
+			return nil
+		}
+		p := &parts[c.lit]
+		c.lit++
+		if p.table == nil { // which is lost as a whole
+			c.loseLights(p.first, p.err)
+			continue
+		}
+		err := p.table.Lights(func(r *columns.Row) error {
+			c.lights = append(c.lights, *r)
+			return nil
+		})
+		if err != nil {
+			c.lights = nil
+			c.loseLights(p.first, err)
+		}
+	}
+}
+
+// loseLights notes that light rows are damaged.
+func (c *copier) loseLights(first uint64, damage error) {
+	if c.Drop != nil {
+		c.Drop(1, 0, damage)
+	} else if c.columns.lost == 0 {
+		c.columns.lost = first
+	}
 }
 
 // some puts the needed records among the next copyBytes, and reports whether there are more.
@@ -183,23 +241,23 @@ func (c *copier) each(from *bbolt.Tx, needed func(*Entry) (bool, error)) (more b
 			of = e
 		}
 		if c.at = revision; !keep {
-			c.dropped = true
-			return true, nil
+			return true, c.leaveOut(from, &of)
 		}
 		size += len(record)
 		c.kept += int64(len(record))
-		c.needed = append(c.needed, revision)
 		if s, ok := successorOf(&of); ok {
 			c.next = append(c.next, s)
 		}
-		return true, c.put(revision, record)
+		return true, c.put(from, revision, record)
 	}, func(l *lostRange) (bool, error) {
 		if c.at = l.Last; c.damage(l.First, l.Last, l) {
 			return true, nil
 		}
-		l.EachRevision(func(revision uint64) { c.needed = append(c.needed, revision) })
-		return true, c.putLost(l.First, l.Last)
+		return true, c.putLost(from, l.First, l.Last)
 	})
+	if ended && err == nil && c.out != nil {
+		err = c.copyLights(from, math.MaxUint64)
+	}
 	return !ended && err == nil, err
 }
 
@@ -212,44 +270,4 @@ func (c *copier) damage(first, last uint64, err error) (dropped bool) {
 	c.Drop(first, last, err)
 	c.dropped = true
 	return true
-}
-
-// copyObserved copies what the records report, also those that are not copied. Runs of one
-// minute become one. A damaged run is kept as it is, so that readers are told.
-func (c *copier) copyObserved(to *bbolt.DB) error {
-	return c.from.view(func(from *bbolt.Tx) error {
-		return to.Update(func(tx *bbolt.Tx) error {
-			n := seriesNumbersOf(tx)
-			series, runs, err := timeBuckets(tx)
-			if err != nil {
-				return err
-			}
-			sums, err := tx.CreateBucket([]byte(bucketSums))
-			if err != nil {
-				return err
-			}
-			series.FillPercent, runs.FillPercent, sums.FillPercent = boltfile.FillPercent, boltfile.FillPercent, boltfile.FillPercent
-			hours, damaged := hourSums{Put: sums.Put}, false
-			m := minuteCopy{
-				Tx: from, Since: minuteSince(c.Since),
-				Needed: func(revision uint64) bool {
-					_, ok := slices.BinarySearch(c.needed, revision)
-					return ok
-				},
-				Number: func(texts string) (uint32, error) { return n.Number(series, texts) },
-				Damaged: func(k, v []byte) error {
-					damaged = true
-					return runs.Put(bytes.Clone(k), bytes.Clone(v))
-				},
-			}
-			err = m.Each(func(minute int64, entries []runEntry) error {
-				damaged = damaged || hours.Add(minute, entries) != nil
-				return putRun(runs, minute, lastOf(entries), entries)
-			})
-			if damaged = damaged || hours.Flush() != nil; damaged { // who counts it shall be told
-				err = errors.Join(err, tx.DeleteBucket([]byte(bucketSums)))
-			}
-			return errors.Join(err, note(tx, metaCarried, noted(from, metaCarried)))
-		})
-	})
 }

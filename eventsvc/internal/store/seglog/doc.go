@@ -26,27 +26,23 @@
 // The head is not immutable: an open transaction keeps bbolt from reusing its pages. A long read ends that transaction
 // when it lets others go first ([Reader.Rest]), and begins another one when it needs the head again.
 //
-// [Reader.Tables] returns what records report as columns (package columns), of which questions are answered. Those of a
-// compressed segment are in its file. Others are made in memory when they are needed.
+// [Reader.Tables] returns what records report as columns (package columns), of which questions are answered. Sealed
+// segments have them in their files. A head gets a table in its file as soon as there are enough records, and has all
+// of them in memory as well, with the pending records.
 //
-// Each segment is indexed by time (files time*.go): when and how often its records were
-// observed, by dimensions alone. [Moments.Occurrences] counts. A segment that was rewritten also has sums
-// of whole hours, which those who count by hours read instead.
-// Counts stay when records go: Rewrite keeps the sums of records that it leaves out, and
-// [Log.Carry] copies the sums of a segment that is to be unlinked to the head, in one
-// transaction with a note that they are there. From then on readers leave out the segment
-// that they came from, whether it is unlinked or not.
+// A row is an observation: what one version reports. Rows stay when records go: of a version that Rewrite leaves out
+// there is a light row, with its dimensions and its occurrence. Without its columns nobody knows of it. So damage of
+// them is an error of those who ask, also after another Rewrite.
 //
 // An [Entry] is a parsed record: a version of an event, or its deletion ([AppendEntry],
 // [Reader.Get]). The checksum of a record covers its revision too, so that a record in the place
 // of another is found as damage. An Entry shares memory with its record.
 //
 // A compressed segment has its records in columns, and is otherwise like any other: it has the same records, byte by
-// byte, and the same index by time. The columns are tables of up to 65,536 rows. Each says behind which revision it
+// byte. The columns are tables of up to 65,536 rows. Each says behind which revision it
 // begins, so that a missing one is noticed. Deletions, damaged records and very large ones are in the log beside them.
 //
-// The files: tables.go is the columns in memory, parts.go those of a file, time*.go the index by time, segment.go
-// one file and log.go all of them.
+// The files: tables.go is the columns in memory, parts.go those of a file, segment.go one file and log.go all of them.
 //
 // An [IndexedLog] is a log with its index, for those that read both.
 //
@@ -69,19 +65,12 @@
 //	log-<base>.db
 //	├── meta      format, store, base, compact; when sealed: end, bytes;
 //	│             wal, of a head: whether the write-ahead log may have records that it lacks;
-//	│             carried: what segments up to this base report is in this one;
-//	│             both with CRC32C 4; runs: when sealed with an index by time that
-//	│             becomes much smaller by a rewrite; compressed: the segment has columns;
-//	│             columns: the last revision of the last table; lost: the first revision whose record
-//	│             is damaged; both with CRC32C 4
+//	│             compressed: 1 if the records are in columns, 2 if they are in the log;
+//	│             columns: the last revision of the last table; through: up to which revision all records are in tables;
+//	│             lost: the first revision of which something is damaged; each with CRC32C 4
 //	├── log       revision 8 → record, or gap; in a compressed segment what is in no column
 //	├── next      first revision 8 → versions that records of this segment superseded, by their revisions, CRC32C 4
-//	├── columns   only in a compressed segment: the pieces of tables, see package columns
-//	├── series    number 4 → namespace, type, reason, kind, reporter, cluster, owner, CRC32C 4;
-//	│             number 4 → node, CRC32C 4
-//	├── observed  minute 8, last revision 8 → run of entries, CRC32C 4;
-//	│             instead of the revision the base of the segment that the run was carried from
-//	└── sums      only in a segment that was rewritten, if no run was damaged: hour 8 → sums of its runs, CRC32C 4
+//	└── columns   the pieces of tables, see package columns
 //
 //	record (numbers big-endian)
 //	┌──────┬───────────┬──────────┬────────────┬──────────────┬────────┐
@@ -97,29 +86,6 @@
 //
 //	next    for each version the revisions behind the one before (uvarint), and
 //	        twice the revisions from it to the one that superseded it, + 1 if that is a deletion (uvarint)
-//
-//	run of entries: what some records report of one minute
-//	key    minute since 1970, its first bit flipped 8, last revision 8
-//	value  last revision - first one (uvarint), first second 1, last second 1,
-//	       cells, CRC32C of key and value 4
-//	cell   number of the series - that of the cell before (uvarint),
-//	       length of its entries (uvarint), entries
-//	entry  62 and one more than the number of its node (uvarint), or 0, unless that is as before,
-//	       63 and its span in seconds (uvarint) if it has one,
-//	       second | 64 if the increment follows | 128 if its record is no longer held 1,
-//	       unless that is so: revision - that of the entry before, or the first one (uvarint),
-//	       increment (uvarint) if it is not 1
-//
-// A run is never changed. A minute may have many runs, of which none repeats what is in another.
-// The flipped bit keeps the keys in order of time before 1970 too. The seconds let a reader pass
-// over runs of a minute in which very much has happened.
-//
-//	sums of an hour: what all its runs report. The key is the hour since 1970, its first bit flipped 8
-//	sum    number of the series - that of the sum before (uvarint), first second of the hour (uvarint),
-//	       twice the seconds from there to the last one, or twice its span and 1 (uvarint), occurrences (uvarint)
-//
-// Entries whose span ends in a later hour have sums of their own, and all others of a series and an hour have one. The
-// CRC32C of sums covers their key too. Where sums are damaged or missing, the runs of the hour are read.
 //
 // The package knows bbolt and records of the write-ahead log. Apart from [IndexedLog] it knows
 // nothing of the index; it knows nothing of the queue of writes, or of retention, and does not

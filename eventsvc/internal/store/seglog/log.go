@@ -22,14 +22,12 @@ type Log struct {
 	published func() uint64 // the newest revision that readers may see
 	segments  atomic.Pointer[Held]
 	pending   atomic.Pointer[[]wal.Record]
-	reported  pendingObserved
 	unlinked  atomic.Int64 // bytes of segments that were replaced or removed, and that readers still hold
-	known     atomic.Int64 // series of sealed segments in memory
 	closed    atomic.Bool
 
 	tabled sync.Mutex
 	recent []*Segment    // those with tables in memory, by when they were asked for
-	reads  atomic.Uint64 // of records of compressed segments
+	reads  atomic.Uint64 // of tables in files
 
 	compactRevision atomic.Uint64
 }
@@ -69,6 +67,7 @@ func (l *Log) NewHead(base uint64, storeID string, compactRevision uint64, withW
 		metaBase:         recordKey(base),
 		boltfile.StoreID: []byte(storeID),
 		metaCompact:      recordKey(compactRevision),
+		metaCompressed:   recordKey(formLog),
 		metaWAL:          noteOf(metaWAL, uses),
 	})
 	if err != nil {

@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// tableRows is the most rows of a table of a compressed segment.
+	// tableRows is the most rows of a table of a file that is written again. A head has smaller ones.
 	tableRows = 1 << 16
 	// knownBytes is the most that is kept of what was read of compressed segments.
 	knownBytes = 16 << 20
 )
 
-// A tablePart is a table of a compressed segment, or revisions of which the table is lost.
+// A tablePart is a table of a segment, or revisions of which the table is lost.
 type tablePart struct {
 	first, last uint64
 	table       *columns.Table // nil: it is lost
 	err         error
 }
 
-// segmentParts are the parts of a compressed segment, once they are known.
+// segmentParts are the parts of a sealed segment, once they are known.
 type segmentParts struct {
 	all  atomic.Pointer[[]tablePart]
 	used atomic.Uint64 // when, by the count of the log
 }
 
-// parts returns the parts of a compressed segment, by their revisions. They are valid as long as its file is open: that
+// parts returns the parts of a sealed segment, by their revisions. They are valid as long as its file is open: that
 // of a sealed segment is never mapped again.
 func (s *Segment) parts(tx *bbolt.Tx) []tablePart {
 	if known := s.columns.all.Load(); known != nil {
@@ -102,7 +102,7 @@ func tables(tx *bbolt.Tx, f func(last uint64, pieces columns.Pieces)) {
 	}
 }
 
-// fileTables returns the tables of a compressed segment.
+// fileTables returns the tables of a sealed segment.
 func (r *Reader) fileTables(i int) (all []*columns.Table, err error) {
 	v, err := r.segment(i)
 	if err != nil {
@@ -111,18 +111,25 @@ func (r *Reader) fileTables(i int) (all []*columns.Table, err error) {
 	if lost := noted(v.tx, metaLost); lost != 0 {
 		return nil, Corrupt(lost, errGap)
 	}
-	for i := range v.file.parts {
-		p := &v.file.parts[i]
+	s := r.segments[i]
+	if !s.Compressed && noted(v.tx, metaThrough) < v.file.Last(0) { // the process ended before it sealed the segment
+		return r.memoryTables(i)
+	}
+	r.log.keepParts(s)
+	parts := s.parts(v.tx)
+	for i := range parts {
+		p := &parts[i]
 		if p.table == nil {
 			return nil, Corrupt(p.first, &lostRange{p.first, p.last, p.err})
 		}
 		all = append(all, p.table)
 	}
+	s.seen.Store(spansOf(all))
 	return all, nil
 }
 
-// keepParts notes that a compressed segment is read, and forgets what was read of those that were not read for longest,
-// if that is too much.
+// keepParts notes that the tables of a segment are read, and forgets what was read of those that were not read for
+// longest, if that is too much.
 func (l *Log) keepParts(s *Segment) {
 	if now := l.reads.Load() + 1; s.columns.used.Swap(now) != 0 && now%64 != 0 {
 		return
@@ -144,8 +151,10 @@ func (l *Log) keepParts(s *Segment) {
 	}
 }
 
-// A columnWriter writes the records of a compressed segment: to tables, and to the log what does not fit in there.
+// A columnWriter writes the tables of a file. Those of a compressed segment have its records as well; the log has what
+// does not fit in there.
 type columnWriter struct {
+	most  int // rows of a table
 	table *columns.Builder
 	after uint64 // the table has all rows behind this revision
 	lost  uint64 // the first revision of which the record is lost; 0: none
@@ -161,10 +170,40 @@ func (w *columnWriter) Put(log *bbolt.Bucket, revision uint64, record []byte) er
 	if err != nil || e.Kind == Deleted || !w.add(&e, record) {
 		err = log.Put(recordKey(revision), bytes.Clone(record))
 	}
-	if err != nil || w.table == nil || !w.table.Full(tableRows) {
+	if err != nil {
 		return err
 	}
-	return w.finish(log.Tx())
+	return w.full(log.Tx())
+}
+
+// full writes the table in the making if it has enough rows.
+func (w *columnWriter) full(tx *bbolt.Tx) error {
+	if w.table == nil || !w.table.Full(w.most) {
+		return nil
+	}
+	return w.finish(tx)
+}
+
+// addRow adds a row without its record.
+func (w *columnWriter) addRow(tx *bbolt.Tx, row *columns.Row) error {
+	if w.table == nil {
+		w.table = columns.NewBuilder(w.after)
+	}
+	w.table.Add(row)
+	return w.full(tx)
+}
+
+// observe adds what a record reports that is in the log.
+func (w *columnWriter) observe(tx *bbolt.Tx, revision uint64, record []byte) error {
+	e, err := parseEntry(revision, record)
+	if err != nil && w.lost == 0 {
+		w.lost = revision
+	}
+	if err != nil || e.Kind == Deleted { // which reports nothing
+		return nil
+	}
+	row := rowOf(&e)
+	return w.addRow(tx, &row)
 }
 
 // add adds a record to the table. It reports whether the table has all of it.
@@ -205,19 +244,17 @@ func (w *columnWriter) finish(tx *bbolt.Tx) error {
 	return err
 }
 
-// Finish writes the last table, and notes that it is the last, and what is lost.
-func (w *columnWriter) Finish(tx *bbolt.Tx) error {
+// Finish writes the last table, and notes that it is the last, up to which revision all records are in tables, and what
+// is lost.
+func (w *columnWriter) Finish(tx *bbolt.Tx, through uint64) error {
 	if err := w.finish(tx); err != nil {
 		return err
 	}
-	return cmp.Or(note(tx, metaColumns, w.after), note(tx, metaLost, w.lost))
+	return cmp.Or(note(tx, metaColumns, w.after), note(tx, metaThrough, through), note(tx, metaLost, w.lost))
 }
 
-// CheckColumns calls problem with what is damaged of the columns of a compressed segment.
+// CheckColumns calls problem with what is damaged of the columns of a segment.
 func CheckColumns(s *Segment, problem func(format string, args ...any)) error {
-	if !s.Compressed {
-		return nil
-	}
 	return s.view(func(tx *bbolt.Tx) error {
 		for _, p := range partsIn(tx, s.Base) {
 			if p.table == nil {

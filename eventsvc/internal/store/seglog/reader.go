@@ -314,8 +314,10 @@ func (r *Reader) Newest() (Entry, error) {
 		if err != nil {
 			return Entry{}, err
 		}
-		if revision := s.file.Last(0); revision > 0 {
-			return r.Get(revision)
+		for revision := s.file.Last(0); revision >= r.segments[i].Base; revision-- { // tables may end with versions that are not held
+			if e, err := r.Get(revision); !errors.Is(err, ErrGone) {
+				return e, err
+			}
 		}
 	}
 	return Entry{}, ErrGone

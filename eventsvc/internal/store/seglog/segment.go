@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,21 +31,16 @@ type Segment struct {
 	StoreID    string // equal in all files of a store; never changes
 	NeedsWAL   bool   // when it was opened: the write-ahead log may have records that it lacks
 	db         *bbolt.DB
-	readers    *boltfile.Readers          // the first one is the log, or who has opened it
-	bytes      atomic.Int64               // length of all records; of a head, with the pending ones
-	rewritten  bool                       // Rewrite has left records out
-	Compressed bool                       // its records are in columns; never changes
-	file       uint64                     // number of the file among those that were opened
-	scattered  atomic.Bool                // its index by time becomes much smaller when it is rewritten
-	summary    atomic.Pointer[runSummary] // once sealed and read: see [Reader.summary]
-	known      atomic.Pointer[knownSeries]
-	unknown    atomic.Bool // no more of its series can be known: see [Log.learn]
+	readers    *boltfile.Readers // the first one is the log, or who has opened it
+	bytes      atomic.Int64      // length of all records; of a head, with the pending ones
+	rewritten  bool              // Rewrite has left records out
+	Compressed bool              // its records are in columns; never changes
+	file       uint64            // number of the file among those that were opened
+	final      atomic.Bool       // nothing is written to the file any more
 
 	tables  segmentTables
 	columns segmentParts
-
-	observing sync.Mutex     // held while a head is written with what its records report
-	numbering *seriesNumbers // of its series; nil: to be read
+	seen    atomic.Pointer[spans] // when the rows of a sealed segment were observed; nil: not known yet
 }
 
 // The buckets of a segment, and the entries of its meta bucket.
@@ -56,16 +50,21 @@ const (
 	metaEnd        = "end"        // once sealed: the last revision before the next segment
 	metaBytes      = "bytes"      // once sealed: length of its records
 	metaWAL        = "wal"        // of a head: whether the write-ahead log may have records that it lacks
-	metaCarried    = "carried"    // what segments up to this base report was carried to this one
 	metaCompressed = "compressed" // its records are in columns
-	metaColumns    = "columns"    // of a compressed segment: the last revision of the last table of columns
-	metaLost       = "lost"       // of a compressed segment: the first revision of which the record is damaged
-	metaRuns       = "runs"       // once sealed, if the index by time is scattered: number of its runs
+	metaColumns    = "columns"    // the last revision of the last table of columns
+	metaThrough    = "through"    // the columns have what all records up to this revision report
+	metaLost       = "lost"       // of a file that was written again: the first revision of which something is damaged
+)
+
+// What metaCompressed notes.
+const (
+	formColumns = 1 // the records are in columns
+	formLog     = 2 // they are in the log
 )
 
 // buckets returns the buckets of a new segment.
 func buckets() []string {
-	return []string{bucketLog, bucketNext, bucketSeries, bucketRuns}
+	return []string{bucketLog, bucketNext, bucketColumns}
 }
 
 // What metaWAL notes.
@@ -113,15 +112,18 @@ func OpenSegment(path string, head bool, mmap int) (*Segment, error) {
 // load reads what the file says of itself.
 func (s *Segment) load(tx *bbolt.Tx, head bool) error {
 	meta := tx.Bucket([]byte(boltfile.Meta))
-	s.Compressed = metaIn(tx, metaCompressed) > 0
+	form := metaIn(tx, metaCompressed)
+	s.Compressed = form == formColumns
 	uses := noted(tx, metaWAL)
 	s.NeedsWAL = uses == walUsed
 	s.Base, s.StoreID = metaIn(tx, metaBase), string(meta.Get([]byte(boltfile.StoreID)))
 	switch {
 	case s.Base == 0:
 		return errors.New("it does not say which revisions it holds")
-	case s.Compressed != (tx.Bucket([]byte(bucketColumns)) != nil):
-		return errors.New("what it says of columns contradicts what it has")
+	case form != formColumns && form != formLog:
+		return errors.New("it does not say whether its records are in columns")
+	case noted(tx, metaThrough) == damagedNote, head && noted(tx, metaColumns) == damagedNote:
+		return fmt.Errorf("what it says of its columns: %w", boltfile.ErrChecksum)
 	case head && uses != walUsed && uses != walNone:
 		return errors.New("it does not say whether the write-ahead log is needed")
 	case s.Compressed && head:
@@ -131,10 +133,7 @@ func (s *Segment) load(tx *bbolt.Tx, head bool) error {
 		return err
 	}
 	s.rewritten = metaIn(tx, metaCompact) == 0 && !head // Rewrite leaves it out
-	if noted(tx, metaCarried) == damagedNote {
-		return errSegmentNote
-	}
-	s.scattered.Store(metaIn(tx, metaRuns) > 0)
+	s.final.Store(!head)
 	return nil
 }
 
@@ -193,7 +192,7 @@ func (s *Segment) LastRevision() (last uint64, err error) {
 	return last, err
 }
 
-// NewestTime returns when the newest record of a segment was written, or the minute in which the last of its events was
+// NewestTime returns when the newest record of a segment was written, or the second in which the last of its events was
 // observed if that is earlier, as of imported events. It reports false if there is no record, and returns no time if
 // the newest one is damaged.
 func NewestTime(s *Segment) (at time.Time, ok bool, err error) {
@@ -208,15 +207,34 @@ func NewestTime(s *Segment) (at time.Time, ok bool, err error) {
 				return true, nil
 			}, passLost)
 		}
-		if runs := tx.Bucket([]byte(bucketRuns)); runs != nil {
-			key, _ := runs.Cursor().Last()
-			if minute, damaged := minuteOfKey(key); damaged == nil && time.Unix(minute*60, 0).Before(at) {
-				at = time.Unix(minute*60, 0)
-			}
+		if seen, any, damage := s.lastObserved(tx); damage == nil && any && seen.Before(at) {
+			at = seen
 		}
 		return err
 	})
 	return at, ok, err
+}
+
+// LastObserved returns the second of the last observation of a sealed segment, by versions that are held and by those
+// that are not. It reports false if there is none.
+func (s *Segment) LastObserved() (at time.Time, any bool, err error) {
+	err = s.view(func(tx *bbolt.Tx) (err error) {
+		at, any, err = s.lastObserved(tx)
+		return err
+	})
+	return at, any, err
+}
+
+func (s *Segment) lastObserved(tx *bbolt.Tx) (at time.Time, any bool, err error) {
+	for _, p := range s.parts(tx) {
+		if p.table == nil {
+			return at, any, p.err
+		}
+		if _, last := p.table.Times(); !any || time.Unix(last, 0).After(at) {
+			at, any = time.Unix(last, 0), true
+		}
+	}
+	return at, any, nil
 }
 
 func (s *Segment) view(f func(*bbolt.Tx) error) error {
@@ -234,11 +252,7 @@ func (s *Segment) Close() error {
 	return s.readers.Wait()
 }
 
-func (s *Segment) close() error {
-	err := s.db.Close()
-	s.unlearn()
-	return err
-}
+func (s *Segment) close() error { return s.db.Close() }
 
 // Segments is a list of open segments by rising base. It is never changed, but replaced.
 type Segments []*Segment
@@ -346,25 +360,10 @@ func withoutWAL(path string) error {
 	return errors.Join((&Segment{db: db}).NoteWAL(false), db.Close())
 }
 
-// Seal writes into a head that it ends with a revision. [OpenSegment] opens it as a sealed
-// segment.
-func (s *Segment) Seal(last uint64) error {
-	s.observing.Lock()
-	defer s.observing.Unlock()
-	s.numbering = nil
-	return s.update(func(tx *bbolt.Tx) error {
-		runs, minutes := countRuns(tx)
-		if s.scattered.Store(runs >= manyRuns && runs >= 2*minutes); s.scattered.Load() {
-			if err := setMeta(tx, metaRuns, uint64(runs)); err != nil {
-				return err
-			}
-		}
-		return errors.Join(setMeta(tx, metaBytes, uint64(s.Bytes())), setMeta(tx, metaEnd, last))
-	})
-}
-
-// Shrink truncates a head that was sealed, by the space that bbolt has reserved at its end.
+// Shrink truncates a head that was sealed, by the space that bbolt has reserved at its end. Nothing is written to it
+// any more.
 func (s *Segment) Shrink() error {
+	s.final.Store(true)
 	return s.view(func(tx *bbolt.Tx) error {
 		return os.Truncate(s.Path, tx.Size()+segmentPage)
 	})

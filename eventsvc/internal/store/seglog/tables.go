@@ -1,9 +1,14 @@
 package seglog
 
 import (
+	"bytes"
 	"slices"
 	"sync"
+	"time"
 
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/columns"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -21,6 +26,12 @@ func rowOf(e *Entry) columns.Row {
 	return columns.Row{Revision: e.Revision, Occurrence: Occurrence(e), Namespace: e.Key[:e.NamespaceLen], Attributes: e.Attributes, Note: note}
 }
 
+// lightRowOf returns what is left of what a record reports when it is no longer held.
+func lightRowOf(e *Entry) columns.Row {
+	d := event.DimensionsOf(string(e.Key[:e.NamespaceLen]), e.Attributes)
+	return columns.Row{Revision: e.Revision, Occurrence: Occurrence(e), Light: &d}
+}
+
 // Tables returns the tables of the columns of all segments that may have observations in a range of seconds, by
 // versions up to a revision. They are valid as long as the reader. pause is called before each segment.
 func (r *Reader) Tables(from, to int64, last uint64, pause func() error) (all []*columns.Table, err error) {
@@ -28,15 +39,13 @@ func (r *Reader) Tables(from, to int64, last uint64, pause func() error) (all []
 		if s.Base > last {
 			break
 		}
+		if seen := s.seen.Load(); seen != nil && !seen.within(from, to) {
+			continue
+		}
 		if err := pause(); err != nil {
 			return nil, err
 		}
-		var found []*columns.Table
-		if s.Compressed {
-			found, err = r.fileTables(i)
-		} else {
-			found, err = r.memoryTables(i)
-		}
+		found, err := r.tables(i)
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +58,58 @@ func (r *Reader) Tables(from, to int64, last uint64, pause func() error) (all []
 	return all, nil
 }
 
-// A segmentTables is the tables of a segment that is not compressed, in memory. They are made when they are needed.
+// tables returns the tables of a segment.
+func (r *Reader) tables(i int) ([]*columns.Table, error) {
+	if r.segments[i].final.Load() && i < len(r.segments)-1 {
+		return r.fileTables(i)
+	}
+	return r.memoryTables(i)
+}
+
+// Begin returns the second of the first observation since a time or, if a version that is held reports it, before. It
+// reports false if there is none.
+func (r *Reader) Begin(since time.Time, pause func() error) (first int64, ok bool, err error) {
+	for i, s := range r.segments {
+		seen := s.seen.Load()
+		if seen == nil {
+			if err := pause(); err != nil {
+				return 0, false, err
+			}
+			tables, err := r.tables(i)
+			if err != nil {
+				return 0, false, err
+			}
+			seen = spansOf(tables)
+		}
+		for _, s := range *seen {
+			if at, any := s.Begin(since.Unix()); any && (!ok || at < first) {
+				first, ok = at, true
+			}
+		}
+	}
+	return first, ok, nil
+}
+
+// A spans is when the rows of the tables of a file were observed, so that it is not opened for other times.
+type spans []columns.Span
+
+func spansOf(tables []*columns.Table) *spans {
+	all := make(spans, len(tables))
+	for i, t := range tables {
+		all[i] = t.Span
+	}
+	return &all
+}
+
+// within reports whether some rows were observed in a range of seconds.
+func (all *spans) within(from, to int64) bool {
+	return slices.ContainsFunc(*all, func(s columns.Span) bool {
+		first, last := s.Times()
+		return first < to && last >= from
+	})
+}
+
+// A segmentTables is the tables of a head in memory. They are made when they are needed.
 type segmentTables struct {
 	mu     sync.Mutex
 	tables []*columns.Table
@@ -59,7 +119,7 @@ type segmentTables struct {
 	err    error            // a record is damaged: nothing is known of it
 }
 
-// memoryTables returns the tables of a segment that is not compressed, with the pending records if it is the head.
+// memoryTables returns the tables of a segment in memory, with the pending records if it is the head.
 func (r *Reader) memoryTables(i int) ([]*columns.Table, error) {
 	s := r.segments[i]
 	m := &s.tables
@@ -79,25 +139,22 @@ func (r *Reader) memoryTables(i int) ([]*columns.Table, error) {
 // grow adds the records that were not added yet.
 func (r *Reader) grow(i int, m *segmentTables) error {
 	head := i == len(r.segments)-1
-	if m.err != nil || m.next > r.seen || !head && m.next > r.segments[i+1].Base-1 {
+	last := r.seen
+	if !head {
+		last = r.segments[i+1].Base - 1
+	}
+	if m.err != nil || m.next > last {
 		return m.err
 	}
 	v, err := r.segment(i)
 	if err != nil {
 		return err
 	}
+	if m.next == 0 {
+		m.load(v.tx)
+	}
 	before := m.next
-	_, err = v.file.Each(m.next, func(revision uint64, record []byte) (bool, error) {
-		if head && revision > r.seen {
-			return false, nil
-		}
-		m.add(revision, record)
-		return m.err == nil, nil
-	}, func(l *lostRange) (bool, error) {
-		m.err = Corrupt(l.First, l)
-		return false, nil
-	})
-	if err != nil {
+	if err := m.addAll(v.file, last); err != nil {
 		return err
 	}
 	if head {
@@ -106,12 +163,43 @@ func (r *Reader) grow(i int, m *segmentTables) error {
 	if m.err == nil && m.tail != nil && m.tail.Rows() > 0 && m.next > before {
 		m.tailed, m.err = m.tail.Table()
 	}
-	if head {
-		m.next = max(m.next, r.seen+1)
-	} else {
-		m.next = r.segments[i+1].Base
-	}
+	m.next = max(m.next, last+1)
 	return m.err
+}
+
+// addAll adds the records of a file that were not added yet, up to a revision.
+func (m *segmentTables) addAll(records fileRecords, last uint64) error {
+	_, err := records.Each(m.next, func(revision uint64, record []byte) (bool, error) {
+		if revision > last {
+			return false, nil
+		}
+		m.add(revision, record)
+		return m.err == nil, nil
+	}, func(l *lostRange) (bool, error) {
+		m.err = Corrupt(l.First, l)
+		return false, nil
+	})
+	return err
+}
+
+// load copies the tables that are in the file: the pages of a head are reused. If one of them does not open, all are
+// made again from records.
+func (m *segmentTables) load(tx *bbolt.Tx) {
+	var all []*columns.Table
+	damaged := false
+	tables(tx, func(last uint64, pieces columns.Pieces) {
+		for at, piece := range pieces {
+			pieces[at] = bytes.Clone(piece)
+		}
+		t, err := columns.Open(last, pieces)
+		if err == nil {
+			t.Check(func(problem error) { err = problem })
+		}
+		all, damaged = append(all, t), damaged || err != nil
+	})
+	if !damaged {
+		m.tables, m.next = all, noted(tx, metaThrough)+1
+	}
 }
 
 // addPending adds records that are in the write-ahead log alone, up to a revision.
