@@ -90,8 +90,8 @@ type Change struct {
 	State       query.State
 	Former      *Former    // that a row of the kind Again is like
 	Follows     *Reference // the first of the changes before it that may have caused it; nil: none
-	// Sample is the newest event of the row in the window. It is nil if a later
-	// observation has moved that event out of the window.
+	// Sample is the newest event of the row in the window with the note that tells most. It is nil if later
+	// observations have moved the events out of the window.
 	Sample *store.Record
 	// Link has the parameters that show the events of the row, the same ones tomorrow.
 	Link url.Values
@@ -212,16 +212,19 @@ func (c *comparison) partial(format string, args ...any) {
 
 // finish makes the rows of the answer.
 func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
+	if err := c.tell(ctx, rows); err != nil {
+		return err
+	}
 	for _, r := range rows {
 		change := r.change(c)
 		var err error
-		if change.Sample = r.record; change.Sample == nil {
+		if change.Sample = cmp.Or(r.record, r.telling); change.Sample == nil {
 			change.Sample, err = c.sample(ctx, r)
 		}
 		if err != nil {
 			return err
 		}
-		if change.Sample != nil {
+		if change.Sample != nil && r.note == "" {
 			note, err := c.q.Note(change.Sample.View())
 			if err != nil {
 				return err
@@ -325,7 +328,7 @@ const topNamespaces = 10
 func (r *candidate) change(c *comparison) Change {
 	change := Change{
 		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ, Reporter: r.reporter()},
-		Object: r.object, Also: r.also, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score, State: query.Ongoing, Link: r.link(c.answer),
+		Object: cmp.Or(r.object, r.named), Also: r.also, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score, State: query.Ongoing, Link: r.link(c.answer),
 	}
 	if came := r.came(); came.Count > 0 {
 		change.First, change.Last = time.Unix(r.first, 0).UTC(), time.Unix(came.Last, 0).UTC()
@@ -359,7 +362,7 @@ func (r *candidate) came() (all query.Rhythm) {
 func (r *candidate) reference(c *comparison) *Reference {
 	return &Reference{
 		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ},
-		Object: r.object, First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
+		Object: cmp.Or(r.object, r.named), First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
 	}
 }
 

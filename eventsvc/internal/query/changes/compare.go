@@ -25,11 +25,13 @@ type candidate struct {
 	elsewhere string // how it bears on the namespaces of the question; empty: it is theirs
 	note      string // of its sample
 
-	object  string // the workload that it is about
-	exact   string // the object, if it is one
-	own     int64  // occurrences of the object of the question
-	objects int    // concerned
-	near    int64  // occurrences shortly before anchor began
+	named   string        // the object, if all its events are about one
+	telling *store.Record // the event whose note tells most
+	object  string        // the workload that it is about
+	exact   string        // the object, if it is one
+	own     int64         // occurrences of the object of the question
+	objects int           // concerned
+	near    int64         // occurrences shortly before anchor began
 	anchor  *candidate
 
 	first, onset int64

@@ -44,7 +44,8 @@
 // changes.go has question and answer; history.go and objects.go read; usual.go says what is usual; silence.go finds
 // from where nothing comes any more; compare.go has the evidence, and says whether something is new, more or less;
 // rank.go has weights and order; cascade.go says what came before a row, elsewhere.go what bears on a namespace from
-// elsewhere; causes.go says which changed objects precede a row; why.go and verdict.go word it.
+// elsewhere; causes.go says which changed objects precede a row; telling.go chooses its note; why.go and verdict.go
+// word it.
 //
 // # Errors
 //

@@ -88,14 +88,14 @@ func TestRows(t *testing.T) {
 		{"more than usual", func(m *memory) {
 			probe(m)
 			burst(m, 5, 20, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
-		}, []row{{"shop", "Pod", "Unhealthy", "", changes.More, 21, 2,
-			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod in shop: “Readiness probe failed” | G² 59.8 over a dispersion of 1.0"}}},
+		}, []row{{"shop", "Pod", "Unhealthy", "web-7d5fb757db-x2x7q", changes.More, 21, 2,
+			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod web-7d5fb757db-x2x7q in shop: “Readiness probe failed” | G² 59.8 over a dispersion of 1.0"}}},
 		{"as much as a day before", func(m *memory) {
 			probe(m)
 			burst(m, 5, 20, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
 			burst(m, 5+24*60, 22, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
-		}, []row{{"shop", "Pod", "Unhealthy", "", changes.Again, 21, 2,
-			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod in shop; again, as on Tuesday 2026-05-12 11:50 UTC (23 times in 5m21s): “Readiness probe failed” | G² 59.8 over a dispersion of 1.0"}}},
+		}, []row{{"shop", "Pod", "Unhealthy", "web-7d5fb757db-x2x7q", changes.Again, 21, 2,
+			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod web-7d5fb757db-x2x7q in shop; again, as on Tuesday 2026-05-12 11:50 UTC (23 times in 5m21s): “Readiness probe failed” | G² 59.8 over a dispersion of 1.0"}}},
 		{"less than usual", func(m *memory) {
 			for before := 48 * 60.0; before > 15; before-- {
 				m.say(minutes(before), "shop", "CronJob", "tick", normal, "SuccessfulCreate", "cronjob-controller", "Created job")
@@ -130,8 +130,8 @@ func TestRows(t *testing.T) {
 					m.say(minutes(9-float64(n)), "shop", "Pod", "queue-0", normal, reason, "kubelet", "container")
 				}
 			}
-		}, []row{{"shop", "Pod", "Created", "", changes.New, 6, 0,
-			"Created 6 times in 15m, never before in 1d23h; Pod in shop; with Pulled, Started: “container” | G² 63.1 over a dispersion of 1.0"}}},
+		}, []row{{"shop", "Pod", "Created", "queue-0", changes.New, 6, 0,
+			"Created 6 times in 15m, never before in 1d23h; Pod queue-0 in shop; with Pulled, Started: “container” | G² 63.1 over a dispersion of 1.0"}}},
 		{"a single event of a routine kind in the minute before an outage", func(m *memory) {
 			probe(m)
 			for before := 47 * 60.0; before > 60; before -= 8 * 60 {
@@ -143,9 +143,9 @@ func TestRows(t *testing.T) {
 			}
 		}, []row{
 			{"", "Pod", "NodeNotReady", "", changes.New, 20, 0,
-				"NodeNotReady 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 6s after NodeNotReady of Node in default: “note” | G² 210.3 over a dispersion of 1.0"},
-			{"default", "Node", "NodeNotReady", "", changes.More, 1, 0.03,
-				"NodeNotReady once in 15m against 0 expected (on average); Node in default; in the minute before NodeNotReady of Pod in 5 namespaces began: “status is now” | G² 10.1 over a dispersion of 1.0; once in the minute before; before 1 other change"},
+				"NodeNotReady 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 6s after NodeNotReady of Node node-1: “note” | G² 210.3 over a dispersion of 1.0"},
+			{"default", "Node", "NodeNotReady", "node-1", changes.More, 1, 0.03,
+				"NodeNotReady once in 15m against 0 expected (on average); Node node-1; in the minute before NodeNotReady of Pod in 5 namespaces began: “status is now” | G² 10.1 over a dispersion of 1.0; once in the minute before; before 1 other change"},
 		}},
 		{"a symptom behind its cause", func(m *memory) {
 			probe(m)
@@ -156,9 +156,9 @@ func TestRows(t *testing.T) {
 			}
 		}, []row{
 			{"", "Pod", "TaintManagerEviction", "", changes.New, 20, 0,
-				"TaintManagerEviction 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 1m after NodeNotReady of Node in default: “note” | G² 210.3 over a dispersion of 1.0"},
-			{"default", "Node", "NodeNotReady", "", changes.New, 2, 0,
-				"NodeNotReady 2 times in 15m, never before in 1d23h; Node in default: “status is now” | G² 21.0 over a dispersion of 1.0; before 1 other change"},
+				"TaintManagerEviction 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 1m after NodeNotReady of Node node-1: “note” | G² 210.3 over a dispersion of 1.0"},
+			{"default", "Node", "NodeNotReady", "node-1", changes.New, 2, 0,
+				"NodeNotReady 2 times in 15m, never before in 1d23h; Node node-1: “status is now” | G² 21.0 over a dispersion of 1.0; before 1 other change"},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -92,10 +93,10 @@ func (r *candidate) subject() string {
 		return r.silent.String()
 	}
 	text := r.kind
-	if r.object != "" {
-		text += " " + r.object
+	if name := cmp.Or(r.object, r.named); name != "" {
+		text += " " + name
 	}
-	if r.exact != "" && hasNone[r.kind] {
+	if (r.exact != "" || r.named != "") && hasNone[r.kind] {
 		return text
 	}
 	if r.namespace == "" {
