@@ -230,7 +230,7 @@ func (c *comparison) familyRows(f *tally) (rows []*candidate) {
 		}
 	}
 	if all != nil && all.evidence >= notable && spreads(alike) {
-		rows = append(rows, all.over(alike))
+		rows = append(rows, all.over(alike, f.members))
 	} else {
 		others = append(others, alike...)
 	}
@@ -256,14 +256,20 @@ func spreads(alike []*candidate) bool {
 	return len(alike) >= spreadNamespaces && most <= sum/2
 }
 
-// over makes r, the row of a family, that of several series.
-func (r *candidate) over(alike []*candidate) *candidate {
+// over makes r, the row of a family, that of several series: of those that changed alike and, as r counts them too, of
+// all others that came in the window.
+func (r *candidate) over(alike []*candidate, all []*tally) *candidate {
 	slices.SortFunc(alike, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(b.difference(), a.difference()), a.compare(b.tallyKey))
 	})
 	r.members, r.tallies = alike, r.tallies[:0]
 	for _, m := range alike {
 		r.tallies = append(r.tallies, m.tallies...)
+	}
+	for _, s := range all {
+		if s.came.Count > 0 && !slices.Contains(r.tallies, s) {
+			r.tallies = append(r.tallies, s)
+		}
 	}
 	return r
 }
