@@ -167,26 +167,13 @@ func (b *before) close(w windowCount, now int64) {
 // warning came about as often as now.
 func (c *comparison) formerly(ctx context.Context) error {
 	window, from := int64(c.q.Window/time.Second), c.answer.Range.From.Unix()
-	var found []*tally
-	for _, s := range c.tallies.all {
-		b := &s.before
-		long := (b.oldest - b.newest) * window
-		now, others := s.came.Count, s.total-b.n // without these outages, to tell one from a common burst
-		rare := 3*others <= now*now || now >= 2*leastOutage && 10*float64(others) <= float64(now)*c.windows
-		if rare && s.alarming() && s.came.Count >= leastAgain && b.happened > 0 && b.happened <= maxHappened && long <= daySeconds {
-			found = append(found, s)
-		}
-	}
-	slices.SortFunc(found, func(a, b *tally) int {
-		return cmp.Or(cmp.Compare(b.came.Count, a.came.Count), a.compare(b.tallyKey))
-	})
 	type cell struct {
 		*tally
 		window int64
 	}
 	cells := map[cell]int64{}
 	var seen [][2]int64
-	for _, like := range found {
+	for _, like := range c.recurring() {
 		newest, oldest := max(0, like.before.newest-1), like.before.oldest+1
 		if len(seen) == maxFormer || slices.ContainsFunc(seen, func(in [2]int64) bool { return newest <= in[1] && in[0] <= oldest }) {
 			continue
@@ -215,4 +202,22 @@ func (c *comparison) formerly(ctx context.Context) error {
 	}
 	c.tallies.judge(c.windows)
 	return nil
+}
+
+// recurring returns the warnings that came about as often in few outages before the window and rarely else, those that
+// come most often first.
+func (c *comparison) recurring() (found []*tally) {
+	for _, s := range c.tallies.all {
+		b := &s.before
+		long := (b.oldest - b.newest) * int64(c.q.Window/time.Second)
+		now, others := s.came.Count, s.total-b.n // without these outages, to tell one from a common burst
+		rare := 3*others <= now*now || now >= 2*leastOutage && 10*float64(others) <= float64(now)*c.windows
+		if rare && s.alarming() && s.came.Count >= leastAgain && b.happened > 0 && b.happened <= maxHappened && long <= daySeconds {
+			found = append(found, s)
+		}
+	}
+	slices.SortFunc(found, func(a, b *tally) int {
+		return cmp.Or(cmp.Compare(b.came.Count, a.came.Count), a.compare(b.tallyKey))
+	})
+	return found
 }
