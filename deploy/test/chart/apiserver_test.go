@@ -182,12 +182,11 @@ func (c *cluster) as(account string) kubernetes.Interface {
 	return client
 }
 
-// kubelet runs the first container of a pod as a process: with its variables, its arguments, its files and the mounts
-// that are tokens of its account. More are variables that replace its own.
-func (c *cluster) kubelet(all []runtime.Object, spec *corev1.PodSpec, more ...string) *process {
+// kubelet runs a container of a pod as a process: with its variables, its arguments, its files and the mounts that are
+// tokens of its account. More are variables that replace its own.
+func (c *cluster) kubelet(all []runtime.Object, spec *corev1.PodSpec, container corev1.Container, more ...string) *process {
 	c.t.Helper()
 	dir := c.t.TempDir()
-	container := spec.Containers[0]
 	env := environment(c.t, dir, all, spec, container)
 	account := map[string]string{"ca.crt": string(c.ca)}
 	for _, volume := range spec.Volumes {
@@ -291,6 +290,24 @@ func eventually(t *testing.T, what string, try func(ctx context.Context) error) 
 	})
 }
 
+// authority waits for the authority that eventsvc writes into a ConfigMap, and returns it and a file with it.
+func (c *cluster) authority(name string) (authority, file string) {
+	c.t.Helper()
+	eventually(c.t, "the authority of eventsvc is in the ConfigMap", func(ctx context.Context) error {
+		m, err := c.admin.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err == nil && m.Data["ca.crt"] == "" {
+			err = errors.New("there is no ca.crt")
+		}
+		if err == nil {
+			authority = m.Data["ca.crt"]
+		}
+		return err
+	})
+	file = filepath.Join(c.t.TempDir(), "ca.crt")
+	writeFile(c.t, file, authority)
+	return authority, file
+}
+
 // TestCluster installs the chart with its viewer into a cluster, and runs both programs as its pods describe them: with
 // the rights that the chart gives their accounts, and with tokens that this cluster signs. Nothing is typed in: not the
 // issuer, no key, no certificate, no secret. Events of the cluster are then readable by the viewer, and by nobody
@@ -309,23 +326,11 @@ func TestCluster(t *testing.T) { // not parallel, because kube-apiserver has glo
 	}
 
 	address := porttest.Addr(t)
-	c.kubelet(all, &find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec,
-		"EVENTSVC_LISTEN_HTTPS="+address, "EVENTSVC_LISTEN_ADMIN=", "EVENTSVC_DATA_DIR="+t.TempDir())
-	var authority string
-	eventually(t, "the authority of eventsvc is in the ConfigMap", func(ctx context.Context) error {
-		m, err := c.admin.CoreV1().ConfigMaps(namespace).Get(ctx, "eventsvc-ca", metav1.GetOptions{})
-		if err == nil && m.Data["ca.crt"] == "" {
-			err = errors.New("there is no ca.crt")
-		}
-		if err == nil {
-			authority = m.Data["ca.crt"]
-		}
-		return err
-	})
-	trusted := filepath.Join(t.TempDir(), "ca.crt")
-	writeFile(t, trusted, authority)
-	c.kubelet(all, &find[*appsv1.Deployment](t, all, "eventsvc-mirror").Spec.Template.Spec,
-		"EVENTSVC_SERVER=https://"+address, "EVENTSVC_CA_FILE="+trusted, "EVENTSVC_LISTEN_ADMIN=")
+	pod := &find[*appsv1.StatefulSet](t, all, "eventsvc").Spec.Template.Spec
+	c.kubelet(all, pod, pod.Containers[0], "EVENTSVC_LISTEN_HTTPS="+address, "EVENTSVC_LISTEN_ADMIN=", "EVENTSVC_DATA_DIR="+t.TempDir())
+	authority, trusted := c.authority("eventsvc-ca")
+	pod = &find[*appsv1.Deployment](t, all, "eventsvc-mirror").Spec.Template.Spec
+	c.kubelet(all, pod, pod.Containers[0], "EVENTSVC_SERVER=https://"+address, "EVENTSVC_CA_FILE="+trusted, "EVENTSVC_LISTEN_ADMIN=")
 
 	history := func(token string) kubernetes.Interface {
 		client, err := kubernetes.NewForConfig(&rest.Config{Host: "https://" + address, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{CAData: []byte(authority)}})

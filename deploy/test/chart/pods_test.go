@@ -1,6 +1,8 @@
 package chart_test
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
@@ -50,6 +52,59 @@ func TestRestrictedFinds(t *testing.T) {
 	t.Parallel()
 	if len(restricted(t, metav1.ObjectMeta{}, &corev1.PodSpec{Containers: []corev1.Container{{Name: "a"}}})) == 0 {
 		t.Error("nothing is found")
+	}
+}
+
+// restrictedV2 returns what the SCC restricted-v2 has against a pod, by the rules that OpenShift publishes as
+// scc-restricted-v2.yaml in github.com/openshift/cluster-kube-apiserver-operator. Users and groups are of the range of
+// the namespace, which is unknown here, so a pod may name none.
+func restrictedV2(spec *corev1.PodSpec) (faults []string) {
+	fault := func(is bool, text string) {
+		if is {
+			faults = append(faults, text)
+		}
+	}
+	fault(spec.HostNetwork || spec.HostPID || spec.HostIPC, "it uses the host")
+	s := cmp.Or(spec.SecurityContext, &corev1.PodSecurityContext{})
+	fault(s.RunAsUser != nil || s.FSGroup != nil, "it names a user or a group")
+	fault(s.SELinuxOptions != nil || len(s.Sysctls) > 0, "it sets SELinux or sysctls")
+	fault(s.SeccompProfile == nil || s.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault, "its seccomp profile is not runtime/default")
+	for _, v := range spec.Volumes {
+		o := v.VolumeSource
+		fault(o.ConfigMap == nil && o.CSI == nil && o.DownwardAPI == nil && o.EmptyDir == nil && o.Ephemeral == nil && o.PersistentVolumeClaim == nil && o.Projected == nil && o.Secret == nil,
+			"the volume "+v.Name+" is of a kind that is not allowed")
+	}
+	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
+		s := cmp.Or(c.SecurityContext, &corev1.SecurityContext{})
+		fault(s.Privileged != nil && *s.Privileged || s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation, c.Name+" may get more rights")
+		fault(s.RunAsUser != nil || s.SELinuxOptions != nil || s.SeccompProfile != nil, c.Name+" differs from its pod")
+		fault(s.Capabilities == nil || !slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) || len(s.Capabilities.Add) > 0, c.Name+" keeps capabilities")
+		fault(slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.HostPort != 0 }), c.Name+" has a port of the host")
+	}
+	return faults
+}
+
+// TestOpenShift: with the value openshift every pod keeps to the SCC that OpenShift gives by default, and without it
+// none does.
+func TestOpenShift(t *testing.T) {
+	t.Parallel()
+	values := valueSets(t)["openshift"]
+	for _, on := range []bool{true, false} {
+		values["openshift"] = on
+		pods := 0
+		for _, object := range objects(t, values) {
+			meta, spec := podOf(object)
+			if spec == nil {
+				continue
+			}
+			pods++
+			if faults := restrictedV2(spec); (len(faults) == 0) != on {
+				t.Errorf("openshift %t: %s: %q", on, meta.Name, faults)
+			}
+		}
+		if pods != 7 { // of five programs and two tests
+			t.Errorf("%d pods", pods)
+		}
 	}
 }
 

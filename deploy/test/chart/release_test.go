@@ -168,6 +168,27 @@ func TestRelease(t *testing.T) { // not parallel, because kube-apiserver has glo
 			t.Errorf("the API is registered: %t; the notes lack %q:\n%s", registered(), text, first.Notes())
 		}
 	}
+	// A second release in the namespace needs names of its own. When it goes, the first one lacks nothing.
+	again := func(fullname string) (any, error) {
+		install := action.NewInstall(config)
+		install.ReleaseName, install.Namespace, install.WaitStrategy = "second", namespace, kube.HookOnlyStrategy
+		return install.Run(chart, map[string]any{"fullnameOverride": fullname, "viewer": map[string]any{"enabled": true}})
+	}
+	if _, err := again(""); err == nil || !strings.Contains(err.Error(), "cannot be imported into the current release") {
+		t.Errorf("a second release takes the names of the first: %v", err)
+	}
+	beside := said(again("second"))
+	whole(beside)
+	gone := action.NewUninstall(config)
+	gone.WaitStrategy = kube.HookOnlyStrategy
+	if _, err := gone.Run("second"); err != nil {
+		t.Fatal(err)
+	}
+	if _, has := c.compare(beside.Manifest()); len(has) > 0 {
+		t.Errorf("%v are left of the second release", has)
+	}
+	whole(first)
+
 	// What runs does: eventsvc writes its authority, and a controller makes the claim.
 	m, err := c.admin.CoreV1().ConfigMaps(namespace).Get(t.Context(), "eventsvc-ca", metav1.GetOptions{})
 	if err == nil {

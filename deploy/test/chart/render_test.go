@@ -530,11 +530,6 @@ func TestScheduled(t *testing.T) {
 	if pods != 5 {
 		t.Errorf("%d programs", pods)
 	}
-	for _, object := range objects(t, valueSets(t)["openshift"]) {
-		if meta, spec := podOf(object); spec != nil && (spec.SecurityContext.RunAsUser != nil || spec.SecurityContext.RunAsGroup != nil || spec.SecurityContext.FSGroup != nil) {
-			t.Errorf("OpenShift refuses %s, which chooses its user: %+v", meta.Name, spec.SecurityContext)
-		}
-	}
 	server := find[*appsv1.StatefulSet](t, objects(t, valueSets(t)["private-authority"]), "eventsvc").Spec.Template.Spec
 	if !slices.ContainsFunc(server.Volumes, func(v corev1.Volume) bool { return v.Name == "corporate" && v.Secret.SecretName == "corporate-ca" }) ||
 		!slices.ContainsFunc(server.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/ssl/certs" }) {
