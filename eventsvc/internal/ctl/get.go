@@ -12,7 +12,10 @@ import (
 	"strings"
 	"time"
 
+	eventsv1 "k8s.io/api/events/v1"
+
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/printable"
@@ -44,8 +47,8 @@ func (*get) Help() string {
 
 A table is in the order of time, the newest last. JSON and YAML are in the order of the server, by namespace and name, unless --last,
 --since or a text is given. A server that answers queries looks for --since and text itself, and -A is then all that you may
-list; from other servers, get reads everything and compares it itself. Without --wait, the exit code
-is 0 even if there are no events.
+list; from other servers, get reads everything and compares it itself. What mirrors say of their own work is then left out, unless
+a filter or the text names it. Without --wait, the exit code is 0 even if there are no events.
 
 --since, --from, --to and the column LAST SEEN mean the last occurrence, by the rule of kubectl's tables: the last time of the
 series, else lastTimestamp, else firstTimestamp, else eventTime, else the creation.`
@@ -212,7 +215,7 @@ func (g *getting) items(raw []json.RawMessage) error {
 		return err
 	}
 	for _, s := range events {
-		if !g.has(lastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note) {
+		if !g.has(lastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note) || g.leavesOut(s.event) {
 			continue
 		}
 		g.found++
@@ -227,6 +230,14 @@ func (g *getting) items(raw []json.RawMessage) error {
 	}
 	g.read += len(events)
 	return nil
+}
+
+// leavesOut reports whether a search leaves out an event of what mirrors say of their own work, because no filter or
+// text asks for it. Queries of a server have the same rule.
+func (g *getting) leavesOut(ev *eventsv1.Event) bool {
+	d := event.Dimensions{Reporter: ev.ReportingController, Reason: ev.Reason}
+	asked := strings.ToLower(g.query().Get("fieldSelector") + " " + strings.Join(g.Text, " "))
+	return g.searches() && d.Bookkeeping() && !strings.Contains(asked, strings.ToLower(d.Reason)) && !strings.Contains(asked, d.Reporter)
 }
 
 // end shows what was kept.

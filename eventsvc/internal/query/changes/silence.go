@@ -29,10 +29,11 @@ func (k source) has(s *tally) bool {
 // stream is what came from a source.
 type stream struct {
 	source
-	came, total   int64 // in the window, and before it
-	newest        int64 // second of the newest before the window
-	usual, spread float64
-	times         timesBefore
+	came, total int64 // in the window, and before it
+	newest      int64 // second of the newest before the window
+	usual       float64
+	times       timesBefore
+	slots       [maxSlots]float64 // counts of all its series
 }
 
 // silences adds a row for each cluster, namespace and reporter from which nothing comes any more, in place of rows for
@@ -79,7 +80,10 @@ func (c *comparison) streams() []*stream {
 			one.total += s.total
 			one.newest = max(one.newest, s.newest)
 			one.usual += s.usual
-			one.spread += s.usual * s.dispersion(c.windows)
+			s.slots.widen(c.tallies.shift)
+			for i, slot := range s.slots.all {
+				one.slots[i] += float64(slot.n)
+			}
 			for i, n := range s.times {
 				one.times[i] += n
 			}
@@ -106,8 +110,7 @@ func (c *comparison) streams() []*stream {
 	return sorted
 }
 
-// silence returns the row of a source from which nothing came, nil if that is usual: by what came from it before it was
-// silent and, if three days before have this time of the day, by the median of these.
+// silence returns the row of a source from which nothing came, nil if that is usual.
 func (c *comparison) silence(s *stream) *candidate {
 	to, begin := c.answer.Range.To.Unix(), c.answer.HistoryFrom.Unix()
 	long := to - s.newest
@@ -116,19 +119,11 @@ func (c *comparison) silence(s *stream) *candidate {
 		return nil
 	}
 	window := c.q.Window.Seconds()
-	expected := s.usual / float64(s.newest-begin) * window
-	var counts []uint32
-	for i := range dailyTimes {
-		if i < c.days && s.times.seconds(i) > long {
-			counts = append(counts, s.times[i])
-		}
-	}
-	if len(counts) >= leastTimes {
-		expected = min(expected, float64(median(counts)))
-	}
+	usual, dispersion, against := c.rhythm(s, long)
+	expected := min(usual, s.usual/float64(s.newest-begin)*window)
 	r := &candidate{
 		tallyKey: tallyKey{cluster: s.cluster, namespace: s.namespace}, tallies: []*tally{{tallyKey: tallyKey{cluster: s.cluster, namespace: s.namespace}, reporter: s.reporter}},
-		way: Silent, expected: expected, against: "at this time of the day", first: s.newest, onset: s.newest, dispersion: max(silenceBurst, 2*s.spread/max(1, s.usual)), silent: s.source,
+		way: Silent, expected: expected, against: against, first: s.newest, onset: s.newest, dispersion: max(silenceBurst, dispersion), silent: s.source,
 	}
 	r.evidence = 2 * expected * float64(long) / window / r.dispersion
 	if r.evidence < strong {
@@ -140,6 +135,43 @@ func (c *comparison) silence(s *stream) *candidate {
 	}
 	r.score = round(weight * math.Log2(1+min(r.evidence, certain)))
 	return r
+}
+
+// rhythm returns how often something came from a source in a window before it was silent, how much that changes, and
+// of when that is: of this time of three days or more, or else of the slots.
+func (c *comparison) rhythm(s *stream, long int64) (usual, dispersion float64, against string) {
+	var counts []float64
+	for i := range c.days {
+		if s.times.seconds(i) > long {
+			counts = append(counts, float64(s.times[i]))
+		}
+	}
+	if len(counts) >= leastTimes {
+		usual, dispersion = middle(counts)
+		if s.namespace != "" || s.reporter != "" {
+			usual = counts[0] // a part is often silent by chance
+		}
+		return usual, dispersion, "at this time of the day"
+	}
+	slot := float64(int64(1) << c.tallies.shift) // windows
+	silent := (float64(long)/c.q.Window.Seconds() - 1) / slot
+	first, end := min(maxSlots, int(math.Ceil(silent))), min(maxSlots, int(math.Floor(c.windows/slot)))
+	if end-first < leastSlots {
+		return 0, 0, ""
+	}
+	usual, dispersion = middle(s.slots[first:end])
+	return usual / slot, dispersion, "on average"
+}
+
+// middle returns the median of counts, which it sorts, and their variance in parts of their mean.
+func middle(counts []float64) (median, dispersion float64) {
+	slices.Sort(counts)
+	var sum, squares float64
+	for _, n := range counts {
+		sum, squares = sum+n, squares+n*n
+	}
+	mean := sum / float64(len(counts))
+	return counts[(len(counts)-1)/2], (squares/float64(len(counts)) - mean*mean) / max(1, mean)
 }
 
 // String names a source.

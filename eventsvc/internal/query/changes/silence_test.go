@@ -38,6 +38,28 @@ func TestSilence(t *testing.T) {
 				m.say(minutes(before), "shop", "Node", "node-1", normal, "Ready", "monitor", "note")
 			}
 		}, "reporter monitor, whose newest event came 1h0m ago"},
+		{"a namespace that comes in bursts", func(m *memory) {
+			say(m, "shop", "kubelet", start, 0)
+			for before := float64(start); before > 300; before -= 420 {
+				say(m, "mail", "kubelet", before, before-20)
+			}
+		}, ""},
+		{"a namespace whose last burst was hours ago", func(m *memory) {
+			say(m, "shop", "kubelet", start, 0)
+			for _, before := range []float64{2700, 2200, 1900, 1400, 900, 300} {
+				say(m, "mail", "kubelet", before, before-60)
+			}
+		}, ""},
+		{"a namespace that is silent at this hour each day", func(m *memory) {
+			say(m, "shop", "kubelet", 5*24*60, 0)
+			for day := 5.0; day > 0; day-- {
+				say(m, "mail", "kubelet", day*24*60-120, (day-1)*24*60+180)
+			}
+		}, ""},
+		{"a namespace that says something at this hour each day", func(m *memory) {
+			say(m, "shop", "kubelet", 5*24*60, 0)
+			say(m, "mail", "kubelet", 5*24*60, 120)
+		}, "namespace mail, whose newest event came 2h0m ago"},
 	} {
 		a := rank(t, small(t, test.record), changes.Query{At: noon, Allows: everywhere})
 		got := ""

@@ -197,7 +197,8 @@ func (c *comparison) formerly(ctx context.Context) error {
 	}
 	for of, n := range cells {
 		slot := of.slots.at(of.window, c.tallies.shift)
-		slot.n, slot.squares = slot.n-uint32(n), slot.squares-uint32(n*n)
+		slot.n -= uint32(min(n, int64(slot.n)))
+		slot.squares -= uint32(min(n*n, int64(slot.squares)))
 		of.total -= n
 	}
 	c.tallies.judge(c.windows)
