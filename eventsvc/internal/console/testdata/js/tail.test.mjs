@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import test, { mock } from "node:test";
 import { Failure } from "../../static/js/lib/api.js";
-import { Again, Tail } from "../../static/js/lib/tail.js";
+import { row } from "../../static/js/lib/event.js";
+import { parse } from "../../static/js/lib/grammar.js";
+import { Again, matcher, Tail } from "../../static/js/lib/tail.js";
 
 globalThis.addEventListener ??= () => {};
 
@@ -55,4 +57,14 @@ test("an attempt is made again until it succeeds", () => {
   assert.equal(tried, 4);
   assert.equal(again.attempt, null);
   mock.timers.reset();
+});
+
+test("what a mirror says of its own work arrives if it is asked for", () => {
+  /** @param {string} reportingController @param {string} reason */
+  const said = (reportingController, reason) => row({ ...added("shop", 1).object, reportingController, reason });
+  const cursor = said("tidings.example/mirror", "Mirrored");
+  for (const [search, want] of /** @type {[string, boolean][]} */ ([["", false], ["type:Normal", false], ["-reason:Mirrored", false], ["reason:mirrored", true], ["reporter:tidings.example/mirror", true], ["mirrored", true]]))
+    assert.equal(matcher(parse(search))(cursor), want, search);
+  assert.ok(matcher([])(said("tidings.example/mirror", "ObjectChanged")));
+  assert.ok(matcher([])(said("kubelet", "Mirrored")));
 });

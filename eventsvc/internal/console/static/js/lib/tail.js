@@ -264,8 +264,12 @@ const of = {
   uid: (r) => r.uid, event: (r) => r.id.slice(r.id.indexOf("/") + 1),
 };
 
+const mirror = "tidings.example/mirror"; // the reporter of what a mirror says of its own work
+const ofMirrors = ["Mirrored", "MirrorGap", "EventsDropped"];
+
 /**
- * Whether a row is what terms ask for, as far as a row tells.
+ * Whether a row is what terms ask for, as far as a row tells. What mirrors say of their own work is not, unless a term
+ * names its reason or reporter, as in the answers of the server.
  * @param {Term[]} terms @returns {(r: Row) => boolean}
  */
 export function matcher(terms) {
@@ -274,5 +278,6 @@ export function matcher(terms) {
     const has = (/** @type {string} */ text) => some.some((value) => text.toLowerCase().includes(value));
     return (/** @type {Row} */ r) => (t.field === "note" ? has(r.note) : t.field ? fits(t, of[t.field](r)) : [r.note, r.reason, r.name, r.node].some(has)) !== t.not;
   });
-  return (r) => tests.every((test) => test(r));
+  const asked = terms.some((t) => !t.not && values(t).some((value) => [mirror, ...ofMirrors].some((name) => name.toLowerCase() === value.toLowerCase())));
+  return (r) => tests.every((test) => test(r)) && (asked || r.reporter !== mirror || !ofMirrors.includes(r.reason));
 }
