@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -386,6 +387,14 @@ func TestSecretsStaySecret(t *testing.T) {
 		"ObjectChanged Deployment shop/web 1: spec.template.spec.containers[web].image: 1 → b1; spec.template.spec.containers[web].args[2]: changed; "+
 			"spec.template.spec.containers[web].args[3]: changed; spec.template.spec.containers[web].env[API_KEY].valueFrom.secretKeyRef.name: keys → keysb; "+
 			"spec.template.spec.containers[web].env[DB_PASSWORD].value: changed; spec.template.spec.containers[web].env[URL].value: changed; by flux")
+	// The event of a second object says that the file has the first: a mirror that is stopped in between tells "b" again.
+	source.put(secretsPath, "shop", "next", "vault", past.Add(10*time.Minute), `{"type":"Opaque"}`)
+	waittest.Becomes(t, func() error {
+		if got := strings.Join(changed(target), "\n"); !strings.Contains(got, "ObjectCreated Secret shop/next") {
+			return errors.New(got)
+		}
+		return nil
+	})
 	stop()
 	write("c", past.Add(20*time.Minute)) // another process cannot tell which of them have changed
 	stop = track(t, source, url, hub.URL, file, "secrets")
