@@ -285,6 +285,9 @@ func start(t testing.TB) *world {
 		t.Fatal(err)
 	}
 	peers := []string{free(t), free(t)}
+	for i := range peers { // they listen for UDP too, and the mark of a free address does so at 127.0.0.1
+		peers[i] = strings.Replace(peers[i], "127.0.0.1", "127.0.0.2", 1)
+	}
 	for i, peer := range peers {
 		web := free(t)
 		w.urls = append(w.urls, "http://"+web)
