@@ -24,8 +24,8 @@ func TestMistakesAreFound(t *testing.T) {
 			"return disk.SyncData(l.file)", "_ = disk.SyncData; return nil"}, journal, []string{"small"}},
 		{"directories are not synced", edit{"../shared/safefile/safefile.go",
 			"errors.Join(f.Sync(), f.Close())", "f.Close()"}, strict, []string{"small"}},
-		{"the directory above a new data directory is not synced", edit{"internal/store/bolt/db.go",
-			"err := safefile.MkdirAll(o.Dir)", "_, err := safefile.MkdirAll, os.MkdirAll(o.Dir, 0o700)"}, strict, []string{"small", "few", "many"}},
+		{"the directory above a new data directory is not synced", edit{"../shared/safefile/safefile.go",
+			"if err = Sync(parent); errors.Is", "if err = nil; errors.Is"}, strict, []string{"small", "few", "many"}},
 	} {
 		t.Run(strings.ReplaceAll(mistake.name, " ", "-"), func(t *testing.T) {
 			t.Parallel()
