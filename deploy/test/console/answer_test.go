@@ -50,7 +50,7 @@ func TestStatesOfSeries(t *testing.T) {
 	b.open("/console/#/groups?by=object&from=-8d&q=reason%3AOOMKilling")
 	b.signIn(admin)
 	b.waitText("[data-group] .state.over", "over for ")
-	show(b, "changes?window=1h&at="+stamp(facts.OOM.End))
+	show(b, "changes?window=1h&at="+stamp(facts.OOM.Begin.Add(30*time.Minute)))
 	b.waitText(".changes .state.ongoing", "goes on")
 	b.wait(`document.querySelector(".changes .small-lane")`)
 	show(b, "events?from=-8d&q=reason%3ABackOff%20name%3A"+facts.OOM.Pod)
