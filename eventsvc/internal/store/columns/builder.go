@@ -237,10 +237,14 @@ func (b *Builder) plainNotes(put func(key []byte, piece []byte) error) error {
 	return nil
 }
 
-// observed notes when the row that comes next was observed.
+// observed notes when the row that comes next was observed: from its first time on if it adds all of its count, as
+// [event.Occurrence.Spread] says, else at its last time.
 func (b *Builder) observed(n *[numColumns]uint64, light bool) {
 	last := unbiased(n[colSecond])
-	first := floor(last*1e6+int64(n[colMicro])-int64(min(n[colSpan], math.MaxInt64/4)), 1e6)
+	first := last
+	if n[colNew] > 1 && n[colNew] == n[colCount] {
+		first = floor(last*1e6+int64(n[colMicro])-int64(min(n[colSpan], math.MaxInt64/4)), 1e6)
+	}
 	b.first, b.latest = min(b.first, first), max(b.latest, last)
 	if !light {
 		b.held = min(b.held, first)
