@@ -302,10 +302,10 @@ func (p *timePager) exists(key, uid string, version uint64, newest index.Pointer
 	alive := false
 	if last != 0 {
 		e, err := p.log.Get(last)
-		if err != nil {
+		if err != nil && !skipped(p.log, last, err) {
 			return false, err
 		}
-		alive = e.Kind != seglog.Deleted && e.UID() == uid
+		alive = err == nil && e.Kind != seglog.Deleted && e.UID() == uid
 	}
 	if p.alive == nil {
 		p.alive = map[string]bool{}

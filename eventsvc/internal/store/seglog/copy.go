@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -113,8 +114,25 @@ func (c *copier) finish(tx *bbolt.Tx) error {
 		next := tx.Bucket([]byte(bucketNext))
 		next.FillPercent = boltfile.FillPercent
 		end := metaIn(from, metaEnd)
-		return errors.Join(err, c.columns.Finish(tx, end), putSuccessors(next, c.next, nextPairs), setMeta(tx, metaEnd, end), setMeta(tx, metaBytes, uint64(c.kept)))
+		return errors.Join(err, c.columns.Finish(tx, end), putSuccessors(next, c.successors(from), nextPairs), setMeta(tx, metaEnd, end), setMeta(tx, metaBytes, uint64(c.kept)))
 	})
+}
+
+// successors returns what the records of the old file supersede, those that are left out too: versions in older files
+// lead over them to those that are kept.
+func (c *copier) successors(from *bbolt.Tx) []successor {
+	all := c.next
+	if b := from.Bucket([]byte(bucketNext)); b != nil {
+		_ = b.ForEach(func(k, v []byte) error {
+			_ = eachSuccessor(k, v, func(s successor) bool { // what is damaged is made again of the records that are kept
+				all = append(all, s)
+				return true
+			})
+			return nil
+		})
+	}
+	slices.SortFunc(all, func(a, b successor) int { return cmp.Compare(a.previous, b.previous) })
+	return slices.CompactFunc(all, func(a, b successor) bool { return a.previous == b.previous })
 }
 
 // copySome copies the needed records among the next copyBytes in one transaction, and
