@@ -151,8 +151,11 @@ func (b *Builder) note(note, object, namespace []byte) uint64 {
 
 var errTooMany = errors.New("a table of columns has too many rows or texts")
 
-// Pieces calls put with the pieces of the table: a column and a number, and the content.
-func (b *Builder) Pieces(put func(key []byte, piece []byte) error) error {
+// Pieces calls put with the pieces of the table: the key and the content of each.
+func (b *Builder) Pieces(put func(key []byte, piece []byte) error) error { return b.pieces(put, true) }
+
+// pieces is Pieces, with the copies of the dictionaries or without them.
+func (b *Builder) pieces(put func(key []byte, piece []byte) error, copies bool) error {
 	if b.rows == 0 || b.rows > MaxRows {
 		return errTooMany
 	}
@@ -179,17 +182,18 @@ func (b *Builder) Pieces(put func(key []byte, piece []byte) error) error {
 		}
 	}
 	places := func(n int) error { return b.put(put, columnOfPlaces, n, appendPlaces(nil, b.places)) }
-	return errors.Join(b.dictionaries(put), b.plainNotes(put), b.shapes.pieces(put), places(0), places(1))
+	return errors.Join(b.dictionaries(put, copies), b.plainNotes(put), b.shapes.pieces(put), places(0), places(1))
 }
 
-// Table returns the table of the rows so far, in memory.
+// Table returns the table of the rows so far, in memory. Its dictionaries have no copies: these take most of the time,
+// and are for damage of a file.
 func (b *Builder) Table() (*Table, error) {
 	pieces := Pieces{}
-	err := b.Pieces(func(key, piece []byte) error {
+	err := b.pieces(func(key, piece []byte) error {
 		_, at, _ := ParseKey(key)
 		pieces[at] = slices.Clip(piece)
 		return nil
-	})
+	}, false)
 	if err != nil {
 		return nil, err
 	}
@@ -203,17 +207,22 @@ func (b *Builder) wordsBefore(row int) int {
 	return b.wordEnd[row-1]
 }
 
-func (b *Builder) dictionaries(put func(key []byte, piece []byte) error) error {
+func (b *Builder) dictionaries(put func(key []byte, piece []byte) error, copies bool) error {
 	for dict, texts := range b.texts {
 		content := appendDictionary(nil, salt(b.last, columnOfDicts+dict, 0), texts)
 		if len(content) > maxDictionary {
 			return errTooMany
 		}
-		frame, err := deflate(content)
-		if err != nil {
+		if err := put(pieceKey(b.last, columnOfDicts+dict, 0), content); err != nil {
 			return err
 		}
-		err = errors.Join(put(pieceKey(b.last, columnOfDicts+dict, 0), content), b.put(put, columnOfCopy+dict, 0, frame))
+		if !copies {
+			continue
+		}
+		frame, err := deflate(content)
+		if err == nil {
+			err = b.put(put, columnOfCopy+dict, 0, frame)
+		}
 		if err != nil {
 			return err
 		}
