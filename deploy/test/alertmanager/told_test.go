@@ -97,7 +97,7 @@ func TestAway(t *testing.T) {
 	}
 	began := time.Now().Add(-20 * time.Minute).Truncate(time.Second)
 	w.create("b", "Broken", "it broke", began)
-	w.create("b", "Mended", "it works", began.Add(5*time.Minute))
+	seen(t, cursor, w.create("b", "Mended", "it works", began.Add(5*time.Minute)))
 	watcher.kill()
 	for _, a := range w.alertmanagers {
 		a.start(t)
@@ -143,6 +143,15 @@ func TestPage(t *testing.T) {
 	(&process{name: "alertmanager", ready: "http://" + web + "/-/ready", args: []string{
 		"--config.file=" + file, "--storage.path=" + t.TempDir(), "--web.listen-address=" + web, "--cluster.listen-address=",
 	}}).launch(t)
+}
+
+// seen waits until a file of the cursor has a revision.
+func seen(t *testing.T, cursor, revision string) {
+	t.Helper()
+	until(t, "the cursor is at "+revision, func() bool {
+		text, err := os.ReadFile(cursor)
+		return err == nil && strings.Contains(string(text), `"Version":"`+revision+`"`)
+	})
 }
 
 // earlier makes a file of the cursor say that alerts were told of ten minutes ago, after which their ends are told at

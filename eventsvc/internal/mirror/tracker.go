@@ -114,9 +114,13 @@ func (t *tracker) list(ctx context.Context, reason string) error {
 	for _, uid := range slices.Sorted(maps.Keys(gone)) {
 		t.lose(&b, uid, nil, version)
 	}
+	at := cursor{version: version, complete: asked}
+	if err := t.flush(ctx, &b, at); err != nil {
+		return err
+	}
 	t.moved(version)
 	t.cursor.complete = asked
-	return t.flush(ctx, &b, t.cursor)
+	return nil
 }
 
 // pages lists the objects. No two trackers do so at once, because objects take twenty times as much memory as what is
