@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"tidings.example/eventsvc/internal/api/aggregate"
@@ -39,7 +36,7 @@ type aggregateC struct {
 	ListenAdmin   string        `default:"127.0.0.1:8083" placeholder:"HOST:PORT" help:"Serve detailed probes and metrics here; empty: not at all."`
 	Hosts         service.Hosts `embed:""`
 	AuditFile     string        `placeholder:"FILE" help:"Write one JSON line per request here: who asked for what, and whether that was allowed. Default: not at all."`
-	AuditMaxBytes size          `default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
+	AuditMaxBytes cli.Size      `default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
 
 	StopDelay time.Duration `default:"0s" help:"Time to go on serving after a stop signal, while not ready, so that kube-apiserver notices."`
 	LogFormat string        `default:"auto" enum:"auto,text,json" help:"auto, text or json; auto is text on a terminal."`
@@ -64,25 +61,17 @@ Exit codes: 0 after a signal, 1 failure, 2 usage. It waits for a cluster or serv
 }
 
 func (a *aggregateC) check() error {
-	switch {
-	case a.GroupDomain == "":
-		return cli.Usagef("--group-domain is not set: give the domain of the event server, such as tidings.example")
-	case a.GroupDomain == "k8s.io":
-		return cli.Usagef("--group-domain k8s.io is served by kube-apiserver itself: give the event server and this process a domain of yours")
-	case !slices.Equal(a.Advertise, []string{"get"}) && !slices.Equal(a.Advertise, []string{"get", "list"}):
-		return cli.Usagef("--advertise %s: there are get, and get,list: with other verbs controllers would watch and delete history", strings.Join(a.Advertise, ","))
-	case a.Cluster != "" && len(validation.IsValidLabelValue(a.Cluster)) > 0:
-		return cli.Usagef("--cluster %q cannot be the value of a label: give the name that the mirror has", a.Cluster)
-	case a.ListenHTTPS == "":
-		return cli.Usagef("--listen-https is empty: kube-apiserver has to reach this process")
-	case a.TLSOwnDir != "" && (a.TLSCertFile != "" || a.TLSKeyFile != ""):
-		return cli.Usagef("--tls-own-dir and --tls-cert-file exclude each other: give one")
-	case (a.TLSOwnDir == "") != (len(a.TLSHosts) == 0):
-		return cli.Usagef("--tls-own-dir and --tls-hosts belong together: give SERVICE.NAMESPACE.svc as the host")
-	case a.TLSOwnDir == "" && (a.TLSCertFile == "" || a.TLSKeyFile == ""):
-		return cli.Usagef("--tls-cert-file and --tls-key-file are not both set, and --tls-own-dir neither: kube-apiserver verifies the certificate")
-	}
-	return cmp.Or(a.Hosts.Check(), checkAuditRoom(a.AuditMaxBytes))
+	return cmp.Or(
+		when(a.GroupDomain == "", "--group-domain is not set: give the domain of the event server, such as tidings.example"),
+		when(a.GroupDomain == "k8s.io", "--group-domain k8s.io is served by kube-apiserver itself: give the event server and this process a domain of yours"),
+		when(!slices.Equal(a.Advertise, []string{"get"}) && !slices.Equal(a.Advertise, []string{"get", "list"}), "--advertise %s: there are get, and get,list: with other verbs controllers would watch and delete history", strings.Join(a.Advertise, ",")),
+		when(a.Cluster != "" && len(validation.IsValidLabelValue(a.Cluster)) > 0, "--cluster %q cannot be the value of a label: give the name that the mirror has", a.Cluster),
+		when(a.ListenHTTPS == "", "--listen-https is empty: kube-apiserver has to reach this process"),
+		when(a.TLSOwnDir != "" && (a.TLSCertFile != "" || a.TLSKeyFile != ""), "--tls-own-dir and --tls-cert-file exclude each other: give one"),
+		when((a.TLSOwnDir == "") != (len(a.TLSHosts) == 0), "--tls-own-dir and --tls-hosts belong together: give SERVICE.NAMESPACE.svc as the host"),
+		when(a.TLSOwnDir == "" && (a.TLSCertFile == "" || a.TLSKeyFile == ""), "--tls-cert-file and --tls-key-file are not both set, and --tls-own-dir neither: kube-apiserver verifies the certificate"),
+		a.Hosts.Check(), checkAuditRoom(a.AuditMaxBytes),
+	)
 }
 
 // Run serves until ctx ends.
@@ -131,28 +120,16 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return err
 	}
-	entries, err := a.openAudit(log, registry)
+	entries, err := openAudit(a.AuditFile, a.AuditMaxBytes, audit.Config{Log: log, Registry: registry})
 	if err != nil {
 		return err
 	}
 	return service.Run(ctx, service.Config{
 		HTTP: httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Endpoints: []httpserver.Endpoint{
-			public(std.endpoint("--listen-https", a.ListenHTTPS, httpserver.Access(log, registry, audit.Handler(entries, server)), certificate)),
+			std.endpoint("--listen-https", a.ListenHTTPS, httpserver.Access(log, registry, audit.Handler(entries, server)), certificate),
 			std.endpoint("--listen-admin", a.ListenAdmin, a.Hosts.Guard(a.ListenAdmin, log, service.Admin(health, registry)), nil),
 		}},
 		Health: health, Tasks: append(renewing, proxy.Run, entries.Run),
 		Drain: server.Drain, StopDelay: a.StopDelay,
 	})
-}
-
-// openAudit returns the audit log, or nil if there is none.
-func (a *aggregateC) openAudit(log *slog.Logger, registry prometheus.Registerer) (*audit.Log, error) {
-	if a.AuditFile == "" {
-		return nil, nil
-	}
-	entries, err := audit.Open(audit.Config{Path: a.AuditFile, MaxBytes: int64(a.AuditMaxBytes) / auditFiles, Files: auditFiles, Log: log, Registry: registry})
-	if err != nil {
-		return nil, fmt.Errorf("--audit-file: %w", err)
-	}
-	return entries, nil
 }

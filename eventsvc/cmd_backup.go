@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
 	"tidings.example/eventsvc/internal/admin"
-	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
 
@@ -37,59 +36,13 @@ func (b *backup) Run(ctx context.Context, std stdio) error {
 	if b.File == "-" && b.JSON {
 		return cli.Usagef("--json would be mixed with the backup on the output: name a file")
 	}
-	result := written{File: b.File}
+	result := admin.Written{File: b.File}
 	if err := b.save(std, "backup", &result, nil, func(s admin.Store, open admin.Open) error {
 		return s.Backup(ctx, open)
 	}); err != nil || b.File == "-" {
 		return err
 	}
-	return b.print(std.out, result, fmt.Sprintf("%s: revision %d, %s", b.File, result.Revision, mebibytes(result.Bytes)))
-}
-
-// written is the result of a backup or an export.
-type written struct {
-	File     string `json:"file,omitempty"`
-	Revision uint64 `json:"revision"`
-	Events   *int64 `json:"events,omitempty"` // in an export
-	Bytes    int64  `json:"bytes"`
-}
-
-// save writes what work writes to the file of the result, and counts it there.
-func (p *storeSettings) save(std stdio, what string, result *written, formats *codec.Codec, work func(admin.Store, admin.Open) error) error {
-	s, closeStore, err := p.open(false, formats)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = closeStore() }() // the store was only read
-	progress, done := std.progress(what)
-	defer done()
-	return write(result.File, std.out, func(w io.Writer) error {
-		return work(s, func(revision uint64, total int64) io.Writer {
-			result.Revision = revision
-			lines := lineCounter{n: result.Events}
-			return counter{w, func(p []byte) {
-				result.Bytes += int64(len(p))
-				if result.Events == nil {
-					progress(result.Bytes, total)
-					return
-				}
-				lines.count(p)
-				progress(*result.Events, total)
-			}}
-		})
-	})
-}
-
-// counter is a writer that counts what is written.
-type counter struct {
-	io.Writer
-	count func(p []byte)
-}
-
-func (c counter) Write(p []byte) (int, error) {
-	n, err := c.Writer.Write(p)
-	c.count(p[:n])
-	return n, err
+	return b.print(std.out, result, fmt.Sprintf("%s: revision %d, %s", b.File, result.Revision, terminal.MiB(result.Bytes)))
 }
 
 // restore creates a store from a backup.
@@ -121,11 +74,11 @@ func (r *restore) Run(ctx context.Context, std stdio) error {
 	progress, done := std.progress("restore")
 	defer done()
 	read := int64(0)
-	counted := io.TeeReader(in, counter{io.Discard, func(p []byte) {
-		if read += int64(len(p)); size > 0 { // reading is a third of the work
+	counted := io.TeeReader(in, counter(func(n int) {
+		if read += int64(n); size > 0 { // reading is a third of the work
 			progress(read, 3*size)
 		}
-	}})
+	}))
 	checking := func(done, total int64) { progress(total+2*done, 3*total) }
 	report, err := bolt.Restore(ctx, filepath.Join(r.DataDir, "store"), counted, checking)
 	if err != nil {
@@ -136,17 +89,10 @@ func (r *restore) Run(ctx context.Context, std stdio) error {
 		r.DataDir, report.Revision, report.Live, report.CompactRevision))
 }
 
-// openInput opens a file, or standard input for "-", whose size is not known.
-func openInput(path string) (in *os.File, size int64, err error) {
-	if path == "-" {
-		return os.Stdin, 0, nil
-	}
-	if in, err = os.Open(path); err != nil {
-		return nil, 0, fmt.Errorf("%w: name a file that can be read, or - for the input", err)
-	}
-	info, err := in.Stat()
-	if err == nil && info.Mode().IsRegular() {
-		size = info.Size()
-	}
-	return in, size, err
+// counter is told of how many bytes were written.
+type counter func(n int)
+
+func (c counter) Write(p []byte) (int, error) {
+	c(len(p))
+	return len(p), nil
 }

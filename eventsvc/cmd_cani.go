@@ -2,13 +2,13 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/trust"
 	"tidings.example/shared/bearer"
@@ -53,39 +53,23 @@ func (c *canI) options() (policy.Options, error) {
 	return policyOptions(c.Issuer, all), nil
 }
 
-// policy returns the policy that the service would start with.
-func (c *canI) policy() (*policy.Policy, error) {
-	if c.PolicyFile == "" {
-		return policy.AllowAll(), nil
-	}
-	o, err := c.options()
-	if err != nil {
-		return nil, cli.Usagef("--issuers-file: %w", err)
-	}
-	data, err := os.ReadFile(c.PolicyFile)
-	if err != nil {
-		return nil, cli.Usagef("--policy-file: %w", err)
-	}
-	p, err := policy.Parse(data, o)
-	if err != nil {
-		return nil, cli.Usagef("--policy-file %s: %w", c.PolicyFile, err)
-	}
-	return p, nil
-}
-
-// errNo is the answer no. Its exit code is 1.
-var errNo = errors.New("no")
-
 // Run prints the answer and the rule that gives it.
 func (c *canI) Run(std stdio) error {
 	verb, err := policy.ParseVerb(c.Verb)
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	p, err := c.policy()
+	o, err := c.options()
 	if err != nil {
-		return err
+		return cli.Usagef("--issuers-file: %w", err)
 	}
+	live, err := policy.NewLive(policy.Config{
+		Path: c.PolicyFile, Options: func() policy.Options { return o }, Log: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		return cli.Usagef("--policy-file: %w", err)
+	}
+	p := live.Current()
 	std.warn(p.Unreachable())
 	caller := &bearer.Caller{Issuer: cmp.Or(c.TokenIssuer, c.Issuer), ClientID: c.ClientID, Scopes: strings.Fields(c.Scope), Claims: map[string][]string{}}
 	for name, value := range c.Claim {

@@ -11,6 +11,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/maintenance"
 	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
 
@@ -44,7 +45,7 @@ func (c *check) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	report.Dropped = append(dropped.Damage, dropped.Events...)
-	text := fmt.Sprintf("revision %d: %d events in %d records of %s, no problem found", report.Revision, report.Live, report.Records, mebibytes(report.Bytes))
+	text := fmt.Sprintf("revision %d: %d events in %d records of %s, no problem found", report.Revision, report.Live, report.Records, terminal.MiB(report.Bytes))
 	if n := len(report.Problems); n > 0 {
 		text = strings.Join(report.Problems, "\n") + fmt.Sprintf("\nproblems found: %d; \"eventsvc restore\" a backup into a new data directory, or go on with this one: what is damaged is never served", n)
 	}

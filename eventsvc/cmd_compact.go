@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"tidings.example/eventsvc/internal/terminal"
 )
 
 // compact frees disk space.
@@ -39,5 +41,5 @@ func (c *compact) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	done()
-	return c.print(std.out, result, fmt.Sprintf("%s, before %s: %d events", mebibytes(result.After), mebibytes(result.Before), result.Events))
+	return c.print(std.out, result, fmt.Sprintf("%s, before %s: %d events", terminal.MiB(result.After), terminal.MiB(result.Before), result.Events))
 }

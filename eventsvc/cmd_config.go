@@ -44,17 +44,17 @@ func (c *configPrint) Run(ctx context.Context, parsed *cli.Context, std stdio) e
 	if err := c.Settings.Check(); err != nil {
 		return err
 	}
-	s := &c.Settings
-	rights, err := (&canI{PolicyFile: s.PolicyFile, Issuer: s.Issuer, IssuersFile: s.IssuersFile, Claims: s.Claims}).policy()
+	silent, registry := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
+	_, rights, err := c.Settings.access(silent, registry, func() {}, func() {})
 	if err != nil {
 		return err
 	}
-	live, err := s.rules(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), nil)
+	live, err := c.Settings.rules(silent, registry, nil)
 	if err != nil {
 		return err
 	}
 	std.warn(live.Current().Unreachable())
-	std.warn(rights.Unreachable())
+	std.warn(rights.Current().Unreachable())
 	return nil
 }
 

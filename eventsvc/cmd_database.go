@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"tidings.example/eventsvc/internal/store/postgres"
+	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
 
@@ -101,7 +102,7 @@ func (c *databaseCheck) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return fmt.Errorf("--store-dsn: %w", err)
 	}
-	text := fmt.Sprintf("revision %d in epoch %d: %d events in %d records of %s, no problem found", r.Revision, r.Epoch, r.Events, r.Records, mebibytes(r.Bytes))
+	text := fmt.Sprintf("revision %d in epoch %d: %d events in %d records of %s, no problem found", r.Revision, r.Epoch, r.Events, r.Records, terminal.MiB(r.Bytes))
 	if len(r.Problems) > 0 {
 		text = strings.Join(r.Problems, "\n")
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 
@@ -40,30 +39,11 @@ func (e *export) Run(ctx context.Context, std stdio) error {
 	if err != nil {
 		return cli.Usagef("--group-domain: %w", err)
 	}
-	result := written{File: e.File, Events: new(int64)}
+	result := admin.Written{File: e.File, Events: new(int64)}
 	if err := e.save(std, "export", &result, formats, func(s admin.Store, open admin.Open) error {
 		return s.Export(ctx, e.After, open)
 	}); err != nil || e.File == "-" {
 		return err
 	}
 	return e.print(std.out, result, fmt.Sprintf("%s: %d events, up to revision %d; the next part: --after %d", e.File, *result.Events, result.Revision, result.Revision))
-}
-
-// lineCounter counts the lines of an export that are not bookmarks.
-type lineCounter struct {
-	n    *int64
-	head []byte // the beginning of the current line
-}
-
-func (c *lineCounter) count(p []byte) {
-	for rest := p; len(rest) > 0; {
-		line, more, ended := bytes.Cut(rest, []byte("\n"))
-		c.head = append(c.head, line[:min(len(line), len(admin.BookmarkHead)-len(c.head))]...)
-		if rest = more; ended {
-			if !bytes.Equal(c.head, admin.BookmarkHead) {
-				*c.n++
-			}
-			c.head = c.head[:0]
-		}
-	}
 }

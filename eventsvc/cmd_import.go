@@ -4,22 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"os"
-	"strings"
-	"time"
-
-	eventsv1 "k8s.io/api/events/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"tidings.example/eventsvc/internal/codec"
-	"tidings.example/eventsvc/internal/dump"
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/load"
-	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 )
 
@@ -32,15 +19,6 @@ type importC struct {
 	ApplyDeletions bool   `env:"-" help:"Delete what the files say was deleted. Default: its last version is stored, because a watch tells of expiry in the same way."`
 	storeSettings
 	printer
-}
-
-// reading has the settings that say how files are read.
-type reading struct {
-	Cluster string            `env:"-" placeholder:"NAME" help:"The cluster that the events come from, as their label; never mix two clusters without it."`
-	Relabel bool              `env:"-" help:"With --cluster: make events of another cluster ones of this. Otherwise these are named, and left as they are."`
-	Label   map[string]string `env:"-" short:"l" placeholder:"NAME=VALUE;..." help:"Labels that the events get."`
-	Time    time.Time         `env:"-" placeholder:"TIME" help:"The time of events that have none, in RFC 3339."`
-	Strict  bool              `env:"-" help:"Store nothing of a file in which anything is wrong or would not be kept."`
 }
 
 // Help is the rest of the command's help.
@@ -64,27 +42,6 @@ An event whose name another event has is stored beside it, under a longer name.
 
 If the store is empty, it continues beyond all revisions that the other store may have given out; clients of the other store
 then list again.` + exitCodesOfWriters
-}
-
-// clusterLabel is the label that people select by. Queries use [event.ClusterLabel]. A mirror sets both.
-const clusterLabel = "cluster"
-
-// labels returns the labels that events get.
-func (r *reading) labels() (map[string]string, error) {
-	all := maps.Clone(r.Label)
-	if r.Cluster != "" {
-		if all == nil {
-			all = map[string]string{}
-		}
-		all[event.ClusterLabel], all[clusterLabel] = r.Cluster, r.Cluster
-		if errs := validation.IsValidLabelValue(r.Cluster); len(errs) > 0 {
-			return nil, cli.Usagef("--cluster %q cannot be the value of a label: %s", r.Cluster, strings.Join(errs, "; "))
-		}
-	}
-	if errs := metav1validation.ValidateLabels(all, field.NewPath("--label")); len(errs) > 0 {
-		return nil, cli.Usagef("%w", errs.ToAggregate())
-	}
-	return all, nil
 }
 
 // Run stores the events.
@@ -121,37 +78,3 @@ func (i *importC) Run(ctx context.Context, std stdio) error {
 	}
 	return nil
 }
-
-// options returns how files are read, with their progress shown as that of a command, and what clears the progress.
-func (r *reading) options(std stdio, command string, formats *codec.Codec) (o load.Options, done func(), err error) {
-	labels, err := r.labels()
-	if err != nil {
-		return o, nil, err
-	}
-	decode := func(v event.View, text []byte) (*eventsv1.Event, error) {
-		ev, _, err := formats.Decoder.DecodeEvent(v, "application/json", text, metav1.FieldValidationStrict)
-		return ev, err
-	}
-	tell, done := tellFiles(std, command)
-	o.Options = dump.Options{Labels: labels, Relabel: r.Relabel, Time: r.Time, Decode: decode, Progress: tell, Stdin: os.Stdin}
-	o.Strict = r.Strict
-	return o, done, nil
-}
-
-// tellFiles shows the progress on a line of the terminal or, elsewhere, as a line for each 10 seconds.
-func tellFiles(std stdio, what string) (tell func(done, total int64), end func()) {
-	bar, next := terminal.NewProgress(std.err), time.Now().Add(tellEvery)
-	return func(done, total int64) {
-		text := fmt.Sprintf("%s: %s read", what, mebibytes(done))
-		if total > 0 {
-			text = fmt.Sprintf("%s: %3d %%", what, 100*done/max(total, done, 1))
-		}
-		bar.Show("%s", text)
-		if now := time.Now(); terminal.Width(std.err) == 0 && now.After(next) {
-			next = now.Add(tellEvery)
-			_, _ = fmt.Fprintln(std.err, text)
-		}
-	}, bar.Clear
-}
-
-const tellEvery = 10 * time.Second

@@ -77,23 +77,17 @@ func (c *tokenCheck) Run(ctx context.Context, std stdio) error {
 
 // token returns the token, wherever it is.
 func (c *tokenCheck) token() (string, error) {
-	var text []byte
-	var err error
-	switch {
-	case c.Token == "-":
-		if text, err = io.ReadAll(io.LimitReader(os.Stdin, 1<<20)); err != nil {
+	text, err := c.Token, error(nil)
+	if text == "-" {
+		var all []byte
+		if all, err = io.ReadAll(io.LimitReader(os.Stdin, 1<<20)); err != nil {
 			return "", fmt.Errorf("standard input: %w", err)
 		}
-	case c.Token != "":
-		text = []byte(c.Token)
-	case c.TokenFile != "":
-		if text, err = os.ReadFile(c.TokenFile); err != nil {
-			return "", cli.Usagef("--token-file: %w", err)
-		}
-	default:
-		return "", cli.Usagef("no token: give it as the argument, in --token-file, or with - on standard input")
+		text = string(all)
+	} else if text, err = cli.Secret("token", text, c.TokenFile); err == nil && text == "" {
+		err = cli.Usagef("no token: give it as the argument, in --token-file, or with - on standard input")
 	}
-	return strings.TrimSpace(string(text)), nil
+	return strings.TrimSpace(text), err
 }
 
 // online asks the running service.
@@ -121,19 +115,5 @@ func (c *tokenCheck) offline(ctx context.Context, std stdio, r admin.TokenReques
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() { _ = trusted.Run(ctx) }() // ends with ctx
-	checker := &admin.TokenChecker{Explain: trusted.Explain, Policy: rights.Current}
-	for until := time.Now().Add(c.Wait); ; {
-		report, err := checker.Check(ctx, r)
-		if err != nil || !report.Unavailable() || time.Now().After(until) {
-			return report, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(askKeysEvery):
-		}
-	}
+	return (&admin.TokenChecker{Explain: trusted.Explain, Policy: rights.Current}).Await(ctx, r, c.Wait)
 }
-
-// askKeysEvery is the time between two looks for the keys of an issuer.
-const askKeysEvery = 50 * time.Millisecond

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"fmt"
 	"log/slog"
-	"math"
 	"net/netip"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -64,8 +60,8 @@ type serve struct {
 
 	RulesFile     string        `group:"retention" placeholder:"FILE" help:"Other retentions for some events, by what they are about; followed while running. A YAML list of name, where, namespaces, and keep; the first rule that fits counts. Rules with drop are for the mirror."`
 	History       time.Duration `group:"retention" default:"0s" help:"How long old versions, superseded or deleted ones, are kept to be read and watched; 0: as long as the retention."`
-	MaxBytes      size          `group:"storage" placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. At least 86% of it is for events: the oldest are removed when events need more. Old versions take the rest. 0: 8GiB, or 80% of the free space if that is less."`
-	CompressAfter age           `group:"storage" default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
+	MaxBytes      cli.Size      `group:"storage" placeholder:"SIZE" help:"Room on the disk for all files, such as 8GiB; they never take more. At least 86% of it is for events: the oldest are removed when events need more. Old versions take the rest. 0: 8GiB, or 80% of the free space if that is less."`
+	CompressAfter cli.Age       `group:"storage" default:"1h" placeholder:"DURATION" help:"Compress files of the log in the background when all of their events are older than this; off: never."`
 
 	GroupDomain string   `group:"api" default:"k8s.io" help:"The API group is events.GROUP-DOMAIN."`
 	Namespaces  []string `group:"api" placeholder:"NAME" help:"Refuse new events in namespaces other than these, the well-known ones, and those that hold events. Default: every namespace exists."`
@@ -94,13 +90,13 @@ type serve struct {
 
 	MaxRequests int `group:"limits" default:"1024" help:"Other requests in flight in all; beyond that, only a client without one is served. One client may have a quarter of them."`
 
-	CreateRate          rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second in all, and how many at once (default: as many). Default: no limit."`
-	ClientCreateRate    rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second of one client. Default: no limit."`
-	NamespaceCreateRate rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second in one namespace. Default: no limit."`
+	CreateRate          api.Rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second in all, and how many at once (default: as many). Default: no limit."`
+	ClientCreateRate    api.Rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second of one client. Default: no limit."`
+	NamespaceCreateRate api.Rate `group:"limits" placeholder:"RATE[:BURST]" help:"New events a second in one namespace. Default: no limit."`
 
-	Audit         string `group:"rights" default:"off" enum:"off,metadata,required" help:"off, or metadata: one JSON line per request, who did what and by which rule. required: the same, and writes are refused with 503 while the file cannot be written."`
-	AuditFile     string `group:"rights" placeholder:"FILE" help:"Where the audit log is. Default: audit.log in the data directory."`
-	AuditMaxBytes size   `group:"rights" default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
+	Audit         string   `group:"rights" default:"off" enum:"off,metadata,required" help:"off, or metadata: one JSON line per request, who did what and by which rule. required: the same, and writes are refused with 503 while the file cannot be written."`
+	AuditFile     string   `group:"rights" placeholder:"FILE" help:"Where the audit log is. Default: audit.log in the data directory."`
+	AuditMaxBytes cli.Size `group:"rights" default:"512MiB" help:"Room for the audit log: the current file and seven before it."`
 
 	ObservedMetrics int `group:"process" default:"0" help:"Count what events report in the metric eventsvc_observed_events_total, in at most so many series, for instance 1000; 0: not at all."`
 
@@ -138,110 +134,15 @@ func (s *serve) rules(log *slog.Logger, registry prometheus.Registerer, changed 
 	return live, nil
 }
 
-// age is a duration, or off.
-type age struct {
-	after time.Duration
-	off   bool
-}
-
-// UnmarshalText reads a duration, or off.
-func (a *age) UnmarshalText(text []byte) error {
-	after, err := cli.ParseDuration(string(text))
-	off := string(text) == "off"
-	if !off && (err != nil || after < 0) {
-		return fmt.Errorf("%q is neither a duration such as 1h or 30d nor off", text)
-	}
-	*a = age{after, off}
-	return nil
-}
-
-// String is the age as it is written.
-func (a age) String() string {
-	if a.off {
-		return "off"
-	}
-	return a.after.String()
-}
-
-// compressAfter returns the age for the store, to which 0 is never.
-func (a age) compressAfter() time.Duration {
-	if a.off {
-		return 0
-	}
-	return max(time.Nanosecond, a.after)
-}
-
-// rate is a number of events per second, and a number of events at once.
-type rate api.Rate
-
-// UnmarshalText reads RATE or RATE:BURST.
-func (r *rate) UnmarshalText(text []byte) error {
-	perSecond, burst, withBurst := strings.Cut(string(text), ":")
-	n, err := strconv.ParseFloat(perSecond, 64)
-	many := int(math.Ceil(n))
-	if err == nil && withBurst {
-		many, err = strconv.Atoi(burst)
-	}
-	if err != nil || !(n >= 0 && n <= 1e9) || many < 1 && n > 0 {
-		return fmt.Errorf("%q is no rate: write RATE or RATE:BURST, how many a second and how many at once, for instance 100 or 100:1000; 0: no limit", text)
-	}
-	*r = rate{PerSecond: n, Burst: many}
-	return nil
-}
-
-// String is the rate as it is written.
-func (r rate) String() string {
-	if r.PerSecond == 0 {
-		return "0"
-	}
-	return fmt.Sprintf("%g:%d", r.PerSecond, r.Burst)
-}
-
-const (
-	// maxBody is the limit of kube-apiserver; an event has at most half as much.
-	maxBody = 3 << 20
-	// maxQuery is more than the longest queries that clients send: kubectl's and Grafana's have less than 1 KiB.
-	maxQuery = 8 << 10
-	// maxSelectorTerms bounds the work for each event that a selector is compared with.
-	maxSelectorTerms = 200
-	// jwksMaxStale is long enough for a failure of the issuer that is noticed on the next day.
-	jwksMaxStale = 24 * time.Hour
-	// auditFiles are as many as it takes that beginning a new one removes a small part of the log.
-	auditFiles = 8
-)
-
-// share is how much of a limit one client may take: the others keep most of it, whatever the one does.
-func share(limit int) int { return max(1, limit/4) }
-
 // limits are those of the API.
 func (s *serve) limits() api.Limits {
-	return api.Limits{
-		MaxWatches: s.MaxWatches, MaxClientWatches: share(s.MaxWatches), MaxRequests: s.MaxRequests, MaxClientRequests: share(s.MaxRequests),
-		MaxBody: maxBody, MaxQuery: maxQuery, MaxSelectorTerms: maxSelectorTerms,
-		CreateRates: api.Rates{
-			All: api.Rate(s.CreateRate), Client: api.Rate(s.ClientCreateRate), Namespace: api.Rate(s.NamespaceCreateRate),
-		},
-	}
+	l := api.LimitsOf(s.MaxWatches, s.MaxRequests)
+	l.CreateRates = api.Rates{All: s.CreateRate, Client: s.ClientCreateRate, Namespace: s.NamespaceCreateRate}
+	return l
 }
 
-// size is a number of bytes.
-type size int64
-
-// UnmarshalText reads a number with an optional unit: KiB, MiB, GiB or TiB.
-func (s *size) UnmarshalText(text []byte) error {
-	number, unit := string(text), int64(1)
-	for i, suffix := range []string{"KiB", "MiB", "GiB", "TiB"} {
-		if n, ok := strings.CutSuffix(number, suffix); ok {
-			number, unit = n, 1<<(10*(i+1))
-		}
-	}
-	n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
-	if err != nil || n < 0 || n > math.MaxInt64/unit {
-		return fmt.Errorf("%q is no size: write a number of bytes, or one with a unit such as 512MiB or 8GiB", text)
-	}
-	*s = size(n * unit)
-	return nil
-}
+// jwksMaxStale is long enough for a failure of the issuer that is noticed on the next day.
+const jwksMaxStale = 24 * time.Hour
 
 // healthcheck asks the admin listener, for containers without a shell.
 type healthcheck struct {

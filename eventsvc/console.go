@@ -87,8 +87,7 @@ func (p webPage) issuersChanged() {
 	}
 }
 
-// tellConsole has the console's address logged when the listener is open. A listener of
-// all addresses, as in a container, is reached at localhost.
+// tellConsole has the console's address logged when the listener is open.
 func (s *serve) tellConsole(log *slog.Logger, e httpserver.Endpoint) httpserver.Endpoint {
 	if !s.Console {
 		return e
@@ -98,11 +97,7 @@ func (s *serve) tellConsole(log *slog.Logger, e httpserver.Endpoint) httpserver.
 		scheme = "https"
 	}
 	e.OnListen = func(a net.Addr) {
-		host, port, _ := net.SplitHostPort(a.String())
-		if ip := net.ParseIP(host); ip.IsUnspecified() {
-			host = "localhost"
-		}
-		log.Info("console", "url", scheme+"://"+net.JoinHostPort(host, port)+console.Folder+"/")
+		log.Info("console", "url", httpserver.URL(scheme, a)+console.Folder+"/")
 		if listened != nil {
 			listened(a)
 		}

@@ -53,7 +53,7 @@ func (s *serve) openStore(ctx context.Context, log *slog.Logger, registry *prome
 func (s *serve) openEngine(ctx context.Context, kept func() *rules.Set, log *slog.Logger, registry *prometheus.Registry) (engine, error) {
 	o := bolt.Options{
 		Dir: filepath.Join(s.DataDir, "store"), Retention: s.Retention, Rules: kept, History: s.History,
-		MaxBytes: int64(s.MaxBytes), CompressAfter: s.CompressAfter.compressAfter(), Log: log, Registry: registry,
+		MaxBytes: int64(s.MaxBytes), CompressAfter: s.CompressAfter.OrZero(), Log: log, Registry: registry,
 	}
 	if s.StoreDSN != "" {
 		db, err := postgres.Open(ctx, postgres.Options{

@@ -18,6 +18,9 @@ Exit codes: 0 done, 1 failed, 2 wrong settings, 3 done but something is damaged 
 const exitCodesOfWriters = exitCodes + `
 The code is 4 if a file of the store could not be written.`
 
+// errNo is the answer no. Its exit code is 1.
+var errNo = errors.New("no")
+
 // errFindings reports that a check or an import has printed findings. Its exit code is 3.
 var errFindings = errors.New("not everything is well")
 

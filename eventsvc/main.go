@@ -105,7 +105,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	entries, err := s.openAudit(log, registry)
+	entries, err := openAudit(s.auditPath(), s.AuditMaxBytes, audit.Config{RefuseWrites: s.Audit == auditRequired, Log: log, Registry: registry})
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats, Backed: s.noteBackup(log)}, entries, log, questions(trusted, rights, given), server.Refused)
+	management, err := s.management(health, registry, admin.Local{DB: db, Codec: formats, Backed: func() { admin.NoteBackup(s.DataDir, time.Now(), log) }}, entries, log, questions(trusted, rights, given), server.Refused)
 	if err != nil {
 		return err
 	}
@@ -260,15 +260,24 @@ func policyOptions(first string, accepted []trust.Issuer) policy.Options {
 // auditRequired is the value of --audit for writes that are refused without an entry.
 const auditRequired = "required"
 
-// openAudit opens the audit log. It returns nil if there is none.
-func (s *serve) openAudit(log *slog.Logger, reg prometheus.Registerer) (*audit.Log, error) {
+// auditPath is the file of the audit log; empty: there is none.
+func (s *serve) auditPath() string {
 	if s.Audit == "off" {
+		return ""
+	}
+	return cmp.Or(s.AuditFile, filepath.Join(s.DataDir, "audit.log"))
+}
+
+// auditFiles are as many as it takes that beginning a new one removes a small part of the log.
+const auditFiles = 8
+
+// openAudit opens an audit log. It returns nil if there is no path.
+func openAudit(path string, room cli.Size, c audit.Config) (*audit.Log, error) {
+	if path == "" {
 		return nil, nil
 	}
-	entries, err := audit.Open(audit.Config{
-		Path: cmp.Or(s.AuditFile, filepath.Join(s.DataDir, "audit.log")), MaxBytes: int64(s.AuditMaxBytes / auditFiles), Files: auditFiles,
-		RefuseWrites: s.Audit == auditRequired, Log: log, Registry: reg,
-	})
+	c.Path, c.MaxBytes, c.Files = path, int64(room)/auditFiles, auditFiles
+	entries, err := audit.Open(c)
 	if err != nil {
 		return nil, fmt.Errorf("--audit-file: %w", err)
 	}
@@ -299,17 +308,7 @@ func (s *serve) health(trusted *trust.Trust, db engine, entries *audit.Log) *ser
 // management returns the handler of the management listener: probes, metrics, and
 // work on the store for callers that can read the data directory.
 func (s *serve) management(health *service.Health, reg *prometheus.Registry, db admin.Local, entries *audit.Log, log *slog.Logger, questions map[string]http.Handler, refused func(limit string)) (http.Handler, error) {
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
-	}, func() float64 { return float64(s.MaxWatches) }))
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "store_last_backup_timestamp_seconds", Help: "When this service last made a backup that was sent whole, also before the start; 0: never.",
-	}, func() float64 {
-		if at := admin.LastBackup(s.DataDir); !at.IsZero() {
-			return float64(at.Unix())
-		}
-		return 0
-	}))
+	admin.RegisterBackups(reg, s.DataDir)
 	token, err := admin.NewToken(s.DataDir, log)
 	if err != nil {
 		return nil, err
@@ -319,15 +318,6 @@ func (s *serve) management(health *service.Health, reg *prometheus.Registry, db 
 	mux.Handle(admin.Path, admin.NewHandler(db, token, entries, questions, refused))
 	// Probes and scrapes have metrics of their own, which are not exposed: they would dilute the rates that alerts use.
 	return httpserver.Access(log, prometheus.NewRegistry(), audit.Handler(entries, s.Guard(s.ListenAdmin, log, mux))), nil
-}
-
-// noteBackup returns what is called after a backup.
-func (s *serve) noteBackup(log *slog.Logger) func() {
-	return func() {
-		if err := admin.NoteBackup(s.DataDir, time.Now()); err != nil {
-			log.Warn("the time of a backup could not be noted", "error", err)
-		}
-	}
 }
 
 // pageHosts are the hosts whose pages may call the tools for agents.
@@ -342,21 +332,15 @@ func (s *serve) pageHosts() []string {
 // endpoints returns all listeners. Certificate is nil if HTTPS is not served.
 func (s *serve) endpoints(std stdio, log *slog.Logger, api, management http.Handler, certificate *tls.Config) []httpserver.Endpoint {
 	return []httpserver.Endpoint{
-		s.tellConsole(log, public(std.endpoint("--listen-http", s.ListenHTTP, api, nil))),
-		s.tellConsole(log, public(std.endpoint("--listen-https", s.ListenHTTPS, api, certificate))),
+		s.tellConsole(log, std.endpoint("--listen-http", s.ListenHTTP, api, nil)),
+		s.tellConsole(log, std.endpoint("--listen-https", s.ListenHTTPS, api, certificate)),
 		std.endpoint("--listen-admin", s.ListenAdmin, management, nil),
 	}
 }
 
-// public returns a listener that strangers reach.
-func public(e httpserver.Endpoint) httpserver.Endpoint {
-	e.Public = true
-	return e
-}
-
-// endpoint returns a listener of the service. TLS is nil for plain HTTP.
+// endpoint returns a listener of the service, which strangers reach but for the admin one. TLS is nil for plain HTTP.
 func (s stdio) endpoint(setting, address string, h http.Handler, c *tls.Config) httpserver.Endpoint {
-	return httpserver.Endpoint{Setting: setting, Addr: address, Handler: h, Streaming: true, TLS: c, OnListen: s.listened.of(setting)}
+	return httpserver.Endpoint{Setting: setting, Addr: address, Handler: h, Streaming: true, Public: setting != "--listen-admin", TLS: c, OnListen: s.listened.of(setting)}
 }
 
 func (t listening) of(setting string) func(net.Addr) {

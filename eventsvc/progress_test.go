@@ -14,6 +14,7 @@ import (
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
+	"tidings.example/eventsvc/internal/terminal"
 )
 
 // TestProgressOnATerminal: long work shows its progress in one line, which is
@@ -65,7 +66,7 @@ func TestProgressOfFiles(t *testing.T) {
 	}
 	defer func() { _ = log.Close() }()
 	synctest.Test(t, func(t *testing.T) {
-		tell, end := tellFiles(stdio{out: io.Discard, err: log}, "import")
+		tell, end := terminal.Files(log, "import")
 		for n := range int64(25) {
 			tell(n, 100)
 			time.Sleep(time.Second)

@@ -116,7 +116,7 @@ func TestPublicURL(t *testing.T) {
 		"127.0.0.1:0": "", ":8080": "", "0.0.0.0:8080": "", "10.0.0.1:8080": "", "": "",
 	} {
 		s := serve{ListenHTTP: listen}
-		if err := s.completePublicURL(); err != nil || s.PublicURL != want {
+		if err := s.checkPublicURL(); err != nil || s.PublicURL != want {
 			t.Errorf("%s: %q, %v", listen, s.PublicURL, err)
 		}
 	}

@@ -5,10 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/codec"
+	"tidings.example/eventsvc/internal/dump"
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/load"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/postgres"
@@ -107,12 +115,20 @@ func (p printer) print(out io.Writer, result any, text string) error {
 // progress returns a function that shows the progress on a line of the terminal, if
 // there is one, and one that clears the line.
 func (s stdio) progress(what string) (tell store.Progress, done func()) {
-	bar := terminal.NewProgress(s.err)
-	return func(done, total int64) { bar.Show("%s: %3d %%", what, 100*done/max(total, done, 1)) }, bar.Clear
+	return terminal.Percent(s.err, what)
 }
 
-// mebibytes formats a number of bytes.
-func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+// save writes what work writes to the file of the result, and counts it there.
+func (p *storeSettings) save(std stdio, what string, result *admin.Written, formats *codec.Codec, work func(admin.Store, admin.Open) error) error {
+	s, closeStore, err := p.open(false, formats)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = closeStore() }() // the store was only read
+	progress, done := std.progress(what)
+	defer done()
+	return write(result.File, std.out, func(w io.Writer) error { return work(s, result.Count(w, progress)) })
+}
 
 // write calls work to write a new file or, for "-", standard output.
 func write(path string, stdout io.Writer, work func(io.Writer) error) error {
@@ -124,4 +140,44 @@ func write(path string, stdout io.Writer, work func(io.Writer) error) error {
 		return err
 	}
 	return f.Finish(work(f))
+}
+
+// reading has the settings that say how files are read.
+type reading struct {
+	Cluster string            `env:"-" placeholder:"NAME" help:"The cluster that the events come from, as their label; never mix two clusters without it."`
+	Relabel bool              `env:"-" help:"With --cluster: make events of another cluster ones of this. Otherwise these are named, and left as they are."`
+	Label   map[string]string `env:"-" short:"l" placeholder:"NAME=VALUE;..." help:"Labels that the events get."`
+	Time    time.Time         `env:"-" placeholder:"TIME" help:"The time of events that have none, in RFC 3339."`
+	Strict  bool              `env:"-" help:"Store nothing of a file in which anything is wrong or would not be kept."`
+}
+
+// options returns how files are read, with their progress shown as that of a command, and what clears the progress.
+func (r *reading) options(std stdio, command string, formats *codec.Codec) (o load.Options, done func(), err error) {
+	labels, err := dump.LabelsOf(r.Cluster, r.Label)
+	if err != nil {
+		return o, nil, &cli.UsageError{Err: err}
+	}
+	decode := func(v event.View, text []byte) (*eventsv1.Event, error) {
+		ev, _, err := formats.Decoder.DecodeEvent(v, "application/json", text, metav1.FieldValidationStrict)
+		return ev, err
+	}
+	tell, done := terminal.Files(std.err, command)
+	o.Options = dump.Options{Labels: labels, Relabel: r.Relabel, Time: r.Time, Decode: decode, Progress: tell, Stdin: os.Stdin}
+	o.Strict = r.Strict
+	return o, done, nil
+}
+
+// openInput opens a file, or standard input for "-", whose size is not known.
+func openInput(path string) (in *os.File, size int64, err error) {
+	if path == "-" {
+		return os.Stdin, 0, nil
+	}
+	if in, err = os.Open(path); err != nil {
+		return nil, 0, fmt.Errorf("%w: name a file that can be read, or - for the input", err)
+	}
+	info, err := in.Stat()
+	if err == nil && info.Mode().IsRegular() {
+		size = info.Size()
+	}
+	return in, size, err
 }

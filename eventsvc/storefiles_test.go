@@ -114,8 +114,8 @@ func TestBackupOfRunningService(t *testing.T) {
 	file := filepath.Join(copied, "events.tar")
 	end := p.load()
 	p.atRevision(300)
-	result := decoded[written](t, command(t, 0, append([]string{"backup", "--json", file}, here...)...))
-	export := decoded[written](t, command(t, 0, append([]string{"export", "--json", file + ".ndjson"}, here...)...))
+	result := decoded[admin.Written](t, command(t, 0, append([]string{"backup", "--json", file}, here...)...))
+	export := decoded[admin.Written](t, command(t, 0, append([]string{"export", "--json", file + ".ndjson"}, here...)...))
 	report := decoded[struct{ Records int64 }](t, command(t, 0, append([]string{"check", "--json"}, here...)...))
 	command(t, 0, append([]string{"compact"}, here...)...)
 	end()
@@ -208,7 +208,7 @@ func TestExportAndImport(t *testing.T) {
 		}
 	}
 	first := filepath.Join(t.TempDir(), "first")
-	revision := decoded[written](t, command(t, 0, append([]string{"export", first, "--json"}, from...)...)).Revision
+	revision := decoded[admin.Written](t, command(t, 0, append([]string{"export", first, "--json"}, from...)...)).Revision
 	compare("first", sums(30, 0, 0, 0), imported(first, into, true))
 	// A client that comes here from there has to list again.
 	known := fmt.Sprint(revision)

@@ -42,6 +42,39 @@ func ParseDuration(text string) (time.Duration, error) {
 	return total + more, nil
 }
 
+// Age is a duration, or off.
+type Age struct {
+	after time.Duration
+	off   bool
+}
+
+// UnmarshalText reads a duration, or off.
+func (a *Age) UnmarshalText(text []byte) error {
+	after, err := ParseDuration(string(text))
+	off := string(text) == "off"
+	if !off && (err != nil || after < 0) {
+		return fmt.Errorf("%q is neither a duration such as 1h or 30d nor off", text)
+	}
+	*a = Age{after, off}
+	return nil
+}
+
+// String is the age as it is written.
+func (a Age) String() string {
+	if a.off {
+		return "off"
+	}
+	return a.after.String()
+}
+
+// OrZero is the age for those to whom 0 is off.
+func (a Age) OrZero() time.Duration {
+	if a.off {
+		return 0
+	}
+	return max(time.Nanosecond, a.after)
+}
+
 // durationForm is weeks, days, and what Go reads. It matches any text.
 var durationForm = regexp.MustCompile(`(?s)^(?:(\d{1,4})w)?(?:(\d{1,4})d)?(.*)$`)
 

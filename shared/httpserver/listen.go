@@ -29,6 +29,15 @@ type Endpoint struct {
 	OnListen func(net.Addr) // called with the actual address before anything is served; may be nil
 }
 
+// URL is how this machine reaches a listener. One of all addresses, as in a container, is reached at localhost.
+func URL(scheme string, a net.Addr) string {
+	host, port, _ := net.SplitHostPort(a.String())
+	if ip := net.ParseIP(host); ip.IsUnspecified() {
+		host = "localhost"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
 // Listen opens all endpoints or none. An error says what is wrong with an address and which setting to change.
 func Listen(ctx context.Context, c Config) ([]*Server, error) {
 	if err := distinct(c.Endpoints); err != nil {

@@ -27,16 +27,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/rules"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/usage"
 	"tidings.example/shared/safefile"
+	"tidings.example/shared/service"
 )
 
 // Store is a whole store, in this process or in a running service.
@@ -112,8 +115,22 @@ func (l Local) Backup(ctx context.Context, open Open) error {
 const backupName = "last-backup"
 
 // NoteBackup writes the time of a backup to the data directory, where a start finds it.
-func NoteBackup(dataDir string, at time.Time) error {
-	return safefile.Write(filepath.Join(dataDir, backupName), []byte(at.UTC().Format(time.RFC3339)+"\n"))
+func NoteBackup(dataDir string, at time.Time, log *slog.Logger) {
+	if err := safefile.Write(filepath.Join(dataDir, backupName), []byte(at.UTC().Format(time.RFC3339)+"\n")); err != nil {
+		log.Warn("the time of a backup could not be noted", "error", err)
+	}
+}
+
+// RegisterBackups registers the metric of the newest backup.
+func RegisterBackups(registry prometheus.Registerer, dataDir string) {
+	service.Register(registry, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "store_last_backup_timestamp_seconds", Help: "When this service last made a backup that was sent whole, also before the start; 0: never.",
+	}, func() float64 {
+		if at := LastBackup(dataDir); !at.IsZero() {
+			return float64(at.Unix())
+		}
+		return 0
+	}))
 }
 
 // LastBackup returns the time of the newest backup that was noted in a data directory, or zero if there is none.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"tidings.example/eventsvc/internal/policy"
 	"tidings.example/eventsvc/internal/terminal"
@@ -76,6 +77,24 @@ func (c *TokenChecker) Check(ctx context.Context, r TokenRequest) (*TokenReport,
 	return report, nil
 }
 
+// Await checks a token as soon as the keys of its issuer are there, or after some time without them.
+func (c *TokenChecker) Await(ctx context.Context, r TokenRequest, wait time.Duration) (*TokenReport, error) {
+	for until := time.Now().Add(wait); ; {
+		report, err := c.Check(ctx, r)
+		if err != nil || !report.unavailable() || time.Now().After(until) {
+			return report, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(askKeysEvery):
+		}
+	}
+}
+
+// askKeysEvery is the time between two looks for the keys of an issuer.
+const askKeysEvery = 50 * time.Millisecond
+
 // decide adds the finding of the policy.
 func (r *TokenReport) decide(p *policy.Policy, caller *bearer.Caller, verb policy.Verb, q TokenRequest) {
 	f := bearer.Finding{Rule: rulePolicy, Found: "client " + caller.ClientID}
@@ -106,8 +125,8 @@ const (
 	reasonPolicy = "not allowed by the policy"
 )
 
-// Unavailable reports that the key of the token cannot be had at present.
-func (r *TokenReport) Unavailable() bool {
+// unavailable reports that the key of the token cannot be had at present.
+func (r *TokenReport) unavailable() bool {
 	return slices.ContainsFunc(r.Findings, func(f bearer.Finding) bool { return f.Reason == bearer.ReasonUnavailable })
 }
 

@@ -91,6 +91,17 @@ type Limits struct {
 	CreateRates Rates // create-rate, client-create-rate, namespace-create-rate; zero: no limit
 }
 
+// LimitsOf returns the limits of a server with so many open watches and so many other requests in flight. One client
+// may have a quarter of each: the others keep most of it, whatever the one does.
+func LimitsOf(watches, requests int) Limits {
+	return Limits{
+		MaxWatches: watches, MaxClientWatches: max(1, watches/4), MaxRequests: requests, MaxClientRequests: max(1, requests/4),
+		MaxBody:          3 << 20, // kube-apiserver's; an event has at most half as much
+		MaxQuery:         8 << 10, // more than the longest that clients send: kubectl's and Grafana's have less than 1 KiB
+		MaxSelectorTerms: 200,     // bounds the work for each event that a selector is compared with
+	}
+}
+
 // Rate and Rates bound how many events are created.
 type (
 	// Rate is for all clients, for each client or for each namespace.

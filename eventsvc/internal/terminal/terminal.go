@@ -81,6 +81,9 @@ func Pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(width-Columns(text), 0))
 }
 
+// MiB formats a number of bytes.
+func MiB(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
 // Progress shows the progress of long work on one line, which it rewrites. It does nothing if its output is not a
 // terminal. It is not safe for concurrent use.
 type Progress struct {
@@ -118,3 +121,27 @@ func (p *Progress) Clear() {
 		p.shown = false
 	}
 }
+
+// Percent shows the progress of a command, and returns what clears it.
+func Percent(w io.Writer, what string) (tell func(done, total int64), end func()) {
+	bar := NewProgress(w)
+	return func(done, total int64) { bar.Show("%s: %3d %%", what, 100*done/max(total, done, 1)) }, bar.Clear
+}
+
+// Files shows how much of files was read on a line of the terminal or, elsewhere, as a line for each 10 seconds.
+func Files(w io.Writer, what string) (tell func(done, total int64), end func()) {
+	bar, next := NewProgress(w), time.Now().Add(tellEvery)
+	return func(done, total int64) {
+		text := fmt.Sprintf("%s: %s read", what, MiB(done))
+		if total > 0 {
+			text = fmt.Sprintf("%s: %3d %%", what, 100*done/max(total, done, 1))
+		}
+		bar.Show("%s", text)
+		if now := time.Now(); Width(w) == 0 && now.After(next) {
+			next = now.Add(tellEvery)
+			_, _ = fmt.Fprintln(w, text)
+		}
+	}, bar.Clear
+}
+
+const tellEvery = 10 * time.Second

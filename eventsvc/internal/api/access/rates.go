@@ -1,8 +1,11 @@
 package access
 
 import (
+	"fmt"
 	"maps"
 	"math"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +23,29 @@ import (
 type Rate struct {
 	PerSecond float64 // 0: no limit
 	Burst     int     // how many at once
+}
+
+// UnmarshalText reads RATE or RATE:BURST.
+func (r *Rate) UnmarshalText(text []byte) error {
+	perSecond, burst, withBurst := strings.Cut(string(text), ":")
+	n, err := strconv.ParseFloat(perSecond, 64)
+	many := int(math.Ceil(n))
+	if err == nil && withBurst {
+		many, err = strconv.Atoi(burst)
+	}
+	if err != nil || !(n >= 0 && n <= 1e9) || many < 1 && n > 0 {
+		return fmt.Errorf("%q is no rate: write RATE or RATE:BURST, how many a second and how many at once, for instance 100 or 100:1000; 0: no limit", text)
+	}
+	*r = Rate{PerSecond: n, Burst: many}
+	return nil
+}
+
+// String is the rate as it is written.
+func (r Rate) String() string {
+	if r.PerSecond == 0 {
+		return "0"
+	}
+	return fmt.Sprintf("%g:%d", r.PerSecond, r.Burst)
 }
 
 // Rates are the rates of all clients together, of each client and in each namespace.

@@ -97,10 +97,7 @@ func Open(t testing.TB, o bolt.Options, changes ...func(*api.Config)) *World {
 }
 
 // UsualLimits are those of the program unless it is told others.
-var UsualLimits = api.Limits{
-	MaxWatches: 20000, MaxClientWatches: 4096, MaxRequests: 1024, MaxClientRequests: 256,
-	MaxBody: 3 << 20, MaxQuery: 8 << 10, MaxSelectorTerms: 200,
-}
+var UsualLimits = api.LimitsOf(20000, 1024)
 
 // OpenPolicy lets every caller do everything.
 var OpenPolicy = sync.OnceValue(policy.AllowAll)

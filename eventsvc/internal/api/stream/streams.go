@@ -72,7 +72,9 @@ func (s *Streams) Collectors() []prometheus.Collector {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return float64(len(s.open))
-	})}
+	}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "eventsvc_max_watches", Help: "Watches that may be open, as --max-watches says.",
+	}, func() float64 { return float64(s.Max) })}
 }
 
 // Lister lists or watches what a request selects. It answers with a list, or begins a
