@@ -32,20 +32,29 @@ func StartPair(t testing.TB) *Pair {
 			}
 		}
 	})
-	if p.primary, err = start(t.Context(), bin); err != nil {
+	if p.primary, err = prepared(t.Context(), bin); err != nil {
 		t.Fatal(err)
 	}
 	s := p.primary
 	p.data = filepath.Join(s.dir, "standby")
-	if err := s.program(t.Context(), filepath.Join(bin, "pg_basebackup"), "-D", p.data, "-h", "127.0.0.1", "-p", s.port, "-U", "postgres", "-R", "-X", "stream", "-c", "fast", "--no-sync"); err != nil {
+	if err := s.program(t.Context(), "cp", "-R", "-p", s.data(), p.data); err != nil { // before its first start, a backup
+		t.Fatal(err)
+	}
+	if err := s.serve(s.data()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.program(t.Context(), "sh", "-c", `touch "$1"/standby.signal && echo "$2" >>"$1"/postgresql.auto.conf`, "sh", p.data,
+		fmt.Sprintf("primary_conninfo = 'host=127.0.0.1 port=%s user=postgres password=%s'", s.port, s.password)); err != nil {
 		t.Fatal(err)
 	}
 	p.standby = &process{bin: s.bin, dir: s.dir, attr: s.attr, password: s.password}
 	if err := p.standby.serve(p.data); err != nil {
 		t.Fatal(err)
 	}
-	if err := waitFor(t.Context(), p.standby.dsn); err != nil {
-		t.Fatal(err)
+	for _, one := range []*process{s, p.standby} {
+		if err := waitFor(t.Context(), one.dsn); err != nil {
+			t.Fatal(err)
+		}
 	}
 	Exec(t, p.primary.dsn, "ALTER SYSTEM SET synchronous_standby_names = '*'")
 	Exec(t, p.primary.dsn, "SELECT pg_reload_conf()")

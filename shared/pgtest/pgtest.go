@@ -132,12 +132,7 @@ var initial *process
 
 // start starts a server with a new data directory.
 func start(ctx context.Context, bin string) (p *process, err error) {
-	if initial == nil {
-		p, err = initialize(ctx, bin)
-	} else if p, err = prepare(bin, initial.password); err == nil {
-		err = p.program(ctx, "cp", "-R", "-p", initial.data(), p.data())
-	}
-	if err == nil {
+	if p, err = prepared(ctx, bin); err == nil {
 		err = p.serve(p.data())
 	}
 	if err == nil {
@@ -145,6 +140,17 @@ func start(ctx context.Context, bin string) (p *process, err error) {
 	}
 	if err != nil {
 		p.stop()
+	}
+	return p, err
+}
+
+// prepared returns a server with a new data directory, which is to be started.
+func prepared(ctx context.Context, bin string) (p *process, err error) {
+	if initial == nil {
+		return initialize(ctx, bin)
+	}
+	if p, err = prepare(bin, initial.password); err == nil {
+		err = p.program(ctx, "cp", "-R", "-p", initial.data(), p.data())
 	}
 	return p, err
 }
