@@ -244,7 +244,7 @@ func (c *cluster) sameOwner(h *history, owner string, n int64) {
 			Count int64
 		}
 	}
-	h.get("/query/v1/groups", url.Values{"by": {"owner"}, "fieldSelector": {"owner=*/web"}}, &groups)
+	h.get("/query/v1/groups", url.Values{"by": {"owner"}, "search": {"owner:*/web"}}, &groups)
 	if len(groups.Groups) != 1 || groups.Groups[0].By["owner"] != owner || groups.Groups[0].Count != n {
 		c.t.Errorf("groups by owner are %v", groups.Groups)
 	}

@@ -52,8 +52,8 @@ func (s *Selector) Filter() *Filter {
 	}
 	all := &Filter{}
 	for _, r := range s.Fields {
-		part := &Filter{Kind: FilterField, Field: r.Field, Fits: func(text string) bool { return r.accepts(text) != r.Not }}
-		if !r.Pattern && !r.Not {
+		part := &Filter{Kind: FilterField, Field: r.Field, Fits: func(text string) bool { return (text == r.Value) != r.Not }}
+		if !r.Not {
 			part.Exact = r.Value
 		}
 		all.Parts = append(all.Parts, part)

@@ -22,13 +22,11 @@ type Selector struct {
 	Dropped bool
 }
 
-// FieldRequirement requires that a field has a value or, with Not, that it does not. With
-// Pattern the value is a pattern of [MatchPattern], which selectors of Kubernetes do not have.
+// FieldRequirement requires that a field has a value or, with Not, that it does not.
 type FieldRequirement struct {
-	Field   Field
-	Value   string
-	Not     bool
-	Pattern bool
+	Field Field
+	Value string
+	Not   bool
 }
 
 // MatchPattern reports whether a pattern matches a whole text: * stands for any text, also
@@ -86,22 +84,13 @@ func (r *FieldRequirement) matches(namespace, name string, a Attributes) bool {
 	var equal bool
 	switch {
 	case r.Field == FieldNamespace:
-		equal = r.accepts(namespace)
+		equal = namespace == r.Value
 	case r.Field == FieldName:
-		equal = r.accepts(name)
-	case r.Pattern:
-		equal = r.accepts(string(a.Field(r.Field)))
+		equal = name == r.Value
 	default:
 		equal = string(a.Field(r.Field)) == r.Value // without a copy
 	}
 	return equal != r.Not
-}
-
-func (r *FieldRequirement) accepts(text string) bool {
-	if r.Pattern {
-		return MatchPattern(r.Value, text)
-	}
-	return text == r.Value
 }
 
 // Selection is the parsed form of a fieldSelector and a labelSelector. Namespace and

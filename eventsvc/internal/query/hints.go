@@ -64,8 +64,8 @@ func (t *Terms) asked(namespaces []string, subject Subject) (all []wish) {
 		return func(value string) bool { return strings.EqualFold(value, to) }
 	}
 	for _, term := range t.dimensions { // selectors compare as Kubernetes does
-		if !term.Not {
-			add(string(term.dimension), string(term.dimension)+"="+strings.Join(term.Values, ","), term.Accepts, term.Values...)
+		if !term.not {
+			add(string(term.dimension), string(term.dimension)+"="+strings.Join(term.values, ","), term.accepts, term.values...)
 		}
 	}
 	for _, name := range namespaces {

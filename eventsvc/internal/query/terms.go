@@ -32,7 +32,7 @@ func (t *Terms) asksBookkeeping() (asked bool) {
 		return slices.ContainsFunc([]string{event.CursorReason, event.DroppedReason, event.GapReason, event.GapReporter}, func(name string) bool { return strings.EqualFold(name, text) })
 	}
 	for _, one := range t.dimensions {
-		asked = asked || !one.Not && slices.ContainsFunc(one.Values, names)
+		asked = asked || !one.not && slices.ContainsFunc(one.values, names)
 	}
 	t.search.Terms(func(one *search.Expr, wanted bool) {
 		asked = asked || wanted && (slices.ContainsFunc(one.Values, names) || names(string(one.Word)))
@@ -51,8 +51,11 @@ var unasked = event.All(
 // term requires that a dimension has one of some values or, with not, none of them.
 type term struct {
 	dimension Dimension
-	event.Term
+	values    []string
+	not       bool
 }
+
+func (t *term) accepts(text string) bool { return t.not != slices.Contains(t.values, text) }
 
 // fieldOf are the fields that ask for dimensions: by the name of the dimension, or by that
 // of lists. A reporter is the reportingController or, of events that have none, the
@@ -66,14 +69,10 @@ var fieldOf = func() map[string]Dimension {
 	return all
 }()
 
-// maxStars bounds the work for one value that is compared with a pattern.
-const maxStars = 16
-
 // ParseTerms reads a field selector, a label selector and a search ([search.Parse]). The selectors have the form and
-// the fields of lists; each dimension is a field as well, a value with * is a pattern, and a term can name several
-// values ([event.ParseTerms]).
+// the fields of lists; each dimension is a field as well.
 func ParseTerms(fieldSelector, labelSelector, text string) (t Terms, err error) {
-	byField, err := event.ParseTerms(fieldSelector)
+	byField, err := fields.ParseSelector(fieldSelector)
 	if err != nil {
 		return t, invalid("fieldSelector", "%v", err)
 	}
@@ -82,7 +81,7 @@ func ParseTerms(fieldSelector, labelSelector, text string) (t Terms, err error) 
 		return t, invalid("labelSelector", "%v", err)
 	}
 	var rest event.Selector
-	for _, r := range byField {
+	for _, r := range byField.Requirements() {
 		if err := t.addField(r, &rest); err != nil {
 			return t, err
 		}
@@ -129,8 +128,8 @@ func (t *Terms) addSearch(e *search.Expr, rest *event.Selector) {
 	if not {
 		term = e.Parts[0]
 	}
-	if f, ok := term.ExactField(); ok && len(term.Values) == 1 {
-		rest.Fields = append(rest.Fields, event.FieldRequirement{Field: f, Value: term.Values[0], Not: not, Pattern: strings.Contains(term.Values[0], "*")})
+	if f, ok := term.ExactField(); ok && len(term.Values) == 1 && !strings.Contains(term.Values[0], "*") {
+		rest.Fields = append(rest.Fields, event.FieldRequirement{Field: f, Value: term.Values[0], Not: not})
 		return
 	}
 	if r := labelRequirement(term, not); r != nil {
@@ -211,36 +210,22 @@ func labelRequirement(term *search.Expr, not bool) *labels.Requirement {
 	return r
 }
 
-// addField adds a term on a field: to the dimensions if it is one of them, else to the rest.
-func (t *Terms) addField(r event.Term, rest *event.Selector) error {
-	for _, v := range r.Values {
-		if strings.Count(v, "*") > maxStars {
-			return invalid("fieldSelector", "the pattern of %s has more than %d *: leave some out", r.Field, maxStars)
-		}
+// addField adds a requirement on a field: to the dimensions if it is one of them, else to the rest.
+func (t *Terms) addField(r fields.Requirement, rest *event.Selector) error {
+	if strings.Contains(r.Value, "*") {
+		return invalid("fieldSelector", "%s=%s: * is no pattern here, as in lists: ask with search, such as name:web-*", r.Field, r.Value)
 	}
+	not := r.Operator == selection.NotEquals
 	if d, ok := fieldOf[r.Field]; ok {
-		of := r
-		of.Values = slices.Clone(r.Values)
-		for i, v := range of.Values {
-			of.Values[i] = event.CutDimension(v)
-		}
-		t.dimensions = append(t.dimensions, term{d, of})
-		if d == Reason && !r.Not && len(r.Values) == 1 && !strings.Contains(r.Values[0], "*") {
-			t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Values[0]})
+		t.dimensions = append(t.dimensions, term{d, []string{event.CutDimension(r.Value)}, not})
+		if d == Reason && !not {
+			t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Value})
 		}
 		return nil
 	}
-	if len(r.Values) > 1 && !r.Not {
-		return invalid("fieldSelector", "%s can have one value only: in with several is for %s", r.Field, Names(Indexed))
-	}
-	for _, v := range r.Values {
-		one, err := fieldRequirement(r.Field, v, r.Not)
-		if err != nil {
-			return err
-		}
-		rest.Fields = append(rest.Fields, one)
-	}
-	return nil
+	one, err := fieldRequirement(r.Field, r.Value, not)
+	rest.Fields = append(rest.Fields, one)
+	return err
 }
 
 // fieldRequirement reads a term on a field that is no dimension.
@@ -252,7 +237,7 @@ func fieldRequirement(field, value string, not bool) (event.FieldRequirement, er
 		return event.FieldRequirement{}, invalid("fieldSelector", "there is no field %q: there are %s", field, fieldNames())
 	}
 	one := parsed.Selector.Fields[0]
-	one.Not, one.Pattern = not, strings.Contains(value, "*")
+	one.Not = not
 	return one, nil
 }
 
@@ -270,9 +255,9 @@ func clusterTerm(r labels.Requirement) (term, bool) {
 	}
 	switch r.Operator() {
 	case selection.Equals, selection.DoubleEquals, selection.In:
-		return term{Cluster, event.Term{Values: r.Values().UnsortedList()}}, true
+		return term{Cluster, r.Values().UnsortedList(), false}, true
 	case selection.NotEquals, selection.NotIn:
-		return term{Cluster, event.Term{Values: r.Values().UnsortedList(), Not: true}}, true
+		return term{Cluster, r.Values().UnsortedList(), true}, true
 	}
 	return term{}, false
 }
@@ -294,7 +279,7 @@ func (t *Terms) selector() *event.Selector {
 func (t *Terms) wanted(d event.Dimensions) bool {
 	for i := range t.dimensions {
 		term := &t.dimensions[i]
-		if !term.Accepts(*term.dimension.of(&d)) {
+		if !term.accepts(*term.dimension.of(&d)) {
 			return false
 		}
 	}
@@ -318,7 +303,7 @@ func (t *Terms) filter() *event.Filter {
 	}
 	for i := range t.dimensions {
 		term := &t.dimensions[i]
-		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimension, Dimension: string(term.dimension), Fits: term.Accepts})
+		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimension, Dimension: string(term.dimension), Fits: term.accepts})
 	}
 	if t.cluster != "" {
 		same := func(name string) bool { return strings.EqualFold(name, t.cluster) }

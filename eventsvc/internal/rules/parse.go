@@ -12,7 +12,6 @@ import (
 	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/policy/pattern"
 	"tidings.example/shared/cli"
 )
@@ -85,7 +84,7 @@ func (w *written) rule() (r Rule, err error) {
 	if len(validation.IsDNS1123Label(w.Name)) > 0 {
 		return r, errors.New("name: must have lower case letters, digits and dashes, at most 63: metrics and reports are by it")
 	}
-	terms, err := event.ParseTerms(w.Where)
+	terms, err := parseSelector(w.Where)
 	if err != nil {
 		return r, fmt.Errorf("where: %w", err)
 	}

@@ -93,7 +93,7 @@ type Term struct {
 }
 
 // newTerm checks a term of a selector.
-func newTerm(t event.Term) (Term, error) {
+func newTerm(t selectorTerm) (Term, error) {
 	field := slices.Index(fieldNames[:], t.Field)
 	if field < 0 {
 		return Term{}, fmt.Errorf("there is no field %q: there are %s", t.Field, strings.Join(fieldNames[:], ", "))

@@ -498,7 +498,7 @@ func equalSearch(w *apitest.World, r *rand.Rand, arguments map[string]any, query
 	arguments["from"], query = "-2h", query+"&from=-2h&limit=20"
 	var terms []string
 	for argument, c := range map[string][2]string{
-		"kind": {"regarding.kind", "P*"}, "name": {"regarding.name", "p2"}, "reason": {"reason", "odd reason"}, "type": {"type", "Warning"}, "cluster": {"cluster", "west"},
+		"kind": {"regarding.kind", "Pod"}, "name": {"regarding.name", "p2"}, "reason": {"reason", "odd reason"}, "type": {"type", "Warning"}, "cluster": {"cluster", "west"},
 	} {
 		if r.IntN(4) == 0 {
 			arguments[argument], terms = c[1], append(terms, c[0]+"%3D"+strings.ReplaceAll(c[1], " ", "%20"))

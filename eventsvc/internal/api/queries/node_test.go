@@ -34,7 +34,7 @@ func TestNode(t *testing.T) {
 	w.Do("POST", "/api/v1/namespaces/default/events", fmt.Sprintf(`{"metadata":{"name":"old"},"firstTimestamp":%q,"lastTimestamp":%q,"count":1,"type":"Normal","reason":"OnNode",
 		"source":{"component":"kubelet","host":"node-1"},"involvedObject":{"kind":"Pod","namespace":"default","name":"x"}}`, second, second)).Must(201)
 	for name, parameters := range map[string][]string{
-		"field": {"fieldSelector", "node=node-1"}, "pattern": {"fieldSelector", "node=node-*,reason=OnNode"}, "search": {"search", "node:NODE-1"}, "word": {"search", "node-1"},
+		"field": {"fieldSelector", "node=node-1"}, "pattern": {"search", "node:node-* reason:OnNode"}, "search": {"search", "node:NODE-1"}, "word": {"search", "node-1"},
 	} {
 		a := w.Do("GET", apitest.QueryPath("events", parameters...), "").Must(200)
 		if n := len(a.At("items").([]any)); n != 4 {

@@ -29,8 +29,10 @@ func TestOwner(t *testing.T) {
 	const owner = "Deployment/web"
 	list := w.Do("GET", "/apis/events.k8s.io/v1/events?labelSelector="+event.OwnerKindLabel+"=Deployment,"+event.OwnerNameLabel+"=web", "").Must(200)
 	apitest.Equal(t, len(list.Names()), 3)
-	for terms, want := range map[string]int{"owner=" + owner: 3, "owner=*/web": 3, "owner=Deployment/*,kind=Pod": 1, "owner!=" + owner: 12, "owner=": 12} {
-		a := w.Do("GET", apitest.QueryPath("events", "fieldSelector", terms), "").Must(200)
+	for terms, want := range map[[2]string]int{
+		{"fieldSelector", "owner=" + owner}: 3, {"search", "owner:*/web"}: 3, {"search", "owner:Deployment/* kind:Pod"}: 1, {"fieldSelector", "owner!=" + owner}: 12, {"fieldSelector", "owner="}: 12,
+	} {
+		a := w.Do("GET", apitest.QueryPath("events", terms[0], terms[1]), "").Must(200)
 		if n := len(a.At("items").([]any)); n != want {
 			t.Errorf("%s: %d events, want %d", terms, n, want)
 		}

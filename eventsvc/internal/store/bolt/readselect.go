@@ -22,7 +22,7 @@ func queryText(q *store.Query, revision uint64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %q %q", revision, q.Namespace, q.Name)
 	for _, f := range q.Selector.Fields {
-		fmt.Fprintf(&b, " %d %v %v %q", f.Field, f.Not, f.Pattern, f.Value)
+		fmt.Fprintf(&b, " %d %v %q", f.Field, f.Not, f.Value)
 	}
 	for i := range q.Selector.Labels {
 		fmt.Fprintf(&b, " %s", &q.Selector.Labels[i])

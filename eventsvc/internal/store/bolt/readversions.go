@@ -103,7 +103,7 @@ func named(s *event.Selector) (key store.Key, ok bool) {
 	}
 	for _, f := range s.Fields {
 		switch {
-		case f.Not, f.Pattern:
+		case f.Not:
 		case f.Field == event.FieldNamespace:
 			key.Namespace = f.Value
 		case f.Field == event.FieldName:

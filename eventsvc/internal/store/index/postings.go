@@ -85,7 +85,7 @@ func eachTerm(a event.Attributes, f func(Term)) {
 // requirement of the selector: for each requirement that Terms can answer.
 func alternatives(s *event.Selector) (all [][]Term) {
 	for _, r := range s.Fields {
-		if !r.Not && !r.Pattern && r.Value != "" && hasTerm(r.Field) {
+		if !r.Not && r.Value != "" && hasTerm(r.Field) {
 			terms := []Term{fieldTerm(r.Field, []byte(r.Value))}
 			if r.Field == event.Source {
 				terms = append(terms, fieldTerm(event.ReportingController, []byte(r.Value)))

@@ -1,17 +1,16 @@
-package event
+package rules
 
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Term requires that a field has one of some values or, with Not, none of them.
-type Term struct {
+// selectorTerm requires that a field has one of some values or, with Not, none of them.
+type selectorTerm struct {
 	Field  string
 	Values []string
 	Not    bool
@@ -20,15 +19,15 @@ type Term struct {
 // termOfSet is the begin of a term on several values.
 var termOfSet = regexp.MustCompile(`^\s*([A-Za-z.]+)\s+(in|notin)\s*\(`)
 
-// ParseTerms reads the terms of a selector, in their order. They are those of Kubernetes' field selectors, field=value
-// and field!=value, besides field in (a,b) and field notin (a,b). As there, a backslash stands before a comma, an equal
-// sign or a backslash that belongs to a value; between parentheses, also before a closing one. Blanks around the terms
-// and the values between parentheses do not count.
-func ParseTerms(selector string) ([]Term, error) {
-	var terms []Term
+// parseSelector reads the terms of a selector, in their order. They are those of Kubernetes' field selectors,
+// field=value and field!=value, besides field in (a,b) and field notin (a,b). As there, a backslash stands before a
+// comma, an equal sign or a backslash that belongs to a value; between parentheses, also before a closing one. Blanks
+// around the terms and the values between parentheses do not count.
+func parseSelector(selector string) ([]selectorTerm, error) {
+	var terms []selectorTerm
 	for rest := selector; rest != ""; {
 		var (
-			t   Term
+			t   selectorTerm
 			err error
 		)
 		if begin := termOfSet.FindStringSubmatch(rest); begin != nil {
@@ -45,7 +44,7 @@ func ParseTerms(selector string) ([]Term, error) {
 			return nil, err
 		}
 		for _, r := range one.Requirements() { // none between two commas
-			terms = append(terms, Term{r.Field, []string{r.Value}, r.Operator == selection.NotEquals})
+			terms = append(terms, selectorTerm{r.Field, []string{r.Value}, r.Operator == selection.NotEquals})
 		}
 		rest = rest[min(end+1, len(rest)):]
 	}
@@ -94,31 +93,4 @@ func indexUnescaped(text, characters string) int {
 		}
 	}
 	return len(text)
-}
-
-// String is the term as it is written.
-func (t Term) String() string {
-	operator := "="
-	if t.Not {
-		operator = "!="
-	}
-	if len(t.Values) == 1 {
-		return t.Field + operator + fields.EscapeValue(t.Values[0])
-	}
-	operator = " in ("
-	if t.Not {
-		operator = " notin ("
-	}
-	var values []string
-	for _, v := range t.Values {
-		values = append(values, strings.ReplaceAll(fields.EscapeValue(v), ")", `\)`))
-	}
-	return t.Field + operator + strings.Join(values, ",") + ")"
-}
-
-// Accepts reports whether a text is one that the term allows. A value with * is a pattern of [MatchPattern].
-func (t Term) Accepts(text string) bool {
-	return t.Not != slices.ContainsFunc(t.Values, func(value string) bool {
-		return value == text || strings.Contains(value, "*") && MatchPattern(value, text)
-	})
 }
