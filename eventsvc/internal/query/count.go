@@ -36,6 +36,7 @@ const rest = 0
 type memory struct {
 	room  *flow.Room // nil: there is no limit
 	bytes int
+	keys  int   // bytes of the groups of all tables
 	err   error // there was no room: what was counted since is wrong
 }
 
@@ -50,12 +51,11 @@ func (m *memory) grow(n int) {
 // table numbers the groups of an answer.
 type table struct {
 	*memory
-	by    []Dimension
-	most  int
-	keys  []Key // by number; the key of rest is empty
-	ids   map[[2]uint64]int
-	bytes int
-	full  bool // something is counted under rest
+	by   []Dimension
+	most int
+	keys []Key // by number; the key of rest is empty
+	ids  map[[2]uint64]int
+	full bool // something is counted under rest
 }
 
 var seeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -71,12 +71,12 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 	if id, ok := t.ids[hash]; ok {
 		return id
 	}
-	if len(t.keys) > t.most || t.bytes > tableBytes || t.err != nil {
+	if len(t.keys) > t.most || t.memory.keys > tableBytes || t.err != nil {
 		t.full = true
 		return rest
 	}
 	id, size := len(t.keys), key.bytes()+keyBytes
-	t.bytes += size
+	t.memory.keys += size
 	t.grow(size)
 	t.keys = append(t.keys, key)
 	t.ids[hash] = id
@@ -87,15 +87,28 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 // step may be counted as one. It calls start once; what that returns takes the observations.
 func (s *Snapshot) count(ctx context.Context, by []Dimension, step time.Duration, start func(*table) func(store.Occurred)) (t *table, err error) {
 	t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
-	in := store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: s.sees}
-	c := store.Count{Range: in, Filter: s.query.Terms.filter(), By: t.names(), Objects: slices.Contains(by, Object), Step: int64(step / time.Second)}
-	c.Group = func(d event.Dimensions, o event.Regarding) int { return t.group(d, cut(o)) }
+	c := t.counting(step, nil).Count
+	c.Range = store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: s.sees}
+	c.Filter = s.query.Terms.filter()
 	s.OverEvents = !c.Light()
 	err = cmp.Or(s.querier.Timeline.Count(ctx, c, start(t)), t.err)
+	s.noteFull(t)
+	return t, err
+}
+
+// counting returns the count of the groups of the table.
+func (t *table) counting(step time.Duration, visit func(store.Occurred)) store.Counting {
+	return store.Counting{Visit: visit, Count: store.Count{
+		By: t.names(), Objects: slices.Contains(t.by, Object), Step: int64(step / time.Second),
+		Group: func(d event.Dimensions, o event.Regarding) int { return t.group(d, cut(o)) },
+	}}
+}
+
+// noteFull notes that an answer is not whole if a table has not all groups.
+func (s *Snapshot) noteFull(t *table) {
 	if t.full {
 		s.Partly("there are more than %d groups: the others are not counted apart", len(t.keys)-1)
 	}
-	return t, err
 }
 
 // names returns the dimensions that tell the groups apart. An object without a UID needs two more.

@@ -34,9 +34,9 @@ func indexed() (all []Dimension) {
 	return all
 }
 
-// ParseBy reads dimensions that are separated by commas, of those that are known. None is
+// ParseBy reads a parameter of dimensions that are separated by commas, of those that are known. None is
 // nil. At most most may be named; 0: all of them.
-func ParseBy(text string, known []Dimension, most int) ([]Dimension, error) {
+func ParseBy(parameter, text string, known []Dimension, most int) ([]Dimension, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -45,14 +45,14 @@ func ParseBy(text string, known []Dimension, most int) ([]Dimension, error) {
 		d := Dimension(name)
 		switch {
 		case !slices.Contains(known, d):
-			return nil, invalid("by", "%q is no dimension here: there are %s", name, Names(known))
+			return nil, invalid(parameter, "%q is no dimension here: there are %s", name, Names(known))
 		case slices.Contains(by, d):
-			return nil, invalid("by", "%q is there twice: keep one", name)
+			return nil, invalid(parameter, "%q is there twice: keep one", name)
 		}
 		by = append(by, d)
 	}
 	if most > 0 && len(by) > most {
-		return nil, invalid("by", "%d dimensions are named: at most %d can be", len(by), most)
+		return nil, invalid(parameter, "%d dimensions are named: at most %d can be", len(by), most)
 	}
 	return by, nil
 }

@@ -5,7 +5,8 @@
 //
 // [Querier.Snapshot] fixes one state of the store and the part of it that a [Query] is
 // about. Its methods answer: [Snapshot.Events] and [Snapshot.Object] with versions of
-// events, [Snapshot.Histogram], [Snapshot.Facets] and [Snapshot.Groups] with counts.
+// events, [Snapshot.Histogram], [Snapshot.Facets] and [Snapshot.Groups] with counts, and
+// [Snapshot.Overview] with the first page, the histogram and the facets of one question, which it reads in one pass.
 // A [Head] says what an answer covers; it is complete when the method has returned.
 //
 // Counts are of observations ([store.Timeline.Count]): an update of a series from count 7 to 12 counts 5, at the time
@@ -26,7 +27,8 @@
 // # Concurrency
 //
 // A Querier is safe for concurrent use, a Snapshot is for one goroutine. A count is one call of the timeline, which
-// lets others go first now and then. [DefaultLimits] bound the groups of each count, and the time of a list.
+// lets others go first now and then. [DefaultLimits] bound the groups of each count, and the versions that a list looks
+// at. What is cut depends on what is stored, never on how busy the machine is.
 //
 // # What it does not know
 //

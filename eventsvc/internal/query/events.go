@@ -22,23 +22,24 @@ type Next struct {
 }
 
 // Events calls visit with the events that exist in the state of the snapshot and were observed within its range, each
-// as it was last observed there, until visit returns false: the page ends behind that event. It also ends when it has
-// taken the time that a query may take, and the answer says how far it has come. So a page may have few events or none
-// although there are more.
+// as it was last observed there, until visit returns false: the page ends behind that event. It also ends when so many
+// versions were looked at as a query may look at, and the answer says how far it has come. So a page may have few
+// events or none although there are more.
 func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, store.Moment) bool) (next Next, err error) {
+	looked := 0
 	err = s.pages(ctx, s.timeQuery(ctx, p), func(v *store.View, at store.Moment) (bool, error) {
 		return visit(v, at), nil
-	}, func(n Next) (bool, error) {
-		next = n
-		if !n.More || s.querier.Now().Before(s.deadline) {
+	}, func(n Next, versions int) (bool, error) {
+		next, looked = n, looked+versions
+		if !n.More || looked < s.querier.Looked {
 			return true, nil
 		}
 		since := "since"
 		if p.OldestFirst {
 			since = "until"
 		}
-		s.Partly("looking took longer than %s: this page has the events observed %s %s, and the next page goes on from there",
-			s.querier.Time, since, n.After.Time.UTC().Format(time.RFC3339))
+		s.Partly("%d versions were looked at: this page has the events observed %s %s, and the next page goes on from there",
+			s.querier.Looked, since, n.After.Time.UTC().Format(time.RFC3339))
 		return false, nil
 	})
 	return next, err
@@ -53,10 +54,10 @@ func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 }
 
 // pages calls visit with events until it returns false or fails, page by page. After each
-// page it calls between with the place that it has come to; if that returns false, no
-// other page is read.
+// page it calls between with the place that it has come to, and how many versions it has looked at; if that returns
+// false, no other page is read.
 func (s *Snapshot) pages(
-	ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) (bool, error), between func(Next) (bool, error),
+	ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) (bool, error), between func(n Next, looked int) (bool, error),
 ) error {
 	for {
 		var page store.TimePage
@@ -79,7 +80,7 @@ func (s *Snapshot) pages(
 		if on {
 			q.After = page.Last
 		}
-		if further, err := between(Next{q.After, page.More}); err != nil || !further || !on || !page.More {
+		if further, err := between(Next{q.After, page.More}, page.Looked); err != nil || !further || !on || !page.More {
 			return err
 		}
 	}

@@ -143,7 +143,7 @@ func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r sto
 	err = s.pages(ctx, q, func(v *store.View, _ store.Moment) (bool, error) {
 		sample = new(v.Clone())
 		return false, nil
-	}, func(Next) (bool, error) { return false, nil })
+	}, func(Next, int) (bool, error) { return false, nil })
 	return sample, err
 }
 

@@ -97,21 +97,26 @@ func (s *Snapshot) Histogram(ctx context.Context, by []Dimension, step time.Dura
 	}
 	t, g, err := s.countOver(ctx, by, step, nil)
 	if err == nil && g.full {
-		// The cells of all groups are too many. Those of the groups that are shown are not, so it counts once more for
-		// them alone.
-		var shown []int
-		if shown, err = g.most(ctx, t); err == nil {
-			only := map[Key]bool{}
-			for _, id := range shown {
-				only[t.keys[id]] = true
-			}
-			t, g, err = s.countOver(ctx, by, step, only)
-		}
+		t, g, err = s.countMost(ctx, t, g, by, step)
 	}
 	if err != nil {
 		return Histogram{}, err
 	}
 	return g.histogram(ctx, t)
+}
+
+// countMost counts once more where the cells of all groups were too many. Those of the groups that are shown are not,
+// so it counts them alone.
+func (s *Snapshot) countMost(ctx context.Context, t *table, g *grid, by []Dimension, step time.Duration) (*table, *grid, error) {
+	shown, err := g.most(ctx, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	only := map[Key]bool{}
+	for _, id := range shown {
+		only[t.keys[id]] = true
+	}
+	return s.countOver(ctx, by, step, only)
 }
 
 // countOver counts by some dimensions and in buckets. If only is not nil, groups that are not in it are counted as the

@@ -24,12 +24,12 @@ type Querier struct {
 
 // Limits bound a query. A zero field is taken from [DefaultLimits].
 type Limits struct {
-	Time   time.Duration // that looking for events takes
-	Groups int           // that are counted apart
+	Looked int // versions that are looked at for a page of events
+	Groups int // that are counted apart
 }
 
 // DefaultLimits are the limits of a querier that is told nothing else.
-var DefaultLimits = Limits{Time: 20 * time.Second, Groups: 100_000}
+var DefaultLimits = Limits{Looked: 500_000, Groups: 100_000}
 
 // Query says what is asked about.
 type Query struct {
@@ -70,17 +70,16 @@ func invalid(parameter, format string, args ...any) error {
 type Snapshot struct {
 	Head
 
-	querier  Querier
-	query    Query
-	held     uint64 // the revision to read at; 0: the newest, because the revision of the snapshot is gone
-	deadline time.Time
+	querier Querier
+	query   Query
+	held    uint64 // the revision to read at; 0: the newest, because the revision of the snapshot is gone
 }
 
 // Snapshot fixes the state that a query is about. A range that ends before history begins
 // is a [ParameterError].
 func (s Querier) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 	d := DefaultLimits
-	s.Limits = Limits{cmp.Or(s.Time, d.Time), cmp.Or(s.Groups, d.Groups)}
+	s.Limits = Limits{cmp.Or(s.Looked, d.Looked), cmp.Or(s.Groups, d.Groups)}
 	if current := s.Revision(); q.Revision > current {
 		return nil, &store.FutureError{Revision: q.Revision, Current: current}
 	} else if q.Revision == 0 {
@@ -98,7 +97,7 @@ func (s Querier) Snapshot(ctx context.Context, q Query) (*Snapshot, error) {
 	}
 	shot := &Snapshot{
 		Head:    Head{From: q.From, To: q.To, Revision: q.Revision, Begin: begin},
-		querier: s, query: q, held: q.Revision, deadline: s.Now().Add(s.Time),
+		querier: s, query: q, held: q.Revision,
 	}
 	if q.From.Before(begin.Truncate(time.Second)) {
 		shot.Partly("history begins at %s", begin.UTC().Format(time.RFC3339))

@@ -20,6 +20,8 @@ type Timeline interface {
 	// are kept for as long as events are. If a filter or a group asks for more than that, the versions that are held
 	// count. A revision has no need to be held. The work depends on what is stored and not on the length of the range.
 	Count(ctx context.Context, c Count, visit func(Occurred)) error
+	// Survey counts several times and visits the events of a page, in one pass.
+	Survey(ctx context.Context, s Survey) (TimePage, error)
 	// Observed calls visit with the events of a page, ordered by their last observation in the range,
 	// until visit returns false. It reads a bounded number of events, so a page may have
 	// few or none although there are more.
@@ -168,6 +170,7 @@ type TimePage struct {
 	Revision uint64 // the state that the page shows
 	Last     Moment // the After of the next page
 	More     bool   // there may be events behind Last
+	Looked   int    // about how many versions were looked at
 }
 
 // Count says what is counted.
@@ -191,6 +194,34 @@ func (c *Count) Matching() *event.Filter {
 		return event.All(c.Filter, seen)
 	}
 	return c.Filter
+}
+
+// A Survey is one question of which several things are counted and the first events are visited.
+type Survey struct {
+	Range                // its revision is that of the counts, and has no need to be held
+	Filter *event.Filter // nil: all
+	Counts []Counting
+	Visit  func(*View, Moment) bool // gets the first page of a [TimeQuery] for a window; nil: none is read
+	State  uint64                   // the revision of the page, which must be held; 0: the newest
+	// OldestFirst is the order of the page, in which tables are gone over too.
+	OldestFirst bool
+	// Counted, if it is not nil, is called now and then with a time up to which all is counted, and visited unless the
+	// page is full. It is called in the order of the page.
+	Counted func(time.Time)
+}
+
+// Counting is one of the counts of a [Survey]: its range and filter are those of the survey.
+type Counting struct {
+	Count
+	Visit func(Occurred)
+}
+
+// Light reports whether all counts are ([Count.Light]).
+func (s *Survey) Light() bool {
+	return !slices.ContainsFunc(s.Counts, func(c Counting) bool {
+		c.Filter = s.Filter
+		return !c.Light()
+	})
 }
 
 // seen returns a filter of what the caller may see, nil if that is everything.

@@ -167,6 +167,19 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 	return p, nil
 }
 
+// Survey implements [store.Timeline].
+func (t modelTimeline) Survey(ctx context.Context, s store.Survey) (store.TimePage, error) {
+	for _, c := range s.Counts {
+		c.Range, c.Filter = s.Range, s.Filter
+		if err := t.Count(ctx, c.Count, c.Visit); err != nil {
+			return store.TimePage{}, err
+		}
+	}
+	q := store.TimeQuery{Range: s.Range, Window: true, OldestFirst: s.OldestFirst, Filter: s.Filter}
+	q.Revision = s.State
+	return t.Observed(ctx, q, s.Visit)
+}
+
 // newestThere reports whether none that a query wants follows a version before one that was observed behind the range,
 // and the event exists.
 func (t modelTimeline) newestThere(o observed, revision uint64, in store.Range, wants func(observed) bool) bool {
@@ -298,6 +311,7 @@ func (r *random) compareTimelines() {
 	held := modelTimeline{r.model, r.heldBy(got)}
 	r.compareObserved(in, got, held)
 	r.compareCounts(in, got, held)
+	r.compareSurvey(in, got, held)
 	r.compareVersions(got)
 	r.compareGaps(in.Revision, got, want)
 	r.compareDeleted(got, want)
@@ -502,6 +516,43 @@ func (r *random) compareCounts(in store.Range, got, want store.Timeline) {
 	wanted, wantErr := counts(want)
 	found, err := counts(got)
 	r.compare(fmt.Sprintf("count %+v by %v and objects %v of %+v", in, c.By, c.Objects, c.Filter), wanted, found, wantErr, err)
+}
+
+// compareSurvey counts twice and reads a page together.
+func (r *random) compareSurvey(in store.Range, got, want store.Timeline) {
+	s := store.Survey{Range: in, State: in.Revision, OldestFirst: r.rnd.IntN(2) == 0, Filter: []*event.Filter{nil, r.words()}[r.rnd.IntN(2)]}
+	size := 1 + r.rnd.IntN(20)
+	ask := func(t store.Timeline) (all []string, err error) {
+		s.Counts = nil
+		for _, by := range [][]string{{"reason"}, {"namespace", "node"}} {
+			sums := map[string]int64{}
+			var groups []string
+			c := store.Counting{Count: store.Count{By: by, Step: 1e6}, Visit: func(o store.Occurred) { sums[groups[o.Group]] += o.Count }}
+			c.Group = func(d event.Dimensions, _ event.Regarding) int {
+				groups = append(groups, fmt.Sprint(d))
+				return len(groups) - 1
+			}
+			s.Counts = append(s.Counts, c)
+			defer func() { all = append(all, fmt.Sprint(sums)) }()
+		}
+		rows := []string{}
+		upTo := time.Time{}
+		s.Visit = func(v *store.View, at store.Moment) bool {
+			if !upTo.IsZero() && at.Time.Before(upTo) == s.OldestFirst {
+				r.t.Errorf("%s comes when all up to %s was counted", at.Time, upTo)
+			}
+			rows = append(rows, fmt.Sprintf("%s %d %s %x %s", v.Key, v.Revision, at.Time, v.Attributes, v.Value))
+			return len(rows) < size
+		}
+		s.Counted = func(at time.Time) { upTo = at }
+		_, err = t.Survey(r.t.Context(), s)
+		return rows, err
+	}
+	wanted, wantErr := ask(want)
+	found, err := ask(got)
+	if !sameExpiry(err, wantErr) {
+		r.compare(fmt.Sprintf("survey %+v", s), wanted, found, wantErr, err)
+	}
 }
 
 // sameExpiry reports whether both answers are that a revision is no longer held.

@@ -61,6 +61,11 @@ func (n *noting) Count(context.Context, store.Count, func(store.Occurred)) error
 	return nil
 }
 
+func (n *noting) Survey(context.Context, store.Survey) (store.TimePage, error) {
+	n.note()
+	return store.TimePage{Revision: 7}, nil
+}
+
 func (n *noting) Observed(context.Context, store.TimeQuery, func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	n.note()
 	return store.TimePage{Revision: 7}, nil
@@ -141,6 +146,10 @@ func TestReadsTakeASeat(t *testing.T) {
 		},
 		"Count": func(ctx context.Context, _ store.Store, l store.Timeline) (bool, error) {
 			return true, l.Count(ctx, store.Count{}, nil)
+		},
+		"Survey": func(ctx context.Context, _ store.Store, l store.Timeline) (bool, error) {
+			page, err := l.Survey(ctx, store.Survey{})
+			return page.Revision == 7, err
 		},
 		"Observed": func(ctx context.Context, _ store.Store, l store.Timeline) (bool, error) {
 			page, err := l.Observed(ctx, store.TimeQuery{}, nil)

@@ -184,6 +184,14 @@ func (s seatedTimeline) Count(ctx context.Context, c store.Count, visit func(sto
 	return s.Timeline.Count(ctx, c, visit)
 }
 
+// Survey implements [store.Timeline].
+func (s seatedTimeline) Survey(ctx context.Context, what store.Survey) (store.TimePage, error) {
+	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {
+		return store.TimePage{}, err
+	}
+	return s.Timeline.Survey(ctx, what)
+}
+
 // Observed implements [store.Timeline].
 func (s seatedTimeline) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	if err := flow.FromContext(ctx).Acquire(ctx); err != nil {

@@ -113,6 +113,14 @@ func (w *Writer) Flush() error {
 	return err
 }
 
+// Line writes a part of a stream at once, from a goroutine that has no seat.
+func (w *Writer) Line(b []byte) error {
+	if err := w.push(b); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return ErrClientGone
+	}
+	return nil
+}
+
 // Next is Flush for a stream that goes on computing: it waits for a seat again.
 func (w *Writer) Next(ctx context.Context) error {
 	if err := w.Flush(); err != nil {
@@ -129,6 +137,10 @@ func (w *Writer) flush() error {
 	if w.frames != nil {
 		frames = *w.frames
 	}
+	return w.push(frames)
+}
+
+func (w *Writer) push(frames []byte) error {
 	if !w.opened {
 		w.opened = true
 		w.res.WriteHeader(w.code)

@@ -819,11 +819,11 @@ type slowTimeline struct {
 	ended chan error
 }
 
-func (s *slowTimeline) Count(ctx context.Context, _ store.Count, _ func(store.Occurred)) error {
+func (s *slowTimeline) Survey(ctx context.Context, _ store.Survey) (store.TimePage, error) {
 	close(s.begun)
 	<-ctx.Done()
 	s.ended <- ctx.Err()
-	return ctx.Err()
+	return store.TimePage{}, ctx.Err()
 }
 
 // TestMCPClosed: a client that goes away ends its question.

@@ -162,7 +162,11 @@ func (r *request) send(ctx context.Context, c echo.Context, media string, a *ans
 	}
 	p := &pieces{ctx: ctx, turns: flow.NewTurns(ctx)}
 	if media != mediaCSV {
-		p.to = r.IO.Writer(c, http.StatusOK, media)
+		if r.lines.end() {
+			p.to = r.lines.to
+		} else {
+			p.to = r.IO.Writer(c, http.StatusOK, media)
+		}
 		var err error
 		if media == mediaTable {
 			t := table{head: r.head(), Scope: a.scope, Continue: a.next, Columns: a.columns}
@@ -171,7 +175,7 @@ func (r *request) send(ctx context.Context, c echo.Context, media string, a *ans
 			}
 			err = p.table(t, a)
 		} else {
-			err = p.object(a)
+			err = p.object(a.json, a.lists...)
 		}
 		if err != nil {
 			return err
@@ -217,9 +221,9 @@ type table struct {
 // pieces sends an answer while it is made, in pieces between which others have their turn. It ends with its client.
 type pieces struct {
 	ctx   context.Context
-	turns *flow.Turns
-	to    *httpio.Writer
-	b     []byte // that is not sent yet
+	turns *flow.Turns    // nil: there are no turns
+	to    *httpio.Writer // nil: nothing is sent
+	b     []byte         // that is not sent yet
 }
 
 // Write appends bytes of the answer.
@@ -230,7 +234,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 
 // next sends what is there, if it is worth a piece.
 func (p *pieces) next() error {
-	if len(p.b) < httpio.Piece {
+	if p.to == nil || len(p.b) < httpio.Piece {
 		return nil
 	}
 	err := p.to.Write(p.ctx, p.b)
@@ -243,7 +247,7 @@ func (p *pieces) step() error {
 	if err := p.next(); err != nil {
 		return err
 	}
-	if !p.turns.Next() {
+	if p.turns != nil && !p.turns.Next() {
 		return p.turns.Err()
 	}
 	return nil
@@ -267,18 +271,18 @@ func (p *pieces) table(t table, a *answer) (err error) {
 	return err
 }
 
-// object appends an answer in JSON.
-func (p *pieces) object(a *answer) (err error) {
-	if p.b, err = appendJSON(p.b, a.json); err != nil {
+// object appends an object with lists behind its other members.
+func (p *pieces) object(object any, lists ...elements) (err error) {
+	if p.b, err = appendJSON(p.b, object); err != nil {
 		return err
 	}
-	if a.list != "" {
-		p.b = append(append(append(p.b[:len(p.b)-1], `,"`...), a.list...), `":[`...)
-		for i := range a.n {
+	for _, list := range lists {
+		p.b = append(append(append(p.b[:len(p.b)-1], `,"`...), list.name...), `":[`...)
+		for i := range list.n {
 			if i > 0 {
 				p.b = append(p.b, ',')
 			}
-			if p.b, err = a.element(p.b, i); err != nil {
+			if p.b, err = list.append(p.b, i); err != nil {
 				return err
 			}
 			if err = p.step(); err != nil {

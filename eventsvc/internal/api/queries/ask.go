@@ -37,14 +37,15 @@ func (s *Service) Ask(c echo.Context, name string, given url.Values) (*Table, er
 func (s *Service) Overview(c echo.Context, given url.Values, over query.Dimension, most int64) (t *Table, h query.Histogram, err error) {
 	p := *named("facets")
 	p.answer = func(ctx context.Context, r *request) (*answer, error) {
-		var facets []query.Facet
-		if facets, h, err = r.shot.Overview(ctx, r.by, r.limit, over, most); err != nil {
+		o, err := r.shot.Overview(ctx, query.OverviewQuery{By: r.by, Values: r.limit, Over: []query.Dimension{over}, Most: most})
+		if err != nil {
 			return nil, err
 		}
-		if err := r.hint(ctx, len(facetRows(facets)) == 0); err != nil {
+		if err := r.hint(ctx, o.Total == 0); err != nil {
 			return nil, err
 		}
-		return &answer{columns: facetColumns, rows: each(facetRows(facets))}, nil
+		h = o.Histogram
+		return &answer{columns: facetColumns, rows: each(facetRows(o.Facets))}, nil
 	}
 	t, err = s.table(c, &p, given)
 	return t, h, err

@@ -43,6 +43,12 @@ func (e *endless) Count(ctx context.Context, c store.Count, visit func(store.Occ
 	return ctx.Err()
 }
 
+func (e *endless) Survey(ctx context.Context, s store.Survey) (store.TimePage, error) {
+	c := s.Counts[0]
+	c.Range = s.Range
+	return store.TimePage{}, e.Count(ctx, c.Count, c.Visit)
+}
+
 func (e *endless) Observed(ctx context.Context, q store.TimeQuery, _ func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	if q.After.Time.IsZero() {
 		q.After.Time = q.To
@@ -64,6 +70,7 @@ func TestCancelledQueries(t *testing.T) {
 		"events":     apitest.QueryPath("events", append(week, "search", "nowhere")...),
 		"histogram":  apitest.QueryPath("histogram", week...),
 		"facets":     apitest.QueryPath("facets", append(week, "search", "nowhere")...),
+		"overview":   apitest.QueryPath("overview", append(week, "search", "nowhere")...),
 		"groups":     apitest.QueryPath("groups", append(week, "by", "object")...),
 		"lines":      loki(`{namespace="default"} |= "nowhere"`),
 		"counts":     loki(`sum by (level) (count_over_time({namespace="default"}[1h]))`),

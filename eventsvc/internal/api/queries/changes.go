@@ -118,15 +118,15 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 		list[i] = changeOf(&a.Rows[i])
 	}
 	return &answer{
-		json: changesAnswer{head: r.head(), Scope: a.Scope, Verdict: verdictOf(&a.Verdict)}, list: "changes", n: len(list),
+		json:  changesAnswer{head: r.head(), Scope: a.Scope, Verdict: verdictOf(&a.Verdict)},
 		scope: a.Scope, verdict: a.Verdict.Text, columns: changeColumns, rows: each(changeRows(list, a.Rows)),
-		element: func(b []byte, i int) ([]byte, error) {
+		lists: []elements{{"changes", len(list), func(b []byte, i int) ([]byte, error) {
 			var sample *store.View
 			if a.Rows[i].Sample != nil {
 				sample = a.Rows[i].Sample.View()
 			}
 			return r.appendWith(b, list[i], "sample", sample)
-		},
+		}}},
 	}, nil
 }
 

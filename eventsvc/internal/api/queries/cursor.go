@@ -70,8 +70,11 @@ func (r *request) continued() (*cursor, error) {
 }
 
 // next returns the cursor behind the page that was made.
-func (r *request) next(c cursor) string {
-	c.Version, c.Query, c.Revision = cursorVersion, fingerprint(r.endpoint.name, r.given), r.shot.Revision
+func (r *request) next(c cursor) string { return r.cursorOf(fingerprint(r.endpoint.name, r.given), c) }
+
+// cursorOf returns a cursor for a query with a fingerprint.
+func (r *request) cursorOf(query string, c cursor) string {
+	c.Version, c.Query, c.Revision = cursorVersion, query, r.shot.Revision
 	c.From, c.To = r.shot.From.Unix(), r.shot.To.Unix()
 	raw, _ := json.Marshal(c) // numbers and strings: no error
 	return base64.RawURLEncoding.EncodeToString(raw)

@@ -51,10 +51,10 @@ func answerDeleted(ctx context.Context, r *request) (*answer, error) {
 	columns := append(slices.Clip(eventColumns), "user", "client", "audit")
 	columns[0] = "deleted"
 	return &answer{
-		json: out, list: "items", n: len(items), columns: columns, next: out.Continue,
-		element: func(b []byte, i int) ([]byte, error) {
+		json: out, columns: columns, next: out.Continue,
+		lists: []elements{{"items", len(items), func(b []byte, i int) ([]byte, error) {
 			return r.appendWith(b, items[i], "event", found[i].Record.View())
-		},
+		}}},
 		rows: func(row func([]string) error) error {
 			return r.eventRows(versions, func(i int, cells []string) error {
 				by := &items[i].By

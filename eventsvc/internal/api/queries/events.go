@@ -41,16 +41,20 @@ func answerEvents(ctx context.Context, r *request) (*answer, error) {
 		out.Total = new(len(rows))
 	}
 	return &answer{
-		json: out, list: "items", n: len(rows), columns: eventColumns, next: out.Continue,
-		element: func(b []byte, i int) ([]byte, error) {
-			b, err := r.render(b, rows[i].View())
-			return bytes.TrimSuffix(b, []byte("\n")), err
-		},
+		json: out, lists: []elements{r.eventList(rows)}, columns: eventColumns, next: out.Continue,
 		rows: func(row func([]string) error) error {
 			return r.eventRows(rows, func(_ int, cells []string) error { return row(cells) })
 		},
 		behind: func(row int) string { return r.after(rows[row].At) },
 	}, nil
+}
+
+// eventList lists events.
+func (r *request) eventList(rows []query.Happened) elements {
+	return elements{"items", len(rows), func(b []byte, i int) ([]byte, error) {
+		b, err := r.render(b, rows[i].View())
+		return bytes.TrimSuffix(b, []byte("\n")), err
+	}}
 }
 
 // countOf returns how often an event was observed in all.

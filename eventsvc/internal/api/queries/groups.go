@@ -39,8 +39,8 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 		out.Continue = r.afterGroup(*next)
 	}
 	return &answer{
-		json: out, list: "groups", n: len(groups), next: out.Continue,
-		element: func(b []byte, i int) ([]byte, error) {
+		json: out, next: out.Continue,
+		lists: []elements{{"groups", len(groups), func(b []byte, i int) ([]byte, error) {
 			g := &groups[i]
 			var sample *store.View
 			if g.Sample != nil {
@@ -50,7 +50,7 @@ func answerGroups(ctx context.Context, r *request) (*answer, error) {
 				By: values(r.by, g.Key), Count: g.Count, First: stamp(g.First), Last: stamp(g.Last), Every: int64(g.Every.Seconds()), State: g.State,
 				Events: r.linkEvents(r.by, g.Key),
 			}, "sample", sample)
-		},
+		}}},
 		columns: append(namesOfValues(r.by, "object_kind", "object_namespace", "object_name", "object_uid"), "count", "first", "last", "state", "events", "note"),
 		rows: func(row func([]string) error) error {
 			for i := range groups {

@@ -25,13 +25,17 @@ func answerHistogram(ctx context.Context, r *request) (*answer, error) {
 		return nil, err
 	}
 	return &answer{
-		json: histogramAnswer{counted: r.counted(), Step: query.FormatDuration(h.Step), By: names(r.by), Total: h.Total},
-		list: "buckets", n: len(h.Buckets),
-		element: func(b []byte, i int) ([]byte, error) { return appendBucket(b, &h, &h.Buckets[i]), nil },
+		json:    histogramAnswer{counted: r.counted(), Step: query.FormatDuration(h.Step), By: names(r.by), Total: h.Total},
+		lists:   []elements{bucketList(&h)},
 		held:    len(h.Buckets) * (bucketBytes + 8*len(h.Values)),
 		columns: append(append([]string{"start"}, names(r.by)...), "count", "other"),
 		rows:    func(row func([]string) error) error { return histogramRows(&h, row) },
 	}, nil
+}
+
+// bucketList lists the buckets of a histogram.
+func bucketList(h *query.Histogram) elements {
+	return elements{"buckets", len(h.Buckets), func(b []byte, i int) ([]byte, error) { return appendBucket(b, h, &h.Buckets[i]), nil }}
 }
 
 // bucketBytes is what a bucket takes in memory without its counts.

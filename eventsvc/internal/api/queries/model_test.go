@@ -573,6 +573,7 @@ func TestQueriesModel(t *testing.T) {
 					h.checkHistogram(h.question())
 					h.checkFacets(h.question())
 					h.checkGroups(h.question())
+					h.checkOverview(h.question())
 					h.checkObject()
 					h.checkAgreement(h.question())
 				}
@@ -937,6 +938,45 @@ func (h *history) checkAgreement(q *question) {
 	q.Set("by", "reason")
 	for _, path := range []string{"facets", "histogram"} {
 		h.same(q, "total of "+path, h.w.Do("GET", "/query/v1/"+path+"?"+q.Encode(), "").Must(200).At("total"), total)
+	}
+}
+
+// checkOverview compares an overview with the answers to the questions that it puts together, and its next page with
+// theirs.
+func (h *history) checkOverview(q *question) {
+	h.w.T.Helper()
+	ask := func(path string, names ...string) *apitest.Answer {
+		given := maps.Clone(q.Values)
+		for i := 0; i < len(names); i += 2 {
+			given.Set(names[i], names[i+1])
+		}
+		return h.w.Do("GET", "/query/v1/"+path+"?"+given.Encode(), "").Must(200)
+	}
+	if h.r.IntN(2) == 0 {
+		q.Set("order", "oldest")
+	}
+	by, over, values, limit := strings.Join(h.by(3, slices.Clone(modelDimensions)...), ","), strings.Join(h.by(2, "type", "reason"), ","), strconv.Itoa(1+h.r.IntN(4)), strconv.Itoa(1+h.r.IntN(20))
+	all := ask("overview", "by", by, "values", values, "over", over, "step", "7h", "limit", limit)
+	same := func(a *apitest.Answer, members ...string) {
+		for _, m := range append(members, "range", "revision", "partial", "gaps") {
+			h.same(q, "member "+m+" of an overview", all.At(m), a.At(m))
+		}
+	}
+	order := q.Get("order")
+	events := ask("events", "limit", limit)
+	same(events, "items")
+	q.Del("order")
+	same(ask("facets", "by", by, "limit", values), "facets", "other", "distinct", "total", "counted", "hints")
+	same(ask("histogram", "by", over, "step", "7h"), "buckets", "step", "total", "counted")
+	next, more := all.Object()["continue"].(string)
+	if _, listed := events.Object()["continue"]; listed != more {
+		h.w.T.Fatalf("more %v, want %v", more, listed)
+	}
+	if more {
+		if order != "" {
+			q.Set("order", order)
+		}
+		h.same(q, "the next page", ask("events", "continue", next, "limit", limit).At("items"), ask("events", "continue", events.At("continue").(string), "limit", limit).At("items"))
 	}
 }
 

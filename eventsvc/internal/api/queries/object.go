@@ -65,11 +65,11 @@ func answerObject(ctx context.Context, r *request) (*answer, error) {
 		out.Series = r.series(life.Series)
 	}
 	return &answer{
-		json: out, list: "items", n: len(found), columns: append(slices.Clip(eventColumns), "deleted"), next: out.Continue,
-		element: func(b []byte, i int) ([]byte, error) {
+		json: out, columns: append(slices.Clip(eventColumns), "deleted"), next: out.Continue,
+		lists: []elements{{"items", len(found), func(b []byte, i int) ([]byte, error) {
 			f := &found[i]
 			return r.appendWith(b, happened{Time: stamp(f.At.Time), Revision: strconv.FormatUint(f.Revision, 10), Count: f.Count, Deleted: f.Deleted}, "event", f.View())
-		},
+		}}},
 		rows: func(row func([]string) error) error {
 			return r.eventRows(found, func(i int, cells []string) error { return row(append(cells, strconv.FormatBool(found[i].Deleted))) })
 		},

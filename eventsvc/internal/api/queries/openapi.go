@@ -38,16 +38,19 @@ func (p *endpoint) operation() schema {
 	status := func(description string) schema {
 		return schema{"description": description, "content": schema{mediaJSON: schema{"schema": ref("Status")}}}
 	}
+	forms := schema{mediaJSON: ref(p.name), mediaCSV: schema{"type": "string"}, mediaTable: ref("table"), mediaLines: ref("part")}
+	content := schema{}
+	for _, media := range p.medias() {
+		content[media] = schema{"schema": forms[media]}
+	}
 	return schema{
 		"operationId": p.name, "description": p.summary, "parameters": in,
 		"responses": schema{
-			"200": schema{"description": "OK", "content": schema{
-				mediaJSON: schema{"schema": ref(p.name)}, mediaCSV: schema{"schema": schema{"type": "string"}}, mediaTable: schema{"schema": ref("table")},
-			}},
+			"200": schema{"description": "OK", "content": content},
 			"400": status("A parameter is wrong: details.causes[].field names it."),
 			"401": status("There is no token, or it is not valid."),
 			"403": status("The caller may not list the events of a namespace."),
-			"406": status("Neither JSON nor CSV nor a table is accepted."),
+			"406": status("No form that the answer has is accepted."),
 			"429": status("There are too many requests."),
 		},
 	}
@@ -58,11 +61,13 @@ func (p *endpoint) schema(name string) schema {
 	switch name {
 	case "limit":
 		return schema{"type": "integer", "minimum": 1, "maximum": p.maxLimit, "default": p.limit}
+	case "values":
+		return schema{"type": "integer", "minimum": 1, "maximum": query.MaxFacetValues, "default": query.DefaultFacetValues}
 	case "order":
 		return schema{"type": "string", "enum": p.orders, "default": p.orders[0]}
 	case "formulas":
 		return schema{"type": "string", "enum": []string{escapeFormulas}}
-	case "by":
+	case "by", "over":
 		return schema{"type": "string", "description": "Of " + query.Names(p.by)}
 	case repeated:
 		return schema{"type": "array", "items": schema{"type": "string"}}
@@ -107,14 +112,22 @@ func schemas() schema {
 	state := schema{"type": "string", "enum": []query.State{query.Ongoing, query.Over, query.Once, changes.Usual, changes.Unknown}}
 	every := schema{"type": "integer", "format": "int64", "description": "Seconds between two occurrences, as usual."}
 	counted := schema{"type": "string", "enum": []string{ofOccurrences, ofEvents}}
+	overview := schema{
+		"counted": counted, "total": number, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "distinct": dictionary(number),
+		"step": text, "over": list(text), "buckets": list(ref("bucket")), "items": list(ref("Event")), "continue": text,
+	}
+	part := maps.Clone(overview)
+	part["counting"], part["error"] = members(schema{"since": at, "until": at, "progress": text}, "since", "until"), ref("Status")
 	return schema{
-		"Event":  schema{"type": "object", "description": "Event of events.k8s.io/v1, in the group of this service."},
-		"Status": schema{"type": "object", "description": "Status of Kubernetes."},
-		"range":  members(schema{"from": at, "to": at}),
-		"gap":    members(schema{"from": at, "to": at, "cluster": text}),
-		"drop":   members(schema{"from": at, "to": at, "cluster": text, "rule": text, "count": number}),
-		"value":  members(schema{"value": text, "count": number}),
-		"bucket": members(schema{"start": at, "count": number, "counts": dictionary(schema{}), "other": number}, "counts", "other"),
+		"overview": head(overview, "over", "continue"),
+		"part":     schema{"type": "object", "properties": part, "description": "A line before the last one, which is an overview, or an error."},
+		"Event":    schema{"type": "object", "description": "Event of events.k8s.io/v1, in the group of this service."},
+		"Status":   schema{"type": "object", "description": "Status of Kubernetes."},
+		"range":    members(schema{"from": at, "to": at}),
+		"gap":      members(schema{"from": at, "to": at, "cluster": text}),
+		"drop":     members(schema{"from": at, "to": at, "cluster": text, "rule": text, "count": number}),
+		"value":    members(schema{"value": text, "count": number}),
+		"bucket":   members(schema{"start": at, "count": number, "counts": dictionary(schema{}), "other": number}, "counts", "other"),
 		"group": members(schema{
 			"by": dictionary(schema{}), "count": number, "first": at, "last": at, "every": every, "state": state, "events": text, "sample": ref("Event"),
 		}, "every", "sample"),

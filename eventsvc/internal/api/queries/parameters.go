@@ -32,6 +32,8 @@ var descriptions = map[string]string{
 	"labelSelector": "Terms on labels, as in lists.",
 	"search":        "What people search for: words and \"phrases\" in the note, reason, object or node; field:value, field:a,b, field!=value, -term, OR, NOT and parentheses.",
 	"by":            "Dimensions to count by, separated by commas.",
+	"over":          "Dimensions that each bucket is counted by, separated by commas.",
+	"values":        "At most so many values of each dimension.",
 	"step":          "Length of a bucket, as 5m, 1h or 1d. Chosen so that there are at most 120, if it is not given.",
 	"order":         "Order of the answer.",
 	"limit":         "At most so many rows.",
@@ -135,19 +137,36 @@ func (r *request) read() (err error) {
 	if text := r.given.Get("formulas"); text != "" && text != escapeFormulas {
 		return badRequest("formulas", "%q is not known: write %s, or leave it out", text, escapeFormulas)
 	}
-	r.limit = r.endpoint.limit
-	if text := r.given.Get("limit"); text != "" {
-		if r.limit, err = strconv.Atoi(text); err != nil || r.limit < 1 || r.limit > r.endpoint.maxLimit {
-			return badRequest("limit", "%q is no number from 1 to %d", text, r.endpoint.maxLimit)
-		}
+	if r.limit, err = r.number("limit", r.endpoint.limit, r.endpoint.maxLimit); err != nil {
+		return err
+	}
+	if r.values, err = r.number("values", query.DefaultFacetValues, query.MaxFacetValues); err != nil {
+		return err
 	}
 	if r.order, err = r.endpoint.orderOf(r.given.Get("order")); err != nil {
 		return err
 	}
-	if r.by, err = query.ParseBy(r.given.Get("by"), r.endpoint.by, r.endpoint.mostBy); err == nil && r.by == nil && r.endpoint.required == "by" {
+	if r.by, err = query.ParseBy("by", r.given.Get("by"), r.endpoint.by, r.endpoint.mostBy); err == nil && r.by == nil && r.endpoint.required == "by" {
 		return badRequest("by", "is missing: name what to group by, of %s", query.Names(r.endpoint.by))
 	}
+	if err != nil {
+		return err
+	}
+	r.over, err = query.ParseBy("over", r.given.Get("over"), query.Indexed, query.MaxBy)
 	return err
+}
+
+// number reads a number from 1 on.
+func (r *request) number(parameter string, usual, most int) (int, error) {
+	text := r.given.Get(parameter)
+	if text == "" {
+		return usual, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return 0, badRequest(parameter, "%q is no number from 1 to %d", text, most)
+	}
+	return n, nil
 }
 
 // escapeFormulas is the value of the parameter formulas.
@@ -167,20 +186,30 @@ func (p *endpoint) orderOf(name string) (query.Order, error) {
 }
 
 // negotiate returns the media type of the answer that a client prefers.
-func negotiate(accept string) (media string, err error) {
+func (p *endpoint) negotiate(accept string) (media string, err error) {
 	if accept == "" {
 		return mediaJSON, nil
 	}
-	media = httpio.Preferred(accept, map[string]string{
-		mediaJSON: mediaJSON, "application/*": mediaJSON, "*/*": mediaJSON, mediaCSV: mediaCSV, "text/*": mediaCSV, mediaTable: mediaTable,
-	})
+	offers := map[string]string{mediaJSON: mediaJSON, "application/*": mediaJSON, "*/*": mediaJSON, mediaCSV: mediaCSV, "text/*": mediaCSV, mediaTable: mediaTable}
+	if p.lined {
+		offers = map[string]string{mediaJSON: mediaJSON, "application/*": mediaJSON, "*/*": mediaJSON, mediaLines: mediaLines}
+	}
+	media = httpio.Preferred(accept, offers)
 	if media == "" {
 		return "", &apierrors.StatusError{ErrStatus: metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusNotAcceptable, Reason: metav1.StatusReasonNotAcceptable,
-			Message: "only the following media types are accepted: " + mediaJSON + ", " + mediaCSV + ", " + mediaTable,
+			Message: "only the following media types are accepted: " + strings.Join(p.medias(), ", "),
 		}}
 	}
 	return media, nil
+}
+
+// medias returns the media types that an endpoint answers with.
+func (p *endpoint) medias() []string {
+	if p.lined {
+		return []string{mediaJSON, mediaLines}
+	}
+	return []string{mediaJSON, mediaCSV, mediaTable}
 }
 
 // The media types of answers.
@@ -188,4 +217,5 @@ const (
 	mediaJSON  = "application/json"
 	mediaCSV   = "text/csv"
 	mediaTable = "application/vnd.tidings.table+json"
+	mediaLines = "application/x-ndjson"
 )

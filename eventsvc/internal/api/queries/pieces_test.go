@@ -35,14 +35,15 @@ func (crowded) Count(_ context.Context, r store.Count, visit func(store.Occurred
 	return nil
 }
 
-// watched is a client that tells the largest piece it was sent, and leaves after so many; 0: it stays.
+// watched is a client that tells the largest piece it was sent, and leaves after so many, at once if they are less than
+// 0; 0: it stays.
 type watched struct {
 	*httptest.ResponseRecorder
 	largest, writes, leaves int
 }
 
 func (w *watched) Write(b []byte) (int, error) {
-	if w.writes++; w.leaves > 0 && w.writes > w.leaves {
+	if w.writes++; w.leaves != 0 && w.writes > w.leaves {
 		return 0, errors.New("the client has left")
 	}
 	w.largest = max(w.largest, len(b))

@@ -85,6 +85,7 @@ type endpoint struct {
 	parameters []string
 	by         []query.Dimension // that may be named
 	mostBy     int               // 0: all of them
+	lined      bool              // answers in lines too, and not as a table
 	required   string            // parameter, if there is one
 	orders     []query.Order     // the first is for requests that name none
 	limit      int               // if none is given
@@ -97,17 +98,22 @@ type endpoint struct {
 
 // answer is what a request gets, in both forms.
 type answer struct {
-	json    any    // an object without its list
-	list    string // name of the list, which comes last in the object; empty: there is none
-	n       int    // elements of the list
-	element func(b []byte, i int) ([]byte, error)
-	held    int    // bytes of memory that the rows take until they are sent, if they are more than those of a question
-	scope   string // see [Table]
-	verdict string // likewise
+	json    any        // an object without its lists
+	lists   []elements // come last in the object
+	held    int        // bytes of memory that the rows take until they are sent, if they are more than those of a question
+	scope   string     // see [Table]
+	verdict string     // likewise
 	columns []string
 	rows    func(row func([]string) error) error // calls row with each row
 	next    string                               // the continue of the next page; empty: there is none
 	behind  func(row int) string                 // the continue behind a row; nil: there is none
+}
+
+// elements are a list of an answer.
+type elements struct {
+	name   string
+	n      int
+	append func(b []byte, i int) ([]byte, error)
 }
 
 // request is one request to an endpoint, after the preamble.
@@ -122,7 +128,10 @@ type request struct {
 	limit    int
 	order    query.Order
 	by       []query.Dimension // nil: none are named
+	over     []query.Dimension // likewise
+	values   int               // of each dimension
 	step     time.Duration     // 0: chosen
+	lines    *lines            // nil: the answer comes alone
 	cursor   *cursor
 	shot     *query.Snapshot
 }
@@ -140,18 +149,25 @@ func (s *Service) serve(c echo.Context, p *endpoint) error {
 		return err
 	}
 	// 2. The format of the answer.
-	media, err := negotiate(req.Header.Get("Accept"))
+	media, err := p.negotiate(req.Header.Get("Accept"))
 	if err != nil {
 		return err
 	}
 	// 3. The answer, within the time that it may take.
 	ctx, cancel := context.WithTimeout(req.Context(), httpio.MaxRequestTime)
 	defer cancel()
-	a, err := r.ask(ctx)
-	if err != nil {
-		return p.wrong(err)
+	if media == mediaLines {
+		r.lines = s.newLines(c, cancel)
+		defer r.lines.end()
 	}
-	return r.send(ctx, c, media, a)
+	a, err := r.ask(ctx)
+	if err == nil {
+		return r.send(ctx, c, media, a)
+	}
+	if err = p.wrong(err); r.lines.end() {
+		return r.lines.fail(s.IO.Refusal(c, err))
+	}
+	return err
 }
 
 // request returns a request with the namespaces that it is about.

@@ -32,6 +32,11 @@ func (s *seeing) Count(ctx context.Context, c store.Count, visit func(store.Occu
 	return s.Timeline.Count(ctx, c, visit)
 }
 
+func (s *seeing) Survey(ctx context.Context, what store.Survey) (store.TimePage, error) {
+	s.look(what.Range)
+	return s.Timeline.Survey(ctx, what)
+}
+
 func (s *seeing) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	s.look(q.Range)
 	return s.Timeline.Observed(ctx, q, visit)
@@ -59,7 +64,7 @@ func TestUnseenIsNotRead(t *testing.T) {
 		s.asked, s.blind, s.hidden = 0, 0, 0
 	}
 	for _, path := range []string{
-		"events?search=words", "events?search=reason:nothing", "events?search=node:n", "histogram?by=node", "histogram?step=1m", "facets?by=reason,node", "facets?search=words", "groups?by=reason", "groups?by=object",
+		"events?search=words", "events?search=reason:nothing", "events?search=node:n", "histogram?by=node", "histogram?step=1m", "facets?by=reason,node", "facets?search=words", "overview", "overview?search=words", "groups?by=reason", "groups?by=object",
 		"changes?window=1h", "changes?kind=Pod&name=p", "changes?search=words",
 	} {
 		w.As("team", "GET", "/query/v1/"+path, "").Must(200)

@@ -39,6 +39,7 @@ func (r *reader) Observed(ctx context.Context, q store.TimeQuery, visit func(*st
 		p.turns = r.turns(ctx, log)
 		return p.run(ctx)
 	})
+	p.page.Looked = p.looked
 	if ctx.Err() != nil {
 		return store.TimePage{}, ctx.Err()
 	}

@@ -63,10 +63,16 @@ func (s *Scan) Chunks() int { return s.table.chunks() }
 
 // Chunk counts the rows of a chunk that match.
 func (n *Counter) Chunk(chunk int) error {
-	mask, found, err := n.Select(chunk)
+	_, found, err := n.Select(chunk)
 	if err != nil || found == 0 {
 		return err
 	}
+	return n.Selected()
+}
+
+// Selected counts the rows of the chunk that were selected last. Several counters can count what one scan has selected.
+func (n *Counter) Selected() error {
+	chunk, mask := n.chunk, n.mask
 	if err := n.read(n.columns, n.codes[:]); err != nil {
 		return err
 	}
@@ -290,10 +296,19 @@ type Found struct {
 
 // Find appends the rows of a chunk that match, and were observed in the range.
 func (s *Scan) Find(chunk int, found []Found) ([]Found, error) {
-	mask, n, err := s.Select(chunk)
+	_, n, err := s.Select(chunk)
 	if err != nil || n == 0 {
 		return found, err
 	}
+	return s.Found(found)
+}
+
+// Whole leaves light rows out of those that were selected last.
+func (s *Scan) Whole() error { return s.whole(s.mask) }
+
+// Found appends the rows that were selected last and were observed in the range.
+func (s *Scan) Found(found []Found) (_ []Found, err error) {
+	mask := s.mask
 	var in [3][]uint64
 	for i, column := range []int{colSecond, colMicro, colRevision} {
 		if in[i], err = s.column(column); err != nil {

@@ -19,6 +19,11 @@ func (t timeline) Count(ctx context.Context, c store.Count, visit func(store.Occ
 	return t.copy.now().Timeline().Count(ctx, c, visit)
 }
 
+// Survey implements [store.Timeline].
+func (t timeline) Survey(ctx context.Context, s store.Survey) (store.TimePage, error) {
+	return t.copy.now().Timeline().Survey(ctx, s)
+}
+
 // Observed implements [store.Timeline].
 func (t timeline) Observed(ctx context.Context, q store.TimeQuery, visit func(*store.View, store.Moment) bool) (store.TimePage, error) {
 	return t.copy.now().Timeline().Observed(ctx, q, visit)
