@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"encoding/csv"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -159,8 +158,8 @@ func withoutQueries(t *testing.T, p *process, refuse http.HandlerFunc) string {
 	return server.URL
 }
 
-// TestGetSearches: --since and text have the same result, whether the server answers queries or everything is compared
-// here.
+// TestGetSearches: get finds by --since and by terms what a query finds. A server that answers no queries is an error
+// that says so.
 func TestGetSearches(t *testing.T) {
 	t.Parallel()
 	p, now := start(t, t.TempDir(), newIssuer(t)), time.Now().Truncate(time.Second)
@@ -171,31 +170,18 @@ func TestGetSearches(t *testing.T) {
 	})
 	since := func(d time.Duration) string { return "--from=" + now.Add(-d).UTC().Format(time.RFC3339) } // of the incident, however long the test takes
 	for args, rows := range map[string]int{
-		"-A": 142, "-A " + since(time.Hour): 20, "-A --since 2d": 141, "-A --since 2d --reason MirrorGap": 1, "-A back-OFF": 11, "-n shop back-off": 11, "-n mail back-off": 0, "-A " + since(150*time.Minute) + " --type Warning 7": 1,
+		"-A": 142, "-A " + since(time.Hour): 20, "-A --since 2d": 141, "-A --since 2d --reason MirrorGap": 1, "-A back-OFF": 11, "-n shop back-off": 11, "-n mail back-off": 0, "-A " + since(150*time.Minute) + " --type Warning note:7": 1,
 		"-A --last 3 container": 3, "-A -l tidings.example/cluster=a " + since(time.Hour): 11, "-A --field-selector regarding.uid=u1 --since 2d": 23,
 	} {
-		var outputs []string
 		for _, server := range []string{p.url("--listen-http"), forbidden, withoutQueries(t, p, http.NotFound)} {
 			out, said, code := use(t, append([]string{"get", "--server=" + server, "--token-file=" + file(t, p.token), "-o", "ndjson"}, strings.Fields(args)...)...)
-			if code != 0 {
-				t.Errorf("%s: exit code %d: %s", args, code, said)
-			}
-			outputs = append(outputs, out)
-		}
-		var names [][]string
-		for _, out := range outputs {
-			var all []string
-			for line := range strings.Lines(out) {
-				var ev struct{ Metadata struct{ Name string } }
-				if err := json.Unmarshal([]byte(line), &ev); err != nil {
-					t.Fatal(err)
+			if server != p.url("--listen-http") && args != "-A" {
+				if code != 1 || !strings.Contains(said, "does not answer queries") {
+					t.Errorf("%s: exit code %d: %s", args, code, said)
 				}
-				all = append(all, ev.Metadata.Name)
+			} else if n := strings.Count(out, "\n"); code != 0 || n != rows {
+				t.Errorf("%s: exit code %d, %d events, not %d: %s", args, code, n, rows, said)
 			}
-			names = append(names, all)
-		}
-		if !slices.Equal(names[0], names[1]) || !slices.Equal(names[0], names[2]) || len(names[0]) != rows {
-			t.Errorf("%s: %d, %d and %d events, not %d\n%s", args, len(names[0]), len(names[1]), len(names[2]), rows, cmp.Diff(names[0], names[1]))
 		}
 	}
 	_, said, code := use(t, "query", "--server="+forbidden, "--token-file="+file(t, p.token))

@@ -14,8 +14,7 @@ import (
 	"tidings.example/shared/cli"
 )
 
-// filters are a server and which of its events a command is about. The server evaluates all of them except --since and
-// text, unless it answers queries.
+// filters are a server and which of its events a command is about. Its lists and watches evaluate the selectors.
 type filters struct {
 	access              `embed:""`
 	Namespace           string        `env:"-" short:"n" placeholder:"NAME" help:"The namespace. Default: the namespace of the kubeconfig's context, or default."`
@@ -26,10 +25,10 @@ type filters struct {
 	ReportingController string        `env:"-" placeholder:"NAME" help:"Only events that this controller reports."`
 	Selector            string        `env:"-" short:"l" placeholder:"SELECTOR" help:"Only events with these labels, such as app=web,tier!=test."`
 	FieldSelector       string        `env:"-" placeholder:"SELECTOR" help:"Only events with these fields, such as regarding.uid=... or reason!=Pulled."`
-	Since               time.Duration `env:"-" placeholder:"DURATION" help:"Only events that were last seen within this time before now, such as 30m or 7d."`
-	Text                []string      `arg:"" optional:"" help:"Only events whose note contains these words or \"phrases\", in upper or lower case. After --, a minus before one leaves out what contains it."`
+	Since               time.Duration `env:"-" placeholder:"DURATION" help:"Only events that were observed within this time before now, such as 30m or 7d."`
+	Terms               []string      `arg:"" optional:"" name:"term" help:"What to search for: words, field:value, field!=value, OR, NOT and parentheses, as in query. After --, a minus before a term leaves out what fits it."`
 
-	words words // of Text
+	search string // of Terms
 }
 
 // check returns an error for filters that contradict each other or cannot be parsed.
@@ -45,7 +44,7 @@ func (f *filters) check() (err error) {
 		{"reporting-controller", f.ReportingController}, {"field-selector", f.FieldSelector},
 	} {
 		if strings.Contains(filter.value, "*") {
-			return cli.Usagef("--%s %q: * is no pattern here, because lists of Kubernetes compare whole values: ask `eventsvc query name=web-*`, or set --prefix of get", filter.name, filter.value)
+			return cli.Usagef("--%s %q: * is no pattern here, because lists of Kubernetes compare whole values: search for a term such as name:web-*", filter.name, filter.value)
 		}
 	}
 	if _, err := labels.Parse(f.Selector); err != nil {
@@ -54,7 +53,7 @@ func (f *filters) check() (err error) {
 	if _, err := fields.ParseSelector(f.FieldSelector); err != nil {
 		return cli.Usagef("--field-selector: %w", err)
 	}
-	f.words, err = parseWords(f.Text)
+	f.search, err = searchOf(f.Terms)
 	return err
 }
 

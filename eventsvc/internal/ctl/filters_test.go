@@ -42,7 +42,7 @@ func TestNoPatterns(t *testing.T) {
 	if _, err := parseAwaited("reason=Back*"); err == nil || !strings.Contains(err.Error(), "reason=Back*: * is no pattern here") {
 		t.Errorf("--wait-for: %v", err)
 	}
-	if err := (&filters{Regarding: "Pod/web-0", Text: []string{"a*b"}}).check(); err != nil {
-		t.Errorf("text may have one: %v", err)
+	if err := (&filters{Regarding: "Pod/web-0", Terms: []string{"name:web-*"}}).check(); err != nil {
+		t.Errorf("a term may have one: %v", err)
 	}
 }

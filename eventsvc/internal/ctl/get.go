@@ -4,18 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
-	eventsv1 "k8s.io/api/events/v1"
-
 	"tidings.example/eventsvc/internal/client"
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/printable"
@@ -24,9 +19,8 @@ import (
 // get lists events.
 type get struct {
 	filters `embed:""`
-	From    string `env:"-" placeholder:"TIME" help:"Only events that were last seen at this time or later: RFC 3339, a local time such as '2026-11-23 14:05', or before now such as -6h."`
-	To      string `env:"-" placeholder:"TIME" help:"Only events that were last seen before this time."`
-	Prefix  string `env:"-" placeholder:"TEXT" help:"Only events about objects whose name begins with this, such as web-."`
+	From    string `env:"-" placeholder:"TIME" help:"Only events that were observed at this time or later: RFC 3339, a local time such as '2026-11-23 14:05', or before now such as -6h."`
+	To      string `env:"-" placeholder:"TIME" help:"Only events that were observed before this time."`
 	Last    int    `env:"-" placeholder:"N" help:"Only the N events that were last seen."`
 	Output  string `env:"-" short:"o" default:"table" enum:"table,json,yaml,ndjson" help:"table, json or yaml (one list) or ndjson (one event per line)."`
 	Wide    bool   `env:"-" help:"Do not cut notes at the width of the terminal."`
@@ -41,17 +35,17 @@ func (*get) Help() string {
     eventsvc get -A --type Warning --since 1h
     eventsvc get -n shop --regarding Pod/web-0
     eventsvc get -A --since 7d "no space left"
-    eventsvc get -n shop --from=-2h --to=-1h --prefix web-
+    eventsvc get -n shop --from=-2h --to=-1h 'name:web-*'
     eventsvc get -A -- pull -cached
     eventsvc get -A -o ndjson | jq -r .reason | sort | uniq -c
 
 A table is in the order of time, the newest last. JSON and YAML are in the order of the server, by namespace and name, unless --last,
---since or a text is given. A server that answers queries looks for --since and text itself, and -A is then all that you may
-list; from other servers, get reads everything and compares it itself. What mirrors say of their own work is then left out, unless
-a filter or the text names it. Without --wait, the exit code is 0 even if there are no events.
+a range of time or a term is given. The server looks for these, as for eventsvc query: with -A, in all that you may list, and
+without what mirrors say of their own work, unless a filter or a term names it. A Kubernetes API server cannot be asked so.
+Without --wait, the exit code is 0 even if there are no events.
 
---since, --from, --to and the column LAST SEEN mean the last occurrence, by the rule of kubectl's tables: the last time of the
-series, else lastTimestamp, else firstTimestamp, else eventTime, else the creation.`
+The column LAST SEEN means the last occurrence, by the rule of kubectl's tables: the last time of the series, else lastTimestamp,
+else firstTimestamp, else eventTime, else the creation.`
 }
 
 // Run lists the events.
@@ -59,21 +53,17 @@ func (g *get) Run(ctx context.Context, std IO) error {
 	if err := g.checkFlags(); err != nil {
 		return err
 	}
-	between, err := g.between(time.Now())
-	if err != nil {
-		return err
-	}
 	c, namespace, err := g.open()
 	if err != nil {
 		return err
 	}
-	return g.ask(ctx, c, namespace, std, between)
+	return g.ask(ctx, c, namespace, std)
 }
 
 // ask asks once, or with --wait until there is an event, and shows what there is.
-func (g *get) ask(ctx context.Context, c *client.Client, namespace string, std IO, between between) error {
+func (g *get) ask(ctx context.Context, c *client.Client, namespace string, std IO) error {
 	for deadline := time.Now().Add(g.Wait); ; {
-		run, err := g.once(ctx, c, namespace, std, between)
+		run, err := g.once(ctx, c, namespace, std)
 		switch {
 		case g.Wait == 0 && err != nil, err != nil && !client.Retryable(err):
 			return at(c, err)
@@ -98,6 +88,9 @@ func (g *get) checkFlags() error {
 	if g.Last < 0 {
 		return cli.Usagef("--last %d is negative: set a number of events", g.Last)
 	}
+	if g.Since > 0 && g.From != "" {
+		return cli.Usagef("--since and --from exclude each other: set one of them")
+	}
 	return g.check()
 }
 
@@ -105,12 +98,12 @@ func (g *get) checkFlags() error {
 const askAgain = time.Second
 
 // once asks for the events once.
-func (g *get) once(ctx context.Context, c *client.Client, namespace string, std IO, between between) (*getting, error) {
-	run := &getting{get: g, std: std, out: newJSONList(std.Out, g.GroupDomain, g.Output), between: between}
-	run.bar = terminal.NewProgress(std.Err)
+func (g *get) once(ctx context.Context, c *client.Client, namespace string, std IO) (run *getting, err error) {
+	run = &getting{get: g, std: std, out: newJSONList(std.Out, g.GroupDomain, g.Output), bar: terminal.NewProgress(std.Err)}
 	defer run.bar.Clear()
-	err := run.search(ctx, c, namespace)
-	if _, ok := errors.AsType[*unservedError](err); ok {
+	if g.searches() {
+		err = run.find(ctx, c, namespace)
+	} else {
 		_, err = c.Pages(ctx, g.path(namespace), g.query(), run.page, attempts(ctx))
 	}
 	return run, err
@@ -119,11 +112,9 @@ func (g *get) once(ctx context.Context, c *client.Client, namespace string, std 
 // getting is a running get.
 type getting struct {
 	*get
-	std IO
-	out *jsonList
-	bar *terminal.Progress
-	between
-	read   int
+	std    IO
+	out    *jsonList
+	bar    *terminal.Progress
 	found  int
 	sorted []seen // unless the server has sorted
 }
@@ -132,31 +123,27 @@ type getting struct {
 func (g *getting) inOrder() bool { return g.Output == "table" || g.Last > 0 || g.searches() }
 
 // searches reports whether only some times or texts are wanted.
-func (g *getting) searches() bool { return g.between != between{} || len(g.Text) > 0 }
+func (g *get) searches() bool { return g.Since > 0 || g.From != "" || g.To != "" || g.search != "" }
 
-// search asks for the events by a query. The error is an unservedError if there is no need to, or if the server does
-// not answer queries.
-func (g *getting) search(ctx context.Context, c *client.Client, namespace string) error {
-	if !g.searches() || g.GroupDomain != "k8s.io" {
-		return &unservedError{}
-	}
+// find asks for the events by a query.
+func (g *getting) find(ctx context.Context, c *client.Client, namespace string) error {
 	p := g.query()
-	if !g.from.IsZero() {
-		p.Set("from", g.from.UTC().Format(time.RFC3339Nano))
-	} else {
+	if err := setRange(p, g.Since, map[string]string{"from": g.From, "to": g.To}); err != nil {
+		return err
+	}
+	if !p.Has("from") {
 		head, err := fetch(ctx, c, "events", "items", url.Values{"limit": {"1"}})
 		if err != nil {
 			return err
 		}
 		p.Set("from", head.HistoryFrom.UTC().Format(time.RFC3339))
 	}
-	p.Set("to", latest)
-	if !g.to.IsZero() {
-		p.Set("to", g.to.UTC().Format(time.RFC3339Nano))
+	if !p.Has("to") {
+		p.Set("to", latest)
 	}
 	p.Set("limit", strconv.Itoa(client.PageSize))
-	if len(g.Text) > 0 {
-		p.Set("search", g.words.search())
+	if g.search != "" {
+		p.Set("search", g.search)
 	}
 	if !g.AllNamespaces {
 		p.Set("namespace", cmp.Or(g.Namespace, namespace))
@@ -170,7 +157,7 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 		if err := g.items(page.rows); err != nil {
 			return err
 		}
-		g.bar.Show("%d events read", g.read)
+		g.bar.Show("%d events read", g.found)
 		page.rows = nil
 		if a = a.with(page); page.Continue == "" {
 			break
@@ -187,7 +174,7 @@ func (g *getting) search(ctx context.Context, c *client.Client, namespace string
 
 // say says when the newest event was seen, if a range before now has none.
 func (g *getting) say(ctx context.Context, c *client.Client, asked url.Values, got *answer) {
-	if g.read == 0 && g.From == "" && g.Since > 0 {
+	if g.found == 0 && g.From == "" && g.Since > 0 {
 		sayNewest(ctx, c, g.std.Err, asked, got)
 	}
 }
@@ -202,42 +189,27 @@ func (g *getting) page(page *client.Page) error {
 	}
 	of := ""
 	if left := page.Metadata.RemainingItemCount; left != nil { // not every server sends it
-		of = fmt.Sprintf(" of %d", int64(g.read)+*left)
+		of = fmt.Sprintf(" of %d", int64(g.found)+*left)
 	}
-	g.bar.Show("%d%s events read", g.read, of)
+	g.bar.Show("%d%s events read", g.found, of)
 	return nil
 }
 
-// items takes events, of which the wanted ones are shown now or kept to be sorted.
+// items takes events, which are shown now or kept to be sorted.
 func (g *getting) items(raw []json.RawMessage) error {
 	events, err := decodeAll(raw)
 	if err != nil {
 		return err
 	}
 	for _, s := range events {
-		if !g.has(lastSeen(s.event)) || !strings.HasPrefix(s.event.Regarding.Name, g.Prefix) || !g.words.in(s.event.Note) || g.leavesOut(s.event) {
-			continue
-		}
-		g.found++
-		switch {
-		case g.inOrder():
+		if g.inOrder() {
 			g.keep(s)
-		default:
-			if err := g.out.add(s); err != nil {
-				return err
-			}
+		} else if err := g.out.add(s); err != nil {
+			return err
 		}
 	}
-	g.read += len(events)
+	g.found += len(events)
 	return nil
-}
-
-// leavesOut reports whether a search leaves out an event of what mirrors say of their own work, because no filter or
-// text asks for it. Queries of a server have the same rule.
-func (g *getting) leavesOut(ev *eventsv1.Event) bool {
-	d := event.Dimensions{Reporter: ev.ReportingController, Reason: ev.Reason}
-	asked := strings.ToLower(g.query().Get("fieldSelector") + " " + strings.Join(g.Text, " "))
-	return g.searches() && d.Bookkeeping() && !strings.Contains(asked, strings.ToLower(d.Reason)) && !strings.Contains(asked, d.Reporter)
 }
 
 // end shows what was kept.

@@ -197,15 +197,8 @@ func instant(text string) (string, error) {
 // parameters returns the parameters of the request.
 func (q *queryCmd) parameters(m mode) (url.Values, error) {
 	p := url.Values{"namespace": q.Namespace}
-	for _, of := range []struct{ name, text string }{{"from", q.From}, {"to", q.To}, {"at", q.At}} {
-		at, err := instant(of.text)
-		if err != nil {
-			return nil, cli.Usagef("--%s %q is no time: %w", of.name, of.text, err)
-		}
-		p.Set(of.name, at)
-	}
-	if q.Since > 0 {
-		p.Set("from", "-"+seconds(q.Since))
+	if err := setRange(p, q.Since, map[string]string{"from": q.From, "to": q.To, "at": q.At}); err != nil {
+		return nil, err
 	}
 	if q.Step > 0 {
 		p.Set("step", seconds(q.Step))
@@ -241,6 +234,23 @@ func (q *queryCmd) parameters(m mode) (url.Values, error) {
 		}
 	}
 	return p, nil
+}
+
+// setRange sets times as parameters, of which --since stands for from.
+func setRange(p url.Values, since time.Duration, times map[string]string) error {
+	for name, text := range times {
+		at, err := instant(text)
+		if err != nil {
+			return cli.Usagef("--%s %q is no time: %w", name, text, err)
+		}
+		if at != "" {
+			p.Set(name, at)
+		}
+	}
+	if since > 0 {
+		p.Set("from", "-"+seconds(since))
+	}
+	return nil
 }
 
 // seconds returns a duration as the API reads it.
@@ -410,7 +420,7 @@ type unservedError struct{ server string }
 // Error says what to do instead.
 func (e *unservedError) Error() string {
 	return e.server + " does not answer queries (/query/v1): it is no eventsvc, such as a Kubernetes API server; " +
-		"`eventsvc get` lists what it has"
+		"`eventsvc get` without terms and times lists what it has"
 }
 
 // unserved reports whether a refusal means that the server has no queries. kube-apiserver refuses callers the path

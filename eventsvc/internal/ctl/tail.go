@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/printable"
 )
@@ -35,12 +36,12 @@ func (*tail) Help() string {
 
     eventsvc tail -A --type Warning
     eventsvc tail -n shop --since 10m --regarding Job/nightly --wait-for reason=Completed --timeout 1h
-    eventsvc tail -A "back-off" shop
+    eventsvc tail -A "back-off" kind:pod
     eventsvc tail -A -o ndjson >> events.ndjson
 
 It shows events from now on and, with --since, earlier ones. After a restart of the server it resumes, without losing or
-repeating an event. --wait-for checks every event that is shown. tail compares the text of notes itself, so the server
-sends other events too.
+repeating an event. --wait-for checks every event that is shown. tail searches for terms itself, so the server sends other
+events too.
 
 Exit codes: 0 the awaited event was seen, or a signal or --timeout has ended a tail without --wait-for; 1 failure, or a signal
 before the awaited event; 2 usage; 3 --timeout before the awaited event.`
@@ -57,6 +58,7 @@ type following struct {
 	*tail
 	client  *client.Client
 	path    string
+	wanted  *search.Expr    // nil: everything
 	awaited fields.Selector // nil: nothing
 	stdout  io.Writer
 	stderr  io.Writer
@@ -76,6 +78,9 @@ func (t *tail) Run(ctx context.Context, std IO) error {
 		if f.awaited, err = parseAwaited(t.WaitFor); err != nil {
 			return cli.Usagef("--wait-for: %w", err)
 		}
+	}
+	if t.search != "" {
+		f.wanted, _ = search.Parse(t.search) // it was checked
 	}
 	c, namespace, err := t.open()
 	if err != nil {
@@ -167,7 +172,7 @@ func (f *following) past(ctx context.Context, wanted func(seen) bool, order func
 	version, err := f.client.Pages(ctx, f.path, f.query(), func(page *client.Page) error {
 		events, err := decodeAll(page.Items)
 		for _, s := range events {
-			if wanted(s) && f.words.in(s.event.Note) {
+			if wanted(s) && f.fits(s) {
 				all = append(all, s)
 			}
 		}
@@ -188,10 +193,15 @@ func (f *following) change(c client.Change) error {
 		return nil
 	}
 	s, err := decode(c.Object)
-	if err != nil || !f.words.in(s.event.Note) {
+	if err != nil || !f.fits(s) {
 		return err
 	}
 	return f.show([]seen{s})
+}
+
+// fits reports whether the terms fit an event.
+func (f *following) fits(s seen) bool {
+	return f.wanted == nil || f.wanted.Matches(search.About(s.event))
 }
 
 func (f *following) connected() {
