@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"time"
 )
 
-// week is the time that the background covers. It begins on a Monday.
+// Backgrounds begin on a Monday, and most cover a week.
 const (
 	hour = 3600.0
 	day  = 24 * hour
@@ -24,6 +25,7 @@ type cluster struct {
 	namespaces []string // of teams
 	apps       []app
 	nodes      int
+	end        float64 // of what it covers
 }
 
 // app is a Deployment.
@@ -37,9 +39,10 @@ const (
 	warning = "Warning"
 )
 
-// newCluster makes a cluster of which a share of the full traffic was recorded.
-func newCluster(seed uint64, share float64) *cluster {
-	c := &cluster{memory: newMemory(monday), rng: rand.New(rand.NewPCG(seed, 1)), nodes: 60}
+// newCluster makes a cluster of which a share of the full traffic was recorded for some time.
+func newCluster(seed uint64, share, long float64) *cluster {
+	c := &cluster{memory: newMemory(monday), rng: rand.New(rand.NewPCG(seed, 1)), nodes: 60, end: long}
+	c.byName = make(map[memoryKey]int32, int(400_000*share*long/week))
 	for _, team := range []string{"shop", "payments", "search", "accounts", "orders", "media", "reports", "mail", "maps", "chat", "fraud", "stock"} {
 		for _, stage := range []string{"", "-dev", "-test", "-stage"} {
 			c.namespaces = append(c.namespaces, team+stage)
@@ -56,13 +59,33 @@ func newCluster(seed uint64, share float64) *cluster {
 	} {
 		part(share)
 	}
+	c.sort()
 	return c
+}
+
+// backgrounds are the clusters that tests share, by their seed, share and length.
+var backgrounds sync.Map
+
+// background returns a cluster that nothing bad has happened to.
+func background(seed uint64, share, long float64) *cluster {
+	make := sync.OnceValue(func() *cluster { return newCluster(seed, share, long) })
+	once, _ := backgrounds.LoadOrStore([3]float64{float64(seed), share, long}, make)
+	return once.(func() *cluster)()
+}
+
+// played returns a cluster in which something else happens, too.
+func (c *cluster) played(play func(*cluster)) *cluster {
+	more := *c
+	more.memory, more.rng = c.fork(), rand.New(rand.NewPCG(uint64(len(c.seen)), 2))
+	play(&more)
+	more.sort()
+	return &more
 }
 
 // rhythm is the share of the daily peak, for what people cause.
 func rhythm(at float64) float64 {
 	share := 0.3 + 0.7*max(0, math.Sin((math.Mod(at, day)/hour-6)/15*math.Pi))
-	if at > 5*day { // weekend
+	if math.Mod(at, week) > 5*day { // weekend
 		share *= 0.5
 	}
 	return share
@@ -70,7 +93,7 @@ func rhythm(at float64) float64 {
 
 // every calls do at random times of a Poisson process.
 func (c *cluster) every(perDay float64, rate func(at float64) float64, do func(at float64)) {
-	for at := c.rng.ExpFloat64() * day / perDay; at < week-600; at += c.rng.ExpFloat64() * day / perDay {
+	for at := c.rng.ExpFloat64() * day / perDay; at < c.end-600; at += c.rng.ExpFloat64() * day / perDay {
 		if rate == nil || c.rng.Float64() < rate(at) {
 			do(at)
 		}
@@ -116,7 +139,7 @@ func (c *cluster) cronJobs(share float64) {
 	for i := range int(96 * share) {
 		ns, name := c.namespaces[i%len(c.namespaces)], fmt.Sprintf("cron%d", i)
 		period, flaky := periods[i%len(periods)], i%24 == 0
-		for at := period * c.rng.Float64() / 60; at < week-600; at += period {
+		for at := period * c.rng.Float64() / 60; at < c.end-600; at += period {
 			job := fmt.Sprintf("%s-%d", name, 29630000+int(at/60))
 			pod := job + "-" + c.suffix(5)
 			c.say(at, ns, "CronJob", name, normal, "SuccessfulCreate", "cronjob-controller", "Created job")
@@ -233,7 +256,7 @@ func (c *cluster) crashing(share float64) {
 	for range int(20 * share) {
 		a := c.app()
 		pod := c.pod(a)
-		for at := 300 * c.rng.Float64(); at < week-600; at += 290 + 20*c.rng.Float64() {
+		for at := 300 * c.rng.Float64(); at < c.end-600; at += 290 + 20*c.rng.Float64() {
 			c.say(at, a.namespace, "Pod", pod, normal, "Pulled", "kubelet", "Container image already present")
 			c.say(at, a.namespace, "Pod", pod, normal, "Created", "kubelet", "Created container")
 			c.say(at+1, a.namespace, "Pod", pod, normal, "Started", "kubelet", "Started container")

@@ -18,8 +18,9 @@ import (
 // BenchmarkRank asks a million events in memory, so that it shows what the ranking costs
 // itself.
 func BenchmarkRank(b *testing.B) {
-	c := busy(1, 1, incidents)
-	benchmark(b, c.memory, at(begins(19)+asked), c.until(at(begins(19)+asked)))
+	c := playedIn(background(1, 1, week), incidents)
+	when := at(c.begins(19) + asked)
+	benchmark(b, c.memory, when, c.until(when))
 }
 
 // BenchmarkEngine asks the real engine with the same events, in the directory named by
@@ -38,14 +39,14 @@ func BenchmarkEngine(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	if db.Stats().Events == 0 {
-		c := busy(1, 1, incidents)
-		n := int(c.until(at(begins(19) + asked)))
+	c := playedIn(background(1, 1, week), incidents)
+	when := at(c.begins(19) + asked)
+	if n := int(c.until(when)); db.Stats().Events == 0 {
 		start := time.Now()
 		c.fill(b, db, formats, n)
 		fmt.Printf("%d observations written in %v\n", n, time.Since(start))
 	}
-	benchmark(b, db.Timeline(), at(begins(19)+asked), 0)
+	benchmark(b, db.Timeline(), when, 0)
 }
 
 // fill writes observations with many writers, each of which has events of its own.

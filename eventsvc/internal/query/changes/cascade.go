@@ -38,7 +38,7 @@ func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
 	if len(bins) == 0 {
 		return nil
 	}
-	err := c.count(ctx, from, to, func(s *tally, o store.Occurred) {
+	err := c.count(ctx, from, to, minute, nil, func(s *tally, o store.Occurred) {
 		if b := bins[s]; b != nil {
 			b[(o.Second-from)/width] += o.Before(to)
 		}
@@ -96,7 +96,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 	from, to := c.answer.Range.From.Unix(), c.answer.Range.To.Unix()
 	from, to = max(from, anchor.onset-coincidence), min(to, anchor.onset+onsetTolerance)
 	found := map[*tally]*candidate{}
-	err = c.count(ctx, from, to, func(s *tally, o store.Occurred) {
+	err = c.count(ctx, from, to, minute, nil, func(s *tally, o store.Occurred) {
 		if known[s] || s.usual >= c.windows { // one of these is there by chance
 			return
 		}
@@ -153,7 +153,7 @@ func (c *comparison) cascade(rows []*candidate) {
 			continue
 		}
 		for _, earlier := range rows {
-			if !earlier.explains() || r.onset-earlier.onset < onsetTolerance || !related(r, earlier) || !c.tied(earlier, r) {
+			if !earlier.explains() || !earlier.precede(r) || !related(r, earlier) || !c.tied(earlier, r) {
 				continue
 			}
 			earlier.precedes++
@@ -162,6 +162,13 @@ func (c *comparison) cascade(rows []*candidate) {
 			}
 		}
 	}
+}
+
+// precede reports whether a row began before another, or at the same time if it is about an object that others depend
+// on.
+func (r *candidate) precede(later *candidate) bool {
+	by := later.onset - r.onset
+	return by >= onsetTolerance || by > -onsetTolerance && hasNone[r.kind] && !hasNone[later.kind]
 }
 
 // tied reports whether one change precedes another more closely than chance lets its
@@ -182,9 +189,10 @@ func (r *candidate) explains() bool {
 }
 
 // related reports whether one change can be the reason of another: they concern the same
-// namespace, or one of them the whole cluster.
+// namespace, or one of them the whole cluster, or notes of one name the namespace of the other.
 func related(a, b *candidate) bool {
-	return a.cluster == b.cluster && (a.namespace == b.namespace || a.clusterWide() || b.clusterWide())
+	return a.cluster == b.cluster && (a.namespace == b.namespace || a.clusterWide() || b.clusterWide() ||
+		slices.Contains(a.points, b.namespace) || slices.Contains(b.points, a.namespace))
 }
 
 // clusterWide reports whether a row concerns more than one namespace: it spans several,

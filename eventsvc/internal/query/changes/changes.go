@@ -73,8 +73,8 @@ type Change struct {
 	// Object is the name of the object or, with "-*" at its end, of the workload that
 	// the row is about. It is empty if there are several.
 	Object string
-	// Also has other reasons that came as often, at the same time, to the same objects, and
-	// those of routine steps of the same change.
+	// Also has other reasons that came as often, at the same time, to the same objects,
+	// those of routine steps of the same change, and those of other problems of the same Node.
 	Also []string
 	// Namespaces are those of a row that spans several, at most 10, most affected first.
 	Namespaces []string
@@ -144,7 +144,8 @@ func Rank(ctx context.Context, t store.Timeline, q Query) (Answer, error) {
 	}
 	to = to.UTC()
 	a := Answer{Range: store.Range{From: to.Add(-q.Window), To: to, Revision: q.Revision}}
-	c := &comparison{timeline: t, q: &q, answer: &a}
+	c := &comparison{timeline: t, q: &q, answer: &a, part: parts.Get().(*part)}
+	defer parts.Put(c.part)
 	if err := c.objects(ctx); err != nil { // first, as it says which state is the newest
 		return Answer{}, err
 	}
@@ -200,6 +201,7 @@ type comparison struct {
 	answer   *Answer
 
 	tallies     tallies
+	part        *part
 	windows     float64 // of history before the window, by its length
 	days, weeks int     // before the window that history has, up to those that are looked at
 	warned      warned
@@ -212,9 +214,6 @@ func (c *comparison) partial(format string, args ...any) {
 
 // finish makes the rows of the answer.
 func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
-	if err := c.tell(ctx, rows); err != nil {
-		return err
-	}
 	for _, r := range rows {
 		change := r.change(c)
 		var err error

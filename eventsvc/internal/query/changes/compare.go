@@ -1,7 +1,9 @@
 package changes
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"tidings.example/eventsvc/internal/store"
 )
@@ -25,6 +27,7 @@ type candidate struct {
 	elsewhere string // how it bears on the namespaces of the question; empty: it is theirs
 	note      string // of its sample
 
+	points  []string      // namespaces that its notes name
 	named   string        // the object, if all its events are about one
 	telling *store.Record // the event whose note tells most
 	object  string        // the workload that it is about
@@ -67,17 +70,20 @@ func (s *tally) dispersion(windows float64) float64 {
 	return max(1, (s.squares/windows-uneven*uneven)/mean)
 }
 
-// burstiness is the dispersion of the series of a family, weighted by their counts.
+// burstiness is the dispersion of the series of a family: of the one in the middle, each as often as it came.
 func (s *tally) burstiness(windows float64) float64 {
-	var sum, total float64
-	for _, m := range s.members {
-		sum += m.usual * m.dispersion(windows)
+	members := slices.Clone(s.members)
+	slices.SortFunc(members, func(a, b *tally) int { return cmp.Compare(a.dispersion(windows), b.dispersion(windows)) })
+	var total, half float64
+	for _, m := range members {
 		total += m.usual
 	}
-	if total == 0 {
-		return 1
+	for _, m := range members {
+		if half += m.usual; half > 0 && 2*half >= total {
+			return m.dispersion(windows)
+		}
 	}
-	return sum / total
+	return 1
 }
 
 // dispersion returns that of a series. The fewer occurrences it has, the more it is that of

@@ -11,12 +11,16 @@
 // difference that one of them explains does not count. What is usual of a warning is
 // estimated without outages, by medians: what happened once before hides nothing that happens again (usual.go).
 //
+// What came about as often once before, and rarely else, is news again: that time is left out of what is usual,
+// and named ([Change.Former]).
+//
 // The evidence for a change is Dunning's G², the log-likelihood ratio of two Poisson
 // rates, divided by the dispersion of the series: how much its counts vary more than
 // chance does. The score of a row is the binary logarithm of the evidence, up to a bound
 // from which a change is certain, times weights (rank.go). They
 // prefer warnings, what is new, what concerns several objects, and what came first: a row
-// that another one precedes is taken for a symptom. [Change.Why] has the numbers.
+// that another one precedes, in its namespace or in one that a note names, is taken for a symptom. [Change.Why] has
+// the numbers.
 //
 // What changes alike in several namespaces is one row, except where it began first, and so
 // are reasons that come as often at the same time in the same namespaces, and the routine steps

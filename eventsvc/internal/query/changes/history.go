@@ -1,10 +1,10 @@
 package changes
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,55 +50,23 @@ const several = "\x00"
 type tally struct {
 	tallyKey
 	reporter string
-	came     query.Rhythm   // in the window
-	total    int64          // in all history before the window
-	even     int64          // the part of it that was spread over longer than a second
-	newest   int64          // second of the newest of them
-	older    bool           // there are occurrences before history begins
-	prev     int64          // in the same length of time before the window
-	slots    slots          // of the time before the window
-	times    timesBefore    // at the same time of the day
-	before   before         // like now
-	former   query.Rhythm   // in former outages, which are left out of the numbers above and below
-	recent   [2]windowCount // the windows that are being read, by the last bit of their number
-	usual    float64        // how often it came in all history without outages
-	squares  float64        // of the counts of all windows that are meant by usual
+	came     query.Rhythm // in the window
+	total    int64        // in all history before the window
+	even     int64        // the part of it that was spread over longer than a second
+	newest   int64        // second of the newest of them
+	older    bool         // there are occurrences before history begins
+	prev     int64        // in the same length of time before the window
+	slots    slots        // of the time before the window
+	times    timesBefore  // at the same time of the day
+	before   before       // like now
+	former   query.Rhythm // in former outages, which are left out of the numbers above and below
+	reading  int64        // in the window before the window that is being read
+	usual    float64      // how often it came in all history without outages
+	squares  float64      // of the counts of all windows that are meant by usual
 
 	family  *tally
 	members []*tally // of a family
 	had     int      // members of a family that history before the window has
-}
-
-// windowCount is the count of a window before the window. They have numbers, the newest 0.
-type windowCount struct {
-	window int64
-	n      float64
-}
-
-// add counts n in one of the windows before the window that is asked about. They come in their
-// order, except two that share a minute.
-func (s *tally) add(shift uint8, window, n int64) {
-	r := &s.recent[window&1]
-	if r.window != window {
-		s.closeBefore(window - 1)
-		*r = windowCount{window: window}
-	}
-	s.slots.at(window, shift).add(n, n*(n+2*int64(r.n)))
-	r.n += float64(n)
-}
-
-// closeBefore closes the windows that are newer than one, in their order.
-func (s *tally) closeBefore(window int64) {
-	a, b := &s.recent[0], &s.recent[1]
-	if a.window > b.window {
-		a, b = b, a
-	}
-	for _, w := range []*windowCount{a, b} {
-		if w.window < window {
-			s.before.close(*w, s.came.Count)
-			w.n = 0
-		}
-	}
 }
 
 // tallies are all series that a question is about.
@@ -145,13 +113,19 @@ func (t *tallies) index(d *event.Dimensions) int {
 	return len(t.all) - 1
 }
 
+// cameNow counts what came of a series in the window.
+func (s *tally) cameNow(o store.Occurred) {
+	s.came.Add(o)
+	s.family.came.Add(o)
+}
+
 // history counts everything in the window and before it.
 func (c *comparison) history(ctx context.Context) error {
 	c.tallies = tallies{byKey: map[tallyKey]int{}, families: map[tallyKey]*tally{}}
 	r := c.answer.Range
 	from, to := r.From.Unix(), r.To.Unix()
-	err := c.count(ctx, from, to, func(s *tally, o store.Occurred) { // first, as these series must not be left out
-		s.came.Add(store.Occurred{Second: o.Second, Count: o.Before(to)})
+	err := c.count(ctx, from, to, minute, nil, func(s *tally, o store.Occurred) { // first, as these series must not be left out
+		s.cameNow(store.Occurred{Second: o.Second, Count: o.Before(to)})
 	})
 	if err != nil {
 		return err
@@ -160,65 +134,120 @@ func (c *comparison) history(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	begin := min(from, written.Unix())
 	window := int64(c.q.Window / time.Second)
-	err = c.count(ctx, held.Unix(), from, func(s *tally, o store.Occurred) {
-		if begin-o.Second > int64(maxSilence/time.Second) {
-			s.older = true
-			return
-		}
-		begin = min(begin, o.Second)
-		if n := o.Count - o.Before(from); n > 0 {
-			s.came.Add(store.Occurred{Second: from, Count: n})
-			o.Count -= n
-		}
-		s.total += o.Count
-		s.newest = max(s.newest, o.Second)
-		s.prev += o.Before(from) - o.Before(from-window)
-		for i := range s.times {
-			if earlier := from - s.times.seconds(i); o.Second < earlier+window && o.Second+max(o.Span, 1) > earlier {
-				s.times[i] += uint32(o.Before(earlier+window) - o.Before(earlier))
-			}
-		}
-		number := (from - 1 - o.Second) / window
-		shift := c.tallies.slotOf(number)
-		if o.Span > 0 {
-			s.even += o.Count
-			c.tallies.spread(s, o, from, window)
-			return
-		}
-		s.add(shift, number, o.Count)
-		s.family.add(shift, number, o.Count)
-	})
-	if err != nil {
+	p := &past{tallies: &c.tallies, from: from, window: window, begin: min(from, written.Unix())}
+	if err = c.count(ctx, held.Unix(), from, window, p.next, p.add); err != nil {
 		return err
 	}
-	c.windows = float64(from-begin) / float64(window)
+	p.close()
+	c.windows = float64(from-p.begin) / float64(window)
 	c.tallies.total(c.windows)
 	if window <= daySeconds {
-		c.days = int(min(dailyTimes, (from-begin)/daySeconds))
+		c.days = int(min(dailyTimes, (from-p.begin)/daySeconds))
 	}
 	if window <= 7*daySeconds {
-		c.weeks = int(min(weeklyTimes, (from-begin)/(7*daySeconds)))
+		c.weeks = int(min(weeklyTimes, (from-p.begin)/(7*daySeconds)))
 	}
-	c.answer.HistoryFrom = time.Unix(begin, 0).UTC()
-	c.shortcomings(begin < from, begin <= from-window)
+	c.answer.HistoryFrom = time.Unix(p.begin, 0).UTC()
+	c.shortcomings(p.begin < from, p.begin <= from-window)
 	return c.formerly(ctx)
 }
 
-// spread counts what was observed evenly over a time before the window in its slots.
-func (t *tallies) spread(s *tally, o store.Occurred, from, window int64) {
-	width := window << t.shift
-	for newest := max(0, (from-o.Second-o.Span)/width); newest <= (from-1-o.Second)/width; newest++ {
-		if n := o.Before(from-newest*width) - o.Before(from-(newest+1)*width); n > 0 {
+// past reads the time before the window in windows, the newest first.
+type past struct {
+	*tallies
+	from, window int64    // seconds
+	begin        int64    // of history, as far as it is known
+	number       int64    // of the window that is being read
+	older        bool     // that is before history begins
+	same         []int    // former days and weeks at whose time of the day that is
+	some         []*tally // of which something came in it
+}
+
+// next begins a window.
+func (p *past) next(number, newest int64) {
+	p.close()
+	p.number, p.older, p.same = number, p.begin-newest > int64(maxSilence/time.Second), p.same[:0]
+	p.slotOf(number)
+	for i := range (timesBefore{}) {
+		if by := number*p.window - (timesBefore{}).seconds(i); -2*p.window < by && by < 0 {
+			p.same = append(p.same, i)
+		}
+	}
+}
+
+// add counts what was observed in the window.
+func (p *past) add(s *tally, o store.Occurred) {
+	if p.older {
+		s.older = true
+		return
+	}
+	p.begin = min(p.begin, o.Second)
+	if o.Span > 0 {
+		p.spread(s, o)
+		return
+	}
+	s.total += o.Count
+	s.newest = max(s.newest, o.Second)
+	for _, i := range p.same {
+		s.times.add(i, o, p.from, p.window)
+	}
+	if s.reading == 0 {
+		p.some = append(p.some, s)
+	}
+	s.reading += o.Count
+}
+
+// spread counts what was observed evenly over a time.
+func (p *past) spread(s *tally, o store.Occurred) {
+	if n := o.Count - o.Before(p.from); n > 0 {
+		s.cameNow(store.Occurred{Second: p.from, Count: n})
+		o.Count -= n
+	}
+	s.total += o.Count
+	s.even += o.Count
+	s.newest = max(s.newest, o.Second)
+	for _, one := range []*tally{s, s.family} {
+		one.prev += o.Before(p.from) - o.Before(p.from-p.window)
+	}
+	for i := range s.times {
+		s.times.add(i, o, p.from, p.window)
+	}
+	width := p.window << p.shift
+	for newest := max(0, (p.from-o.Second-o.Span)/width); newest <= (p.from-1-o.Second)/width; newest++ {
+		if n := o.Before(p.from-newest*width) - o.Before(p.from-(newest+1)*width); n > 0 {
 			for _, one := range []*tally{s, s.family} {
-				one.slots.at(newest<<t.shift, t.shift).add(n, 0)
+				one.slots.at(newest<<p.shift, p.shift).add(n, 0)
 			}
 		}
 	}
 }
 
-const daySeconds = 24 * 60 * 60
+// close ends a window.
+func (p *past) close() {
+	for i := 0; i < len(p.some); i++ { // families come behind their members
+		s := p.some[i]
+		n := s.reading
+		s.reading = 0
+		s.slots.at(p.number, p.shift).add(n, n*n)
+		s.before.close(p.number, n, s.came.Count)
+		if p.number == 0 {
+			s.prev += n
+		}
+		if f := s.family; f != nil {
+			if f.reading == 0 {
+				p.some = append(p.some, f)
+			}
+			f.reading += n
+		}
+	}
+	p.some = p.some[:0]
+}
+
+const (
+	minute     = 60
+	daySeconds = 24 * 60 * minute
+)
 
 // shortcomings notes what history lacks.
 func (c *comparison) shortcomings(any, whole bool) {
@@ -243,15 +272,12 @@ func (t *tallies) total(windows float64) {
 	}
 	for _, s := range t.all {
 		f := s.family
-		f.came.Merge(s.came)
 		f.total += s.total
 		f.even += s.even
 		f.older = f.older || s.older
-		f.prev += s.prev
 		for i, n := range s.times {
 			f.times[i] += n
 		}
-		s.closeBefore(math.MaxInt64)
 	}
 	for _, s := range slices.Concat(t.all, t.order) {
 		s.slots.widen(t.shift)
@@ -274,46 +300,86 @@ func (t *tallies) judge(windows float64) {
 	}
 }
 
-// What is counted is put in order part by part. A part has at most so many observations, and is at first so long.
+// What is counted is put in order part by part. A part has at most so many observations and steps, and is at first so
+// long.
 const (
 	partSeen    = 1 << 18
+	partSteps   = 1 << 20
 	partSeconds = daySeconds
 )
 
-// count calls visit with what was observed in [from, to), the newest first, but in no order within a minute of which
-// there is very much.
-func (c *comparison) count(ctx context.Context, from, to int64, visit func(s *tally, o store.Occurred)) error {
-	var seen []store.Occurred
-	for length := int64(partSeconds); to > from; {
-		begin := max(from, to-length)
-		seen = seen[:0]
-		full := false
-		err := c.countPart(ctx, begin, to, func(o store.Occurred) {
-			if full = full || len(seen) == partSeen; !full {
-				seen = append(seen, o)
-			}
-		})
+// parts are those that no question has.
+var parts = sync.Pool{New: func() any { return new(part) }}
+
+// part is what was observed in a part of a time.
+type part struct {
+	seen  []store.Occurred
+	after []int32 // the numbers of those that are next in the same step
+	steps []step
+	full  bool
+}
+
+// step is what was observed in a step of a part.
+type step struct {
+	first  int32 // number of one of those, -1 if there is none
+	newest int64 // second
+}
+
+func (p *part) reset(steps int64) {
+	p.seen, p.after, p.full = p.seen[:0], p.after[:0], false
+	p.steps = slices.Grow(p.steps[:0], int(steps))[:steps]
+	for i := range p.steps {
+		p.steps[i] = step{-1, math.MinInt64}
+	}
+}
+
+func (p *part) add(in int64, o store.Occurred) {
+	s := &p.steps[in]
+	s.newest = max(s.newest, o.Second)
+	if p.full = p.full || len(p.seen) == partSeen; !p.full {
+		p.after = append(p.after, s.first)
+		s.first = int32(len(p.seen))
+		p.seen = append(p.seen, o)
+	}
+}
+
+// count calls visit with what was observed in [from, to), in steps of so many seconds, the newest first, and next, if
+// there is one, before each step in which anything was: with the number of the step and its newest second.
+func (c *comparison) count(ctx context.Context, from, to, width int64, next func(number, newest int64), visit func(s *tally, o store.Occurred)) error {
+	p, all := c.part, (to-from+width-1)/width
+	begins := func(number int64, s step) {
+		if next != nil {
+			next(number, s.newest)
+		}
+	}
+	for first, length := int64(0), max(1, partSeconds/width); first < all; {
+		length = min(length, all-first)
+		begin, end := max(from, to-(first+length)*width), to-first*width
+		p.reset(length)
+		err := c.countPart(ctx, begin, end, func(o store.Occurred) { p.add((end-1-o.Second)/width, o) })
 		switch {
 		case err != nil:
 			return err
-		case full && to-begin > 60:
-			length = max(60, (to-begin)/2)
+		case p.full && length > 1:
+			length /= 2
 			continue
-		case full:
-			err = c.countPart(ctx, begin, to, func(o store.Occurred) { visit(c.tallies.all[o.Group], o) })
-		case len(seen) < partSeen/4:
-			length = min(2*length, to-from+1)
-		}
-		if err != nil {
-			return err
-		}
-		if !full {
-			slices.SortStableFunc(seen, func(a, b store.Occurred) int { return cmp.Compare(b.Second, a.Second) })
-			for _, o := range seen {
-				visit(c.tallies.all[o.Group], o)
+		case p.full:
+			begins(first, p.steps[0])
+			if err := c.countPart(ctx, begin, end, func(o store.Occurred) { visit(c.tallies.all[o.Group], o) }); err != nil {
+				return err
 			}
 		}
-		to = begin
+		for i := range p.steps {
+			if at := p.steps[i].first; at >= 0 && !p.full {
+				begins(first+int64(i), p.steps[i])
+				for ; at >= 0; at = p.after[at] {
+					visit(c.tallies.all[p.seen[at].Group], p.seen[at])
+				}
+			}
+		}
+		if first += length; len(p.seen) < partSeen/4 {
+			length = min(2*length, partSteps)
+		}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -22,6 +23,8 @@ import (
 // memory is a timeline in memory: the simplest one that can hold a million events.
 // Its revisions follow the time of observation.
 type memory struct {
+	store.Timeline // nil: for what is not asked here
+
 	start      time.Time
 	written    time.Time // when it was first written to; zero: at the first observation
 	dimensions []event.Dimensions
@@ -29,7 +32,12 @@ type memory struct {
 	events     []memoryEvent
 	byName     map[memoryKey]int32
 	seen       []observation // sorted by time, once sorted
+	before     []observation // of the timeline that it continues
+	cluster    string        // of what is said
 }
+
+// timeToLive is after how many seconds a cluster forgets an event: what comes then is another one.
+const timeToLive = 3600
 
 // memoryKey is what makes two observations ones of the same event.
 type memoryKey struct {
@@ -41,7 +49,8 @@ type memoryEvent struct {
 	memoryKey
 	note  string
 	first int64
-	count int64 // until it is sorted
+	last  int64
+	count int64
 }
 
 type observation struct {
@@ -54,10 +63,17 @@ func newMemory(start time.Time) *memory {
 	return &memory{start: start, known: map[event.Dimensions]int32{}, byName: map[memoryKey]int32{}}
 }
 
+// fork returns a timeline that has all of a sorted one. What is said to it are other events.
+func (m *memory) fork() *memory {
+	f := newMemory(m.start)
+	f.dimensions, f.known, f.events, f.before = slices.Clip(m.dimensions), maps.Clone(m.known), slices.Clip(m.events), m.seen
+	return f
+}
+
 // say records an observation, in seconds after the start. It is one more of the same
 // event if the object and the dimensions are the same.
 func (m *memory) say(at float64, namespace, kind, name, typ, reason, reporter, note string) {
-	d := event.Dimensions{Namespace: namespace, Type: typ, Reason: reason, Kind: kind, Reporter: reporter}
+	d := event.Dimensions{Cluster: m.cluster, Namespace: namespace, Type: typ, Reason: reason, Kind: kind, Reporter: reporter}
 	i, ok := m.known[d]
 	if !ok {
 		i = int32(len(m.dimensions))
@@ -76,19 +92,33 @@ func (m *memory) say(at float64, namespace, kind, name, typ, reason, reporter, n
 
 // sort ends the recording.
 func (m *memory) sort() {
-	slices.SortStableFunc(m.seen, func(a, b observation) int { return cmp.Compare(a.second, b.second) })
-	for i := range m.events {
-		m.events[i].count = 0
+	inTime := func(a, b observation) int { return cmp.Compare(a.second, b.second) }
+	slices.SortStableFunc(m.seen, inTime)
+	newest := make([]int32, len(m.events)) // number of the event that an event has become
+	for i := range newest {
+		newest[i] = int32(i)
 	}
 	for i := range m.seen {
 		o := &m.seen[i]
-		e := &m.events[o.event]
+		e := &m.events[newest[o.event]]
+		if e.count > 0 && o.second-e.last > timeToLive {
+			newest[o.event] = int32(len(m.events))
+			m.events = append(m.events, memoryEvent{memoryKey: e.memoryKey, note: e.note})
+			e = &m.events[newest[o.event]]
+		}
 		if e.count++; e.count == 1 {
 			e.first = o.second
 		}
-		o.count = int32(e.count)
+		e.last = o.second
+		o.event, o.count = newest[o.event], int32(e.count)
 	}
-	m.byName = nil
+	all := make([]observation, 0, len(m.before)+len(m.seen))
+	for _, o := range m.seen {
+		n, _ := slices.BinarySearchFunc(m.before, observation{second: o.second + 1}, inTime)
+		all = append(append(all, m.before[:n]...), o)
+		m.before = m.before[n:]
+	}
+	m.seen, m.before, m.byName = append(all, m.before...), nil, nil
 }
 
 // until returns the revision of the last observation before a time.
@@ -178,19 +208,6 @@ func (m *memory) Begin(context.Context) (observed, written time.Time, err error)
 		return observed, observed, nil
 	}
 	return observed, m.written, nil
-}
-
-// Deletions implements [store.Timeline].
-func (m *memory) Deletions(context.Context, store.DeletionQuery, func(*store.View, []byte) bool) error {
-	return nil
-}
-
-// Deleted implements [store.Timeline].
-func (m *memory) Deleted(context.Context, store.Key, func(*store.View) bool) error { return nil }
-
-// Gaps implements [store.Timeline].
-func (m *memory) Gaps(context.Context, uint64, int) ([]store.Gap, bool, error) {
-	return nil, false, nil
 }
 
 // event returns the event after an observation.

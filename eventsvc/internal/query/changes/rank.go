@@ -90,6 +90,9 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 		return nil, err
 	}
 	rows = append(rows, near...)
+	if err := c.tell(ctx, rows); err != nil {
+		return nil, err
+	}
 	c.cascade(rows)
 	for _, r := range rows {
 		r.score = r.weighed()

@@ -163,15 +163,18 @@ func (c *comparison) rhythm(s *stream, long int64) (usual, dispersion float64, a
 	return usual / slot, dispersion, "on average"
 }
 
-// middle returns the median of counts, which it sorts, and their variance in parts of their mean.
+// middle returns the median of counts, which it sorts, and by how much they usually vary: the square of their median
+// distance from it, as that of a normal distribution has it, in parts of it.
 func middle(counts []float64) (median, dispersion float64) {
+	half := (len(counts) - 1) / 2
 	slices.Sort(counts)
-	var sum, squares float64
-	for _, n := range counts {
-		sum, squares = sum+n, squares+n*n
+	median = counts[half]
+	away := make([]float64, len(counts))
+	for i, n := range counts {
+		away[i] = math.Abs(n - median)
 	}
-	mean := sum / float64(len(counts))
-	return counts[(len(counts)-1)/2], (squares/float64(len(counts)) - mean*mean) / max(1, mean)
+	slices.Sort(away)
+	return median, math.Pow(1.4826*away[half], 2) / max(1, median)
 }
 
 // String names a source.

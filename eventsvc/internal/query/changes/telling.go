@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"slices"
@@ -25,17 +26,22 @@ type shared struct {
 	note         string
 }
 
-// tell finds for each row the note that tells most, and its object if all its events are about one.
+// tell finds for each row the note that tells most, its object if all its events are about one, what other problems a
+// Node or the like has, and the namespaces that its notes name.
 func (c *comparison) tell(ctx context.Context, rows []*candidate) error {
-	by := map[tallyKey][]*candidate{}
+	by, namespaces := map[tallyKey][]*candidate{}, map[string]bool{}
 	for _, r := range rows {
+		namespaces[r.namespace] = r.namespace != ""
 		for _, s := range r.tallies {
 			by[s.tallyKey] = append(by[s.tallyKey], r)
 		}
 	}
-	told := map[*candidate]*telling{}
-	err := c.notes(ctx, func(k tallyKey) bool { return by[k] != nil }, func(v *store.View, note []byte) {
+	told, others := map[*candidate]*telling{}, map[subject]bool{}
+	err := c.notes(ctx, func(k tallyKey) bool { return by[k] != nil || hasNone[k.kind] && k.alarming() }, func(v *store.View, note []byte) {
 		d := event.DimensionsOf(v.Namespace, v.Attributes)
+		if by[keyOf(&d)] == nil {
+			others[subject{keyOf(&d), string(v.Attributes.Field(event.RegardingName))}] = true
+		}
 		for _, r := range by[keyOf(&d)] {
 			if !r.about(c, v.Attributes) {
 				continue
@@ -46,18 +52,44 @@ func (c *comparison) tell(ctx context.Context, rows []*candidate) error {
 				told[r] = t
 			}
 			t.add(v, string(note))
+			r.points = appendNamespaces(r.points, note, namespaces)
 		}
 	})
 	for r, t := range told {
-		best := t.best()
-		r.telling, r.note = best.newest, best.note
-		if all := t.reads < notesOfSeries; all && len(t.names) == 1 && r.object == "" && r.namespace != "" && r.way != Failing {
-			for name := range t.names {
-				r.named = name
-			}
-		}
+		r.learn(t, others)
 	}
 	return err
+}
+
+// learn takes what the newest events of a row say, and other problems of its object if that has no namespace.
+func (r *candidate) learn(t *telling, others map[subject]bool) {
+	best := t.best()
+	r.telling, r.note = best.newest, best.note
+	if all := t.reads < notesOfSeries; all && len(t.names) == 1 && r.object == "" && r.namespace != "" && r.way != Failing {
+		for name := range t.names {
+			r.named = name
+		}
+	}
+	for o := range others {
+		if o.kind == r.kind && o.cluster == r.cluster && o.object == cmp.Or(r.exact, r.named) && !slices.Contains(r.also, o.reason) {
+			r.also = append(r.also, o.reason)
+		}
+	}
+	slices.Sort(r.also)
+}
+
+// appendNamespaces appends the namespaces of a set that a note names.
+func appendNamespaces(to []string, note []byte, of map[string]bool) []string {
+	for at := 0; at < len(note); at++ {
+		begin := at
+		for isNamePart(note, at) {
+			at++
+		}
+		if word := string(note[begin:at]); of[word] && !slices.Contains(to, word) && names(note, word) {
+			to = append(to, word)
+		}
+	}
+	return to
 }
 
 func (t *telling) add(v *store.View, note string) {

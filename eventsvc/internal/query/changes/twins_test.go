@@ -5,56 +5,33 @@ package changes_test
 import (
 	"slices"
 	"testing"
-
-	"tidings.example/eventsvc/internal/query"
 )
-
-// twin is how long before an incident the same one happened once before.
-const twin = 31 * hour
 
 // TestTwins plays each incident twice. The first time must not hide the second one, which is then news again.
 func TestTwins(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("plays clusters of a million events")
-	}
 	for _, set := range []struct {
-		name string
-		seed uint64
-		all  []feltIncident
-	}{{"elsewhere", 3, elsewhere}, {"unseen", 5, unseen}, {"fresh and further", 7, slices.Concat(fresh, further)}} {
+		name        string
+		seed        uint64
+		share, long float64
+		all         []feltIncident
+		twins       []float64
+	}{
+		{"31 hours before, elsewhere", 3, 1, 6 * day, elsewhere, []float64{31 * hour}},
+		{"31 hours before, unseen", 5, 1, 6 * day, unseen, []float64{31 * hour}},
+		{"31 hours before, fresh and further", 4, 1, 6 * day, slices.Concat(fresh, further), []float64{31 * hour}},
+		{"a week before", 6, 0.4, 2 * week, elsewhere, []float64{week}},
+		{"a week and some hours before", 6, 0.4, 2 * week, unseen, []float64{week + 5*hour}},
+		{"two and nine weeks before", 7, 0.1, 10 * week, fresh, []float64{2 * week, 9*week - 7*hour}},
+	} {
 		t.Run(set.name, func(t *testing.T) {
 			t.Parallel()
-			c := newCluster(set.seed, 1)
+			c := playedIn(background(set.seed, set.share, set.long), unfelt(set.all), set.twins...)
+			var found places
 			for i := range set.all {
-				set.all[i].play(&scene{c, begins(i) - twin})
-				set.all[i].play(&scene{c, begins(i)})
+				found.look(t, &set.all[i].incident, c.ask(t, at(c.begins(i)+asked)))
 			}
-			c.sort()
-			first, found, over := 0, 0, 0
-			for i := range set.all {
-				in := &set.all[i]
-				a := c.ask(t, at(begins(i)+asked))
-				place := in.rankOf(a.Rows)
-				if place == 1 {
-					first++
-				}
-				if place > 0 && place <= 5 {
-					found++
-				}
-				if a.Verdict.State == query.Over {
-					over++
-				}
-				t.Logf("%s: rank %d of %d; %s", in.name, place, len(a.Rows), a.Verdict.Text)
-				for n := range a.Rows[:min(len(a.Rows), 6)] {
-					t.Logf("        %s", row(&a.Rows[n]))
-				}
-			}
-			n := len(set.all)
-			t.Logf("of %d causes with a twin %d are first and %d among the first five; %d verdicts say over", n, first, found, over)
-			if 20*first < 12*n || 20*found < 16*n {
-				t.Errorf("of %d causes with a twin %d are first and %d among the first five, want 12 and 16 of 20", n, first, found)
-			}
+			found.want(t, 14, 18)
 		})
 	}
 }

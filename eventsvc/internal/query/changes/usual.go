@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -28,11 +29,13 @@ const (
 	dailyTimes, weeklyTimes, leastTimes = 7, 4, 3
 	// similar is the part of the count in the window from which on a window before is one of an outage like this one.
 	similar = 0.5
-	// leastAgain is the smallest count in the window that can be a recurrence, maxHappened how often at most the same may
-	// have happened before, and maxFormer how many former outages are left out.
-	leastAgain, maxHappened, maxFormer = 3, 3, 3
-	// chronic is for how many windows in a row what is similar has to come until it is usual.
-	chronic = 8
+	// leastAgain is the smallest count in the window that can be a recurrence, or leastTogether series of any, maxHappened
+	// how often at most the same may have happened before, and maxFormer how many former outages are left out.
+	leastAgain, leastTogether, maxHappened, maxFormer = 3, 3, 3, 6
+	// chronic is for how many windows in a row what is similar has to come until it is usual, and longOutage is as long
+	// for short windows.
+	chronic    = 8
+	longOutage = 2 * time.Hour
 )
 
 // slot is a part of the time before the window, as long as some windows.
@@ -119,6 +122,13 @@ func (timesBefore) seconds(i int) int64 {
 	return int64(i-dailyTimes+2) * 7 * daySeconds
 }
 
+// add counts what was observed in the window of a number. The window that is asked about begins at from.
+func (t *timesBefore) add(i int, o store.Occurred, from, window int64) {
+	if earlier := from - t.seconds(i); o.Second < earlier+window && o.Second+max(o.Span, 1) > earlier {
+		t[i] += uint32(o.Before(earlier+window) - o.Before(earlier))
+	}
+}
+
 // usual returns the medians of the days and of the weeks that history has. What it lacks counts as nothing.
 func (t *timesBefore) usual(daysHeld, weeksHeld int) (day, week float64) {
 	pick := func(held int, of func(i int) uint32) float64 {
@@ -131,40 +141,45 @@ func (t *timesBefore) usual(daysHeld, weeksHeld int) (day, week float64) {
 	return pick(daysHeld, func(i int) uint32 { return t[i] }), pick(weeksHeld, func(i int) uint32 { return t[dailyTimes-1+i] })
 }
 
+// outageBefore is a time before the window, in windows.
+type outageBefore struct{ newest, oldest int64 }
+
+// meets reports whether two outages have a window in common, or almost.
+func (o outageBefore) meets(other outageBefore) bool {
+	return o.newest-1 <= other.oldest && other.newest-1 <= o.oldest
+}
+
 // before is what a series did before the window, as it did in the window.
 type before struct {
 	since    int64 // windows for which it goes on
-	newest   int64 // window, the newest of the former outage
-	oldest   int64
-	n        int64 // in that
-	happened int   // outages like this one
-	last     int64 // window of the last outage that was found
+	outages  [maxHappened]outageBefore
+	happened int   // how many there were, those beyond the first ones too
+	last     int64 // window of the last one
+	n        int64 // in all of them
 }
 
 // close takes notice of a window before the window. They come in their order.
-func (b *before) close(w windowCount, now int64) {
-	if w.n < 1 || w.n < similar*float64(now) {
-		return
-	}
+func (b *before) close(window, n, now int64) {
 	switch {
-	case b.happened == 0 && w.window == b.since:
+	case float64(n) < similar*float64(now):
+		return
+	case b.happened == 0 && window == b.since:
 		b.since++
 		return
-	case b.happened == 0 || w.window-b.last > 2:
-		b.happened++
-		if b.happened == 1 {
-			b.newest = w.window
+	case b.happened == 0 || window-b.last > 2:
+		if b.happened++; b.happened <= maxHappened {
+			b.outages[b.happened-1].newest = window
 		}
 	}
-	if b.happened == 1 {
-		b.oldest = w.window
+	if b.happened <= maxHappened {
+		b.outages[b.happened-1].oldest = window
 	}
-	b.n += int64(w.n)
-	b.last = w.window
+	b.n += n
+	b.last = window
 }
 
-// formerly leaves out of what is usual the outages before the window that were like one in it: all that came while a
-// warning came about as often as now.
+// formerly leaves out of what is usual the outages before the window that were like one in it: all that came while
+// something came about as often as now.
 func (c *comparison) formerly(ctx context.Context) error {
 	window, from := int64(c.q.Window/time.Second), c.answer.Range.From.Unix()
 	type cell struct {
@@ -172,27 +187,30 @@ func (c *comparison) formerly(ctx context.Context) error {
 		window int64
 	}
 	cells := map[cell]int64{}
-	var seen [][2]int64
 	for _, like := range c.recurring() {
-		newest, oldest := max(0, like.before.newest-1), like.before.oldest+1
-		if len(seen) == maxFormer || slices.ContainsFunc(seen, func(in [2]int64) bool { return newest <= in[1] && in[0] <= oldest }) {
-			continue
-		}
-		seen = append(seen, [2]int64{newest, oldest})
-		err := c.count(ctx, from-(oldest+1)*window, from-newest*window, func(s *tally, o store.Occurred) {
+		came := map[*tally]*query.Rhythm{}
+		err := c.count(ctx, from-(like.oldest+2)*window, from-max(0, like.newest-1)*window, minute, nil, func(s *tally, o store.Occurred) {
 			if o.Span > 0 {
 				return
 			}
 			number := (from - 1 - o.Second) / window
 			for _, one := range []*tally{s, s.family} {
 				cells[cell{one, number}] += o.Count
-				if number >= like.before.newest && number <= like.before.oldest {
-					one.former.Add(o)
+				if number >= like.newest && number <= like.oldest {
+					if came[one] == nil {
+						came[one] = new(query.Rhythm)
+					}
+					came[one].Add(o)
 				}
 			}
 		})
 		if err != nil {
 			return err
+		}
+		for s, r := range came {
+			if s.former.Count == 0 && float64(r.Count) >= similar*float64(s.came.Count) {
+				s.former = *r
+			}
 		}
 	}
 	for of, n := range cells {
@@ -205,20 +223,47 @@ func (c *comparison) formerly(ctx context.Context) error {
 	return nil
 }
 
-// recurring returns the warnings that came about as often in few outages before the window and rarely else, those that
-// come most often first.
-func (c *comparison) recurring() (found []*tally) {
+// recurring returns the outages before the window in which a problem came about as often as now and rarely else, or
+// several series did, the newest first.
+func (c *comparison) recurring() (found []outageBefore) {
+	var rare []*tally
 	for _, s := range c.tallies.all {
-		b := &s.before
-		long := (b.oldest - b.newest) * int64(c.q.Window/time.Second)
-		now, others := s.came.Count, s.total-b.n // without these outages, to tell one from a common burst
-		rare := 3*others <= now*now || now >= 2*leastOutage && 10*float64(others) <= float64(now)*c.windows
-		if rare && s.alarming() && s.came.Count >= leastAgain && b.happened > 0 && b.happened <= maxHappened && long <= daySeconds {
-			found = append(found, s)
+		if s.recurs(c.windows) {
+			rare = append(rare, s)
 		}
 	}
-	slices.SortFunc(found, func(a, b *tally) int {
+	slices.SortFunc(rare, func(a, b *tally) int {
 		return cmp.Or(cmp.Compare(b.came.Count, a.came.Count), a.compare(b.tallyKey))
 	})
+	longest := max(chronic, int64(longOutage/c.q.Window))
+	for _, s := range rare {
+		for _, like := range s.before.outages[:s.before.happened] {
+			if len(found) == maxFormer || slices.ContainsFunc(found, like.meets) || like.oldest-like.newest > longest {
+				continue
+			}
+			together := 0
+			for _, other := range rare {
+				if slices.ContainsFunc(other.before.outages[:other.before.happened], like.meets) {
+					together++
+				}
+			}
+			if s.came.Count >= leastAgain || together >= leastTogether {
+				found = append(found, like)
+			}
+		}
+	}
+	slices.SortFunc(found, func(a, b outageBefore) int { return cmp.Compare(a.newest, b.newest) })
 	return found
+}
+
+// recurs reports whether a series came about as often in few outages before the window, and rarely else.
+func (s *tally) recurs(windows float64) bool {
+	b, now, others := &s.before, s.came.Count, s.total-s.before.n // without these outages, to tell one from a common burst
+	if now == 0 || b.happened == 0 || b.happened > maxHappened {
+		return false
+	}
+	if !s.alarming() { // routine comes together by chance, unless the reason is rare everywhere
+		return 3*others <= now && (s.family == nil || s.family.recurs(windows))
+	}
+	return 3*others <= now*now || now >= 2*leastOutage && 10*float64(others) <= float64(now)*windows
 }
