@@ -166,8 +166,12 @@ func (h *Handler) keep(w http.ResponseWriter, r *http.Request, origin, bound str
 		return
 	}
 	content, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxContent))
-	if err != nil || !json.Valid(content) {
+	if err != nil {
 		http.Error(w, fmt.Sprintf("413 a page may keep JSON of at most %d bytes", MaxContent), http.StatusRequestEntityTooLarge)
+		return
+	}
+	if err := json.Unmarshal(content, new(json.RawMessage)); err != nil {
+		http.Error(w, "400 the body is no JSON: "+err.Error(), http.StatusBadRequest)
 		return
 	}
 	s := sealed{ID: rand.Text(), Until: h.now().Add(Life).UTC().Truncate(time.Second), Content: content}

@@ -226,8 +226,8 @@ func TestOtherSites(t *testing.T) {
 	if a := b.ask("GET", "", ""); a.StatusCode != 405 || a.Header.Get("Allow") != "PUT, POST, DELETE" {
 		t.Errorf("GET: %d", a.StatusCode)
 	}
-	for _, bad := range []string{"no JSON", `"` + strings.Repeat("x", MaxContent) + `"`} {
-		if a := b.ask("PUT", "", bad); a.StatusCode != 413 {
+	for bad, want := range map[string]int{"no JSON": 400, `"` + strings.Repeat("x", MaxContent) + `"`: 413} {
+		if a := b.ask("PUT", "", bad); a.StatusCode != want {
 			t.Errorf("%.10s: %d", bad, a.StatusCode)
 		}
 	}
