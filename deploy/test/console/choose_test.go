@@ -13,23 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
-
-// hover moves the mouse over an element.
-func (b *tab) hover(selector, text string) {
-	b.t.Helper()
-	x, y := b.place(selector, text)
-	b.do(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, x, y))
-}
 
 // menu opens the menu of a button, if it is not open.
 func (b *tab) menu(name string) {
 	b.t.Helper()
 	button := fmt.Sprintf(`button[aria-label=%s]`, quoted(name))
-	b.place(button, "")
+	b.wait(fmt.Sprintf(`document.querySelector(%s)`, quoted(button)))
 	if evaluate[bool](b, fmt.Sprintf(`document.querySelector(%s).ariaExpanded !== "true"`, quoted(button))) {
 		b.click(button)
 	}
@@ -126,12 +118,9 @@ func TestRowsAreLinks(t *testing.T) {
 		}
 		return n
 	}
-	for i, act := range []func(x, y float64){
-		func(x, y float64) { b.do(chromedp.MouseClickXY(x, y, chromedp.ButtonMiddle)) },
-		func(x, y float64) { b.do(chromedp.MouseClickXY(x, y, chromedp.ButtonModifiers(ctrl))) },
-	} {
+	for i, option := range []chromedp.MouseOption{chromedp.ButtonMiddle, chromedp.ButtonModifiers(ctrl)} {
 		for j, cell := range []string{".c-reason a", ".c-note"} {
-			act(b.place(`[data-row="default/some-0004"] `+cell, ""))
+			b.clickText(`[data-row="default/some-0004"] `+cell, "", option)
 			want := 2*i + j + 1
 			eventually(b, fmt.Sprintf("%d other tabs", want), func() bool { return opened() == want })
 		}

@@ -64,7 +64,7 @@ func TestPicturesOfAbsence(t *testing.T) {
 	days := 10 // a range that has no answer yet
 	b.inEachLook(func(look string) {
 		days++
-		evaluate[string](b, fmt.Sprintf(fetches, "return new Promise(() => {})"))
+		evaluate[string](b, fmt.Sprintf(fetches, "return new Promise((_, give) => all[1]?.signal?.addEventListener(`abort`, () => give(all[1].signal.reason)))"))
 		show(b, "overview?q=kind%3APod&from="+fmt.Sprintf("-%dd", days))
 		b.shot("loading-" + look)
 		evaluate[string](b, fmt.Sprintf(fetches, "return window.asks(...all)"))

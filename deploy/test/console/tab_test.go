@@ -113,6 +113,7 @@ func open(parent context.Context, t testing.TB, s *services, options ...chromedp
 	b.dark(false)
 	call(b, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true}) // several tabs are looked at at once
 	call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"})
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: aiming})
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy violated:", e.violatedDirective, e.blockedURI, e.sample))`,
 	})
@@ -344,74 +345,6 @@ func (b *tab) waitText(selector, text string) {
 	b.t.Helper()
 	b.wait(fmt.Sprintf(`[...document.querySelectorAll(%s)].some((e) => e.innerText.includes(%s))`, quoted(selector), quoted(text)))
 }
-
-// click clicks on the middle of the first visible element that a selector finds, with the mouse.
-func (b *tab) click(selector string) {
-	b.t.Helper()
-	b.clickText(selector, "")
-}
-
-// clickText clicks on the first visible one of the elements that have a text.
-func (b *tab) clickText(selector, text string) {
-	b.t.Helper()
-	x, y := b.place(selector, text)
-	b.do(chromedp.MouseClickXY(x, y))
-}
-
-// drag presses the mouse at one share of an element's width, moves it to another and lets it go.
-func (b *tab) drag(selector string, from, to float64) {
-	b.t.Helper()
-	b.place(selector, "")
-	box := evaluate[struct{ X, Y, Width, Height float64 }](b, fmt.Sprintf(`document.querySelector(%s).getBoundingClientRect().toJSON()`, quoted(selector)))
-	y := box.Y + box.Height/2
-	b.do(chromedp.DragAndDropXY(box.X+from*box.Width, y, box.X+to*box.Width, y, 10))
-}
-
-// place waits until an element can be clicked on, and returns the middle of it: it is in view, has stopped moving, is
-// not disabled, and nothing covers it.
-func (b *tab) place(selector, text string) (x, y float64) {
-	b.t.Helper()
-	type point struct {
-		X, Y float64
-		Why  string
-	}
-	expression := fmt.Sprintf(`(%s)(%s, %s)`, placeOf, quoted(selector), quoted(text))
-	var before *point
-	testenv.Eventually(b.t, fmt.Sprintf("%s %q can be clicked on", selector, text), deadline, func() error {
-		at, err := tryEvaluate[point](b, expression)
-		switch {
-		case err != nil:
-			return err
-		case at.Why != "":
-			before = nil
-			return fmt.Errorf("%s%s", at.Why, b.trouble())
-		case before == nil || *before != at:
-			before = &at
-			return fmt.Errorf("it moves")
-		}
-		x, y = at.X, at.Y
-		return nil
-	})
-	return x, y
-}
-
-// placeOf is a function that finds the middle of an element, or says why it cannot be clicked on. A field that is not
-// drawn itself, as a radio button is, stands for its label.
-const placeOf = `(selector, text) => {
-	let found = [...document.querySelectorAll(selector)].filter((e) => e.innerText?.includes(text) || e.value?.includes?.(text) || text === "");
-	if (!found.length) return { X: 0, Y: 0, Why: "there is none" };
-	const seen = (e) => e.checkVisibility({ checkOpacity: true, checkVisibilityCSS: true }) && e.getBoundingClientRect().width > 0;
-	found = found.map((e) => (seen(e) ? e : e.labels?.[0] ?? e)).filter(seen);
-	const e = found[0];
-	if (!e) return { X: 0, Y: 0, Why: "none is visible" };
-	if (e.disabled) return { X: 0, Y: 0, Why: "it is disabled" };
-	e.scrollIntoView({ block: "nearest", inline: "nearest" });
-	const box = e.getClientRects()[0];
-	const at = { X: box.x + box.width / 2, Y: box.y + box.height / 2, Why: "" };
-	const top = document.elementFromPoint(at.X, at.Y);
-	if (!top || !(e.contains(top) || top.contains(e) && e.tagName === "OPTION" || [...(e.labels ?? [])].some((l) => l.contains(top)))) at.Why = "it is covered by " + (top?.outerHTML.slice(0, 200) ?? "nothing");
-	return at;
-}`
 
 // fill writes a text into a field, in the place of what it has.
 func (b *tab) fill(selector, text string) {

@@ -31,7 +31,6 @@ func (p *person) does(act func()) {
 
 func (p *person) clicks(selector, text string) {
 	p.t.Helper()
-	p.place(selector, text)
 	p.does(func() { p.clickText(selector, text) })
 }
 

@@ -2,7 +2,9 @@
 
 import * as address from "./lib/address.js";
 import { Api, Failure } from "./lib/api.js";
+import { configuration } from "./lib/config.js";
 import * as grammar from "./lib/grammar.js";
+import { Resource } from "./lib/load.js";
 import { forgetRecent, remember } from "./lib/searches.js";
 import { Session } from "./lib/session.js";
 import { clock, isRelative, parseInstant, rfc3339, second } from "./lib/time.js";
@@ -13,20 +15,11 @@ import { clock, isRelative, parseInstant, rfc3339, second } from "./lib/time.js"
  * @property {() => import("./lib/dom.js").Child} draw
  * @property {() => void} [leave] is called when another view is shown
  * @property {(key: string) => boolean} [key] handles a key, and says whether it has
+ * @property {Resource<any>} [changes] what changed in the range, if the view asks for it
  */
 
 /** @typedef {{version: string, eventsPath: string, tokenURL: string, issuer: string, sessions: boolean, signIn: import("./lib/oidc.js").Provider[]}} Config */
 /** @typedef {import("./lib/address.js").State} State */
-
-/**
- * What the server is: the page has it, and asks again once that may have changed.
- * @param {boolean} [again] @returns {Promise<Config & {from?: string, to?: string}>}
- */
-export async function configuration(again = false) {
-  if (!again) return JSON.parse(document.querySelector("meta[name=config]")?.getAttribute("content") ?? "");
-  const response = await fetch("config.json");
-  return response.json();
-}
 
 export class App {
   /** @type {State} */
@@ -82,6 +75,11 @@ export class App {
     this.#draw = draw;
     this.session = new Session(config, () => this.#signed());
     this.api = new Api(this.session, config.eventsPath);
+    /**
+     * The clusters that are mirrored, for the notices of every view and for the overview.
+     * @type {Resource<{items: import("./parts/clusters.js").Row[]}>}
+     */
+    this.clusters = new Resource(this.redraw);
     addEventListener("hashchange", () => {
       this.state = address.read(location.hash);
       this.since = "";
@@ -99,8 +97,12 @@ export class App {
     this.redraw();
   }
 
-  /** Draws the page before the next frame. */
-  redraw = () => {
+  /**
+   * Draws the page before the next frame.
+   * @param {unknown} [now] true: before this one
+   */
+  redraw = (now) => {
+    if (now === true) return this.#draw();
     if (this.#scheduled) return;
     this.#scheduled = true;
     // A page that is hidden gets no frames, and has to be right when it is shown again.
