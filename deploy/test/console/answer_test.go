@@ -74,7 +74,7 @@ func TestDifference(t *testing.T) {
 	b.drag(".plot", 0.5, 0.6)
 	b.click(".differs")
 	b.wait(`location.hash.startsWith("#/changes?") && /at=20.*window=\d/.test(location.hash)`)
-	b.wait(`document.querySelector(".verdict")`)
+	b.wait(`document.querySelector(".verdict:not(.waiting)")`)
 }
 
 // TestBelow: the pages of a Deployment, a Node and a Namespace show the lanes of what is below them.
@@ -89,6 +89,15 @@ func TestBelow(t *testing.T) {
 		show(b, "object?"+object)
 		b.waitText(".lane-name a", "Pod/"+facts.OOM.Pod)
 		b.wait(`document.querySelector(".verdict")`)
+		b.settled()
+		if rows := b.rows(); strings.HasPrefix(object, "kind=Node") {
+			if len(rows) == 0 || evaluate[bool](b, `document.querySelector(".table").getBoundingClientRect().bottom > innerHeight`) {
+				t.Errorf("%s has %d rows, or they are not on the screen", object, len(rows))
+			}
+			own := evaluate[string](b, `document.querySelector(".table").ariaRowCount`)
+			b.clickText(".summary .choice button", "All lanes")
+			b.wait(`document.querySelector(".table").ariaRowCount > ` + own)
+		}
 	}
 	b.clickText(".lane-name a", "Pod/"+facts.OOM.Pod)
 	b.waitText(".lane-name", "by its name an owner")

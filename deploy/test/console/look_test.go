@@ -3,8 +3,12 @@ package console_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
 )
 
 // TestColumnsFit: the columns of a table fit beside the facets or the drawer without scrolling sideways, and the note
@@ -128,5 +132,42 @@ func TestNamed(t *testing.T) {
 	heads := b.texts(".change-head")
 	if !slices.ContainsFunc(heads, func(head string) bool { return strings.Contains(head, " …") && !strings.Contains(head, "namespaces") }) {
 		t.Errorf("no change in many namespaces names some: %q", heads)
+	}
+}
+
+// TestNothingMoves: answers that come one after the other move nothing that is seen already. The sum of the shifts is
+// what browsers call cumulative layout shift, of which 0.1 is the most that is called good.
+func TestNothingMoves(t *testing.T) {
+	t.Parallel()
+	s, facts := week(t)
+	b := openTab(t, s)
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `globalThis.shifts = []; new PerformanceObserver((list) => shifts.push(...list.getEntries())).observe({ type: "layout-shift", buffered: true })`,
+	})
+	b.open("/console/")
+	b.signIn(admin)
+	for name, address := range map[string]string{
+		"overview": "overview?from=-8d", "events": "events?from=-8d", "groups": "groups?from=-8d",
+		"changes": "changes?window=1h&at=" + stamp(facts.OOM.Begin.Add(30*time.Minute)),
+		"object":  "object?kind=Node&name=" + facts.OOM.Node,
+	} {
+		b.open("/console/#/" + address)
+		b.reload() // as somebody who opens a link
+		b.wait(`document.querySelector("main :is(.plot, [data-group], .changes, [data-row])")`)
+		b.settled()
+		moved := evaluate[[]string](b, `shifts.filter((e) => !e.hadRecentInput).map((e) => e.value.toFixed(4) + " " + e.sources.map((s) => s.node?.className || s.node?.nodeName).join(", "))`)
+		sum := 0.0
+		for _, shift := range moved {
+			value, _, _ := strings.Cut(shift, " ")
+			v, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += v
+		}
+		t.Logf("%s: %.3f", name, sum)
+		if sum > 0.1 {
+			t.Errorf("%s moves by %.3f: %s", name, sum, strings.Join(moved, "; "))
+		}
 	}
 }

@@ -16,6 +16,8 @@ export class Resource {
   /** @type {Failure|null} why there is no newer one */
   failure = null;
   loading = false;
+  /** When data came, in milliseconds. */
+  at = 0;
   #key = "";
   /** The question that data answers. */
   #answered = "";
@@ -58,6 +60,7 @@ export class Resource {
       const data = await ask(control.signal);
       if (control.signal.aborted) return;
       this.data = data;
+      this.at = Date.now();
       this.#answered = questionOf(this.#key);
       this.failure = null;
     } catch (err) {

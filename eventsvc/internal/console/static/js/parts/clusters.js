@@ -3,7 +3,6 @@
 import { h } from "../lib/dom.js";
 import { clear, counted } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
-import { Resource } from "../lib/load.js";
 import { absolute, relative, short } from "../lib/time.js";
 import { isLate } from "./notices.js";
 
@@ -18,15 +17,11 @@ export class Clusters {
   /** @param {import("../app.js").App} app */
   constructor(app) {
     this.app = app;
-    /** @type {Resource<{items: Row[]}>} */
-    this.answer = new Resource(app.redraw);
   }
 
   draw() {
     const { app } = this;
-    const { from, to } = app.state;
-    if (app.session.open) this.answer.want(JSON.stringify([app.turn, from, to]), (signal) => app.api.query("clusters", { from, to }, signal));
-    const rows = this.answer.data?.items ?? [];
+    const rows = app.clusters.data?.items ?? [];
     if (!rows.length) return null; // or why there is no answer, which the histogram says
     const behind = rows.filter(isLate);
     const sorted = [...behind.sort((a, b) => b.lag - a.lag), ...rows.filter((r) => !isLate(r))];

@@ -176,7 +176,7 @@ export class Histogram {
       const width = Math.floor(e.clientWidth);
       if (width === 0 || width === this.#width) return;
       this.#width = width;
-      this.app.redraw();
+      this.app.redraw(true); // before it is seen
     });
     this.#observer.observe(e);
   }

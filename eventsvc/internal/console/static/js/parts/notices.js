@@ -9,6 +9,8 @@ import { icon } from "./icons.js";
 /** A mirror says how far it is every minute, so one that is up to date is at most 90 seconds behind. */
 const well = 120;
 const few = 3;
+/** So often what is silent is asked for. */
+const often = 5 * minute;
 
 /**
  * Whether a mirror is late.
@@ -20,21 +22,24 @@ export class Notices {
   /** @param {import("../app.js").App} app */
   constructor(app) {
     this.app = app;
-    /** @type {Resource<{items: {name: string, lag: number, completeUntil: string}[]}>} */
-    this.clusters = new Resource(app.redraw);
     /** @type {Resource<any>} */
     this.changes = new Resource(app.redraw);
     setInterval(() => { if (!document.hidden) app.redraw(); }, minute);
   }
 
-  draw() {
+  /** @param {import("../app.js").View} view that is shown: what it knows of changes is not asked again */
+  draw(view) {
     const { app } = this;
-    if (!app.session.open || !app.config.sessions) return null; // a dump has ended anyway
+    if (!app.session.open) return null;
     const now = clock.now();
-    this.clusters.want(`${app.turn} ${Math.floor(now / minute)}`, (signal) => app.api.query("clusters", { from: "-1h" }, signal));
-    this.changes.want(`${app.turn} ${Math.floor(now / (5 * minute))}`, (signal) => app.api.query("changes", { window: "1h", limit: "50" }, signal));
-    const late = (this.clusters.data?.items ?? []).filter(isLate);
-    const silent = (this.changes.data?.changes ?? []).filter((/** @type {any} */ c) => c.kind === "silent");
+    const { q, from, to, revision } = app.state;
+    app.clusters.want(JSON.stringify([app.turn, Math.floor(now / minute), from, to]), (signal) => app.api.query("clusters", { from, to }, signal));
+    if (!app.config.sessions) return null; // a dump has ended anyway
+    const known = app.state.view === "overview" && !q && to === "now" && !revision && view.changes;
+    const changes = known && (known.loading || !known.at || Date.now() - known.at < often) ? known : this.changes;
+    if (changes === this.changes) changes.want(`${app.turn} ${Math.floor(now / often)}`, (signal) => app.api.query("changes", { window: "1h", limit: "50" }, signal));
+    const late = (app.clusters.data?.items ?? []).filter(isLate);
+    const silent = (changes.data?.changes ?? []).filter((/** @type {any} */ c) => c.kind === "silent");
     return [
       late.length > 0 && h("p", { class: "note warn", role: "note", key: "late" }, icon("alert"),
         `What is newest may be missing: ${late.slice(0, few).map((c) => `the mirror of ${clear(c.name)} is ${duration(c.lag * second)} behind (complete until ${short(Date.parse(c.completeUntil))})`).join(", ")}${rest(late.length)}.`),

@@ -53,18 +53,18 @@ export class Table {
     this.app = app;
     this.label = label;
     this.hooks = hooks;
-    this.resized = new ResizeObserver(() => {
-      this.#measure();
-      app.redraw();
-    });
+    this.resized = new ResizeObserver(() => this.#measure());
   }
 
   #measure() {
     if (!this.#host) return;
-    this.#height = this.#host.clientHeight;
-    this.#room = this.#host.clientWidth - 24;
+    const { clientHeight, clientWidth } = this.#host;
+    if (clientHeight === this.#height && clientWidth - 24 === this.#room && ruler.font) return;
+    this.#height = clientHeight;
+    this.#room = clientWidth - 24;
     const { fontSize, fontFamily } = getComputedStyle(this.#host);
     ruler.use(`${fontSize} ${fontFamily}`);
+    this.app.redraw(true); // before it is seen
   }
 
   /** How far it is scrolled down. */
@@ -99,7 +99,7 @@ export class Table {
       h("div", {
         class: narrow.matches ? "table cards" : "table", role: "table", "aria-label": this.label, "aria-rowcount": total < 0 ? -1 : total + 1, tabindex: rows.length ? undefined : "0",
         css: { "--columns": narrow.matches ? "1fr" : names.map((n) => `${widths[n]}px`).join(" "), "--gap": `${gap}px` },
-        ref: (/** @type {HTMLElement} */ e) => { this.#host = e; this.resized.observe(e); e.scrollTop = this.#top; },
+        ref: (/** @type {HTMLElement} */ e) => { this.#host = e; this.resized.observe(e); queueMicrotask(() => this.#measure()); e.scrollTop = this.#top; },
         onscroll: (/** @type {Event} */ e) => {
           const top = /** @type {HTMLElement} */ (e.currentTarget).scrollTop;
           if (top === this.#top) return;

@@ -17,10 +17,12 @@ const marks = { ongoing: "Goes on", over: "Over", once: "Once", usual: "As usual
 const box = (state, sentence) => h("p", { class: "verdict " + state, "aria-label": "Verdict" }, h("span", { class: "state-mark" }, state === "silent" ? "Silent" : marks[state] ?? state), h("span", { class: "verdict-text" }, sentence));
 
 /**
- * The verdict of an answer of changes, with links to what it names.
- * @param {import("../app.js").App} app @param {any} data
+ * The verdict of an answer of changes, with links to what it names. Until the answer is there, the line has its room, so that nothing
+ * moves when it comes.
+ * @param {import("../app.js").App} app @param {import("../lib/load.js").Resource<any>} changes
  */
-export function verdict(app, data) {
+export function verdict(app, { data, stale, failure }) {
+  if (!data || stale) return !failure && h("p", { class: "verdict waiting", "aria-hidden": "true" }, h("span", { class: "state-mark" }, "…"), h("span", { class: "verdict-text" }, "Compared with what is usual"));
   const v = data.verdict;
   if (!v) return null;
   if (!v.by) return box(v.state, localised(v.text));

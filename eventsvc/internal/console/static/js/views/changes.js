@@ -38,7 +38,7 @@ export class Changes {
     if (other) this.both.want(`${app.turn} ${at} ${window} ${ns} ${other} ${q}`, (signal) => this.#compare(signal));
     return [
       this.#form(),
-      !other && this.changes.data && !this.changes.stale && verdict(app, this.changes.data),
+      !other && verdict(app, this.changes),
       other ? h("section", { "aria-labelledby": "two-title" }, h("h2", { id: "two-title" }, "Two windows compared", h("button", { type: "button", class: "plain", onclick: () => app.go({ other: "" }) }, icon("close"), "Against all history")),
         answered(app, this.both, "both windows", (b) => this.#differences(b)))
         : h("section", { "aria-labelledby": "ranked-title" }, h("h2", { id: "ranked-title" }, "Most unexpected first", h("span", { class: "hint" }, this.#covered(), "against all history before")),
@@ -121,7 +121,7 @@ export class Changes {
             href: app.href({ view: "events", q: writeAll([{ field: d.dimension, value: d.value, not: false }, { field: "namespace", value: app.state.ns, not: false }].filter((t) => t.value)), from: now.range.from, to: now.range.to }),
           }, d.value || "none")),
           bar(d.now, "now", "this"), bar(d.then, "then", "other"),
-          h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "new" : d.now === 0 ? "gone" : percent(d.now, d.then))))))),
+          h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "only in this" : d.now === 0 ? "only in the other" : percent(d.now, d.then))))))),
       h("p", { class: "hint" }, `Both windows are ${spelled(app.state.window)} long. The values whose counts differ most surprisingly stand first.`),
     ];
   }

@@ -16,7 +16,7 @@ import { verdictOfObject } from "../parts/verdict.js";
 
 /** @typedef {import("../parts/lanes.js").Lane} Lane @typedef {import("../parts/lanes.js").Mark} Mark */
 /** @typedef {{title: string, sub: string, href: string, items: any[]}} Other */
-/** @typedef {{own: any, around: Other[], below: import("../lib/event.js").Row[], more: {count: number, q: string}}} Life */
+/** @typedef {{own: any, around: Other[], owners: number, below: import("../lib/event.js").Row[], more: {count: number, q: string}}} Life */
 
 const most = 1000; // versions of one object that are loaded
 const lanesBelow = 12; // of what an object has made
@@ -27,6 +27,8 @@ export class ObjectView {
    * @type {[number, number]|null}
    */
   #zoom = null;
+  /** Whether the rows are those of all lanes; without those below the object, of which there may be many. */
+  #whole = false;
 
   /** @param {import("../app.js").App} app */
   constructor(app) {
@@ -46,6 +48,7 @@ export class ObjectView {
     if (object !== this.#object) {
       this.#object = object;
       this.#zoom = null;
+      this.#whole = false;
       this.life.data = undefined; // the life of one must not stand below the name of another
     }
     this.life.want(`${app.turn} ${object} ${app.state.revision}`, (signal) => this.#load(signal));
@@ -77,7 +80,8 @@ export class ObjectView {
       return { title: o.title, sub: o.sub, href: app.href(lifeOf({ kind: o.kind, name: o.name, namespace: o.ns, uid: "" })), items: answer.items };
     }));
     const made = await this.#below(kind, name, ns, own, signal);
-    return { own, around: [...around.filter((a) => a.items.length), ...made.lanes], below: made.rows, more: made.more };
+    const above = around.filter((a) => a.items.length);
+    return { own, around: [...above, ...made.lanes], owners: above.length, below: made.rows, more: made.more };
   }
 
   /**
@@ -132,13 +136,16 @@ export class ObjectView {
     const begin = Math.min(first, ...lanes.flatMap((l) => l.marks).map((m) => m.time).filter((at) => at >= before));
     const pad = Math.max(minute, (end - begin) * 0.04);
     const [from, to] = this.#zoom ?? [begin - pad, end + pad];
-    const inside = lanes.flatMap((l, i) => (i === 0 ? own : life.around[i - 1].items)).filter((i) => Date.parse(i.time) >= from && Date.parse(i.time) <= to);
+    const narrower = own.length > 0 && life.owners < life.around.length;
+    const inside = (narrower && !this.#whole ? lanes.slice(0, life.owners + 1) : lanes).flatMap((l, i) => (i === 0 ? own : life.around[i - 1].items)).filter((i) => Date.parse(i.time) >= from && Date.parse(i.time) <= to);
     const rows = inside.map((i) => ({ ...row(i.event), time: Date.parse(i.time), reason: i.deleted ? `${i.event.reason} (event deleted)` : i.event.reason })).sort((a, b) => b.time - a.time);
     return [
       verdictOfObject(life.own.series ?? [], life.below),
       h("p", { class: "summary" }, `First seen ${relative(first)}, last ${relative(end)}`, end > first && `, over ${duration(end - first)}`, `. ${life.own.continue ? `The newest ${most} observations are shown.` : ""}`,
         this.#zoom && h("button", { type: "button", onclick: () => this.#look(null) }, icon("out"), "All of it"),
-        h("a", { href: app.href({ view: "events", q: objectQuery({ ...app.state, namespace: app.state.ns }), from: rfc3339(begin - minute), to: "now", event: "" }) }, "As a list")),
+        h("a", { href: app.href({ view: "events", q: objectQuery({ ...app.state, namespace: app.state.ns }), from: rfc3339(begin - minute), to: "now", event: "" }) }, "As a list"),
+        narrower && h("span", { class: "choice", role: "group", "aria-label": "Rows" }, [false, true].map((whole) =>
+          h("button", { type: "button", key: String(whole), "aria-pressed": this.#whole === whole, onclick: () => { this.#whole = whole; this.#look(this.#zoom); } }, whole ? "All lanes" : "Its own")))),
       life.more.count > 0 && h("p", { class: "hint" }, `The ${lanesBelow} objects with most warnings are shown. `, h("a", { href: app.href({ view: "groups", by: "object", q: life.more.q, from: rfc3339(begin - minute), to: "now", event: "", order: "" }) }, `${life.more.count} more`)),
       laneChart(app, lanes, from, to, (a, b) => this.#look([a - Math.max(1000, (b - a) * 0.1), b + Math.max(1000, (b - a) * 0.1)])),
       this.table.draw(rows, rows.length),

@@ -36,15 +36,15 @@ export class Overview {
     this.#ask();
     const counted = this.histogram.answer.data;
     const wide = h("div", { class: "wide" }, // says what is wrong, before the facets might
-      this.changes.data && !this.changes.stale && counted?.total !== 0 && verdict(app, this.changes.data),
+      counted?.total !== 0 && verdict(app, this.changes),
       histogram,
-      this.clusters.draw(),
       this.histogram.answer.failure && !counted ? null : counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
         h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
-          data.changes.length ? changeList(app, data) : h("p", { class: "quiet" }, data.verdict?.text))),
+          data.changes.length ? changeList(app, { ...data, changes: data.changes.slice(0, 8) }) : h("p", { class: "quiet" }, data.verdict?.text))),
         h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
           h("a", { class: "all", href: app.href({ view: "events", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "All of them")),
           answered(app, this.warnings, "warnings", (data) => this.#warnings(data)))),
+      this.clusters.draw(), // which come when they like, below what would move
       this.#history());
     return h("div", { class: "with-facets" }, h("div", { class: "side" }, facetsShown(app) && this.facets.draw()), wide);
   }
@@ -55,7 +55,7 @@ export class Overview {
     this.warnings.want(app.key("warnings"), (signal) => app.query("events", { ...app.question(), ...only, limit: "60" }, signal));
     const window = this.#window();
     if (!window) return; // the histogram's answer says how far back history goes
-    this.changes.want(app.key("changes"), (signal) => app.query("changes", { at: app.state.to, window: parameter(window), ...grammar.parameters(app.state.q), limit: "8", revision: app.state.revision }, signal));
+    this.changes.want(app.key("changes"), (signal) => app.query("changes", { at: app.state.to, window: parameter(window), ...grammar.parameters(app.state.q), limit: "50", revision: app.state.revision }, signal));
   }
 
   /**
@@ -113,6 +113,6 @@ export class Overview {
 
   leave() {
     this.histogram.stop();
-    for (const r of [this.facets.answer, this.clusters.answer, this.warnings, this.changes]) r.stop();
+    for (const r of [this.facets.answer, this.warnings, this.changes]) r.stop();
   }
 }
