@@ -37,11 +37,11 @@ func TestEntries(t *testing.T) {
 		}
 	}
 	b.shot("entries")
-	if text := b.text(".changes"); strings.Contains(text, "G²") {
+	if text := b.text(".changes"); strings.Contains(text, "by chance") {
 		t.Error("statistics are shown before anybody asks")
 	}
 	b.clickText(".changes button", "Why here")
-	b.waitText(".statistics", "G²")
+	b.waitText(".statistics", "by chance")
 }
 
 // TestRepeats: warnings with the same reason, namespace and kind are one row, with the newest of them and their count.

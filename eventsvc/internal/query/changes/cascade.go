@@ -103,7 +103,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 		r := found[s]
 		if r == nil {
 			r = &candidate{
-				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.came.Count, expected: s.usual / c.windows, against: "on average",
+				tallyKey: s.tallyKey, tallies: []*tally{s}, way: More, now: s.came.Count, expected: s.usual / c.windows, against: onAverage,
 				first: s.came.First, onset: o.Second, anchor: anchor, objects: c.warned.concerned[s.tallyKey],
 			}
 			found[s] = r

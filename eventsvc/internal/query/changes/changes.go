@@ -230,7 +230,7 @@ func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
 			}
 			r.note = string(note)
 		}
-		change.Why, change.Statistics = r.why(c), r.statistics(c)
+		change.Why, change.Statistics = r.why(c), r.statistics()
 		c.answer.Rows = append(c.answer.Rows, change)
 	}
 	return nil

@@ -135,7 +135,7 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 // expect sets what is expected of a series: how often it comes on average or, if that explains more of what is seen, at
 // this time of the day. It reports whether the series came more often than on average.
 func (c *comparison) expect(r *candidate, s *tally) (rising bool) {
-	r.expected, r.against = s.usual/c.windows, "on average"
+	r.expected, r.against = s.usual/c.windows, onAverage
 	r.level = max(float64(s.total)/c.windows, float64(s.prev))
 	rising = float64(s.came.Count) > r.expected
 	day, week := s.times.usual(c.days, c.weeks)

@@ -76,7 +76,7 @@ func TestRows(t *testing.T) {
 			probe(m)
 			burst(m, 5, 3, "shop", "Pod", "queue-0", "BackOff")
 		}, []row{{"shop", "Pod", "BackOff", "queue-0", changes.New, 3, 0,
-			"BackOff 3 times in 15m, never before in 1d23h; Pod queue-0 in shop; began to fail: “note” | G² 31.5 over a dispersion of 1.0"}}},
+			"BackOff 3 times in 15m, never before in 1d23h; Pod queue-0 in shop; began to fail: “note” | by chance alone in less than one of 1,000,000 windows"}}},
 		{"one that other namespaces have", func(m *memory) {
 			probe(m)
 			for n := range 4 {
@@ -84,45 +84,45 @@ func TestRows(t *testing.T) {
 			}
 			burst(m, 5, 2, "shop", "Pod", "queue-1", "BackOff")
 		}, []row{{"shop", "Pod", "BackOff", "queue-1", changes.New, 2, 0,
-			"BackOff 2 times in 15m, never before in 1d23h; Pod queue-1 in shop; began to fail: “note” | G² 18.3 over a dispersion of 1.0; 4 other namespaces had it"}}},
+			"BackOff 2 times in 15m, never before in 1d23h; Pod queue-1 in shop; began to fail: “note” | by chance alone in one of 53,000 windows; 4 other namespaces had it"}}},
 		{"more than usual", func(m *memory) {
 			probe(m)
 			burst(m, 5, 20, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
 		}, []row{{"shop", "Pod", "Unhealthy", "web-7d5fb757db-x2x7q", changes.More, 21, 2,
-			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod web-7d5fb757db-x2x7q in shop: “Readiness probe failed” | G² 59.8 over a dispersion of 1.0"}}},
+			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod web-7d5fb757db-x2x7q in shop: “Readiness probe failed” | by chance alone in less than one of 1,000,000 windows"}}},
 		{"as much as a day before", func(m *memory) {
 			probe(m)
 			burst(m, 5, 20, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
 			burst(m, 5+24*60, 22, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
 		}, []row{{"shop", "Pod", "Unhealthy", "web-7d5fb757db-x2x7q", changes.Again, 21, 2,
-			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod web-7d5fb757db-x2x7q in shop; again, as on Tuesday 2026-05-12 11:50 UTC (23 times in 5m21s): “Readiness probe failed” | G² 59.8 over a dispersion of 1.0"}}},
+			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod web-7d5fb757db-x2x7q in shop; again, as on Tuesday 2026-05-12 11:50 UTC (23 times in 5m21s): “Readiness probe failed” | by chance alone in less than one of 1,000,000 windows"}}},
 		{"less than usual", func(m *memory) {
 			for before := 48 * 60.0; before > 15; before-- {
 				m.say(minutes(before), "shop", "CronJob", "tick", normal, "SuccessfulCreate", "cronjob-controller", "Created job")
 			}
 		}, []row{{"shop", "CronJob", "SuccessfulCreate", "", changes.Less, 0, 15,
-			"SuccessfulCreate 0 times in 15m against 15 expected (on average); CronJob in shop | G² 29.9 over a dispersion of 1.0"}}},
+			"SuccessfulCreate 0 times in 15m against 15 expected (on average of 1d23h); CronJob in shop | by chance alone in less than one of 1,000,000 windows"}}},
 		{"the same in many namespaces", func(m *memory) {
 			probe(m)
 			for n := range 5 {
 				burst(m, 5, 4, fmt.Sprintf("team-%d", n), "Pod", "web-0", "Failed")
 			}
 		}, []row{{"", "Pod", "Failed", "", changes.New, 20, 0,
-			"Failed 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects): “note” | G² 210.3 over a dispersion of 1.0"}}},
+			"Failed 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects): “note” | by chance alone in less than one of 1,000,000 windows"}}},
 		{"a thousand pods of one owner", func(m *memory) {
 			probe(m)
 			for n := range 1000 {
 				m.say(minutes(10)+float64(n)/3, "shop", "Pod", fmt.Sprintf("api-7d5fb757db-%s", random(n)), warning, "Failed", "kubelet", "Error: ErrImagePull")
 			}
 		}, []row{{"shop", "Pod", "Failed", "api-*", changes.New, 1000, 0,
-			"Failed 1000 times in 15m, never before in 1d23h; Pod api-* in shop (1000 objects); began to fail: “Error: ErrImagePull” | G² 10515.0 over a dispersion of 1.0"}}},
+			"Failed 1000 times in 15m, never before in 1d23h; Pod api-* in shop (1000 objects); began to fail: “Error: ErrImagePull” | by chance alone in less than one of 1,000,000 windows"}}},
 		{"an object that begins to fail among others that do", func(m *memory) {
 			for before := 48 * 60.0; before > 0; before-- {
 				m.say(minutes(before), "shop", "Pod", "old-7d5fb757db-x2x7q", warning, "BackOff", "kubelet", "Back-off")
 			}
 			burst(m, 5, 5, "shop", "Pod", "api-0", "BackOff")
 		}, []row{{"shop", "Pod", "BackOff", "api-0", changes.Failing, 5, 0,
-			"BackOff 5 times in 15m, to an object without a warning before; Pod api-0 in shop: “note” | G² 45.7 over a dispersion of 1.0"}}},
+			"BackOff 5 times in 15m, to an object without a warning before; Pod api-0 in shop: “note” | by chance alone in less than one of 1,000,000 windows"}}},
 		{"reasons that come together", func(m *memory) {
 			probe(m)
 			for n := range 6 {
@@ -131,7 +131,7 @@ func TestRows(t *testing.T) {
 				}
 			}
 		}, []row{{"shop", "Pod", "Created", "queue-0", changes.New, 6, 0,
-			"Created 6 times in 15m, never before in 1d23h; Pod queue-0 in shop; with Pulled, Started: “container” | G² 63.1 over a dispersion of 1.0"}}},
+			"Created 6 times in 15m, never before in 1d23h; Pod queue-0 in shop; with Pulled, Started: “container” | by chance alone in less than one of 1,000,000 windows"}}},
 		{"a single event of a routine kind in the minute before an outage", func(m *memory) {
 			probe(m)
 			for before := 47 * 60.0; before > 60; before -= 8 * 60 {
@@ -143,9 +143,9 @@ func TestRows(t *testing.T) {
 			}
 		}, []row{
 			{"", "Pod", "NodeNotReady", "", changes.New, 20, 0,
-				"NodeNotReady 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 6s after NodeNotReady of Node node-1: “note” | G² 210.3 over a dispersion of 1.0"},
+				"NodeNotReady 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 6s after NodeNotReady of Node node-1: “note” | by chance alone in less than one of 1,000,000 windows"},
 			{"default", "Node", "NodeNotReady", "node-1", changes.More, 1, 0.03,
-				"NodeNotReady once in 15m against 0 expected (on average); Node node-1; in the minute before NodeNotReady of Pod in 5 namespaces began: “status is now” | G² 10.1 over a dispersion of 1.0; once in the minute before; before 1 other change"},
+				"NodeNotReady once in 15m against 0 expected (on average of 1d23h); Node node-1; in the minute before NodeNotReady of Pod in 5 namespaces began: “status is now” | by chance alone in one of 680 windows; once in the minute before; before 1 other change"},
 		}},
 		{"a symptom behind its cause", func(m *memory) {
 			probe(m)
@@ -156,9 +156,9 @@ func TestRows(t *testing.T) {
 			}
 		}, []row{
 			{"", "Pod", "TaintManagerEviction", "", changes.New, 20, 0,
-				"TaintManagerEviction 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 1m after NodeNotReady of Node node-1: “note” | G² 210.3 over a dispersion of 1.0"},
+				"TaintManagerEviction 20 times in 15m, never before in 1d23h; Pod in 5 namespaces (5 objects); 1m after NodeNotReady of Node node-1: “note” | by chance alone in less than one of 1,000,000 windows"},
 			{"default", "Node", "NodeNotReady", "node-1", changes.New, 2, 0,
-				"NodeNotReady 2 times in 15m, never before in 1d23h; Node node-1: “status is now” | G² 21.0 over a dispersion of 1.0; before 1 other change"},
+				"NodeNotReady 2 times in 15m, never before in 1d23h; Node node-1: “status is now” | by chance alone in one of 220,000 windows; before 1 other change"},
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -160,7 +160,7 @@ func (c *comparison) rhythm(s *stream, long int64) (usual, dispersion float64, a
 		return 0, 0, ""
 	}
 	usual, dispersion = middle(s.slots[first:end])
-	return usual / slot, dispersion, "on average"
+	return usual / slot, dispersion, onAverage
 }
 
 // middle returns the median of counts, which it sorts, and by how much they usually vary: the square of their median

@@ -18,7 +18,7 @@ func (r *candidate) why(c *comparison) string {
 	window := query.FormatDuration(c.q.Window)
 	if r.way == Silent {
 		ago := roughly(c.answer.Range.To.Sub(time.Unix(r.first, 0)))
-		return fmt.Sprintf("nothing in %s against %s expected (%s); %s, whose newest event came %s ago", window, whole(r.expected), r.against, r.subject(), ago)
+		return fmt.Sprintf("nothing in %s against %s expected (%s); %s, whose newest event came %s ago", window, whole(r.expected), c.of(r.against), r.subject(), ago)
 	}
 	fmt.Fprintf(&b, "%s %s in %s%s; %s", r.reason, times(r.now), window, r.unlike(c), r.subject())
 	if r.objects > 1 {
@@ -56,25 +56,44 @@ func (r *candidate) unlike(c *comparison) string {
 	switch r.way {
 	case Again:
 		if r.unseen {
-			return fmt.Sprintf(", otherwise never in %s", roughly(c.answer.Range.From.Sub(c.answer.HistoryFrom)))
+			return ", otherwise never in " + c.past()
 		}
 	case New:
-		return ", never before in " + roughly(c.answer.Range.From.Sub(c.answer.HistoryFrom))
+		return ", never before in " + c.past()
 	case Failing:
 		return ", to an object without a warning before"
 	case Changed:
 		return fmt.Sprintf(", %s before %s of %s", roughly(time.Duration(max(0, r.explained.onset-r.onset))*time.Second), r.explained.reason, r.explained.subject())
 	}
-	return fmt.Sprintf(" against %s expected (%s)", whole(r.expected), r.against)
+	return fmt.Sprintf(" against %s expected (%s)", whole(r.expected), c.of(r.against))
+}
+
+// onAverage is what is expected from all history.
+const onAverage = "on average"
+
+// of says of how long an average is.
+func (c *comparison) of(against string) string {
+	if against != onAverage {
+		return against
+	}
+	return onAverage + " of " + c.past()
+}
+
+// past is the length of the history before the window.
+func (c *comparison) past() string {
+	return roughly(c.answer.Range.From.Sub(c.answer.HistoryFrom))
 }
 
 // statistics says what the score of a row is made of.
-func (r *candidate) statistics(c *comparison) string {
+func (r *candidate) statistics() string {
 	if r.way == Changed {
 		return fmt.Sprintf("score of %s of %s, raised because the object changed before", r.explained.reason, r.explained.subject())
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "G² %.1f over a dispersion of %.1f", r.evidence*r.dispersion, r.dispersion)
+	b.WriteString("by chance alone in " + rarely(r.evidence))
+	if r.dispersion >= 1.5 {
+		b.WriteString(", as much as it varies")
+	}
 	if r.way == New && r.had > 0 {
 		fmt.Fprintf(&b, "; %s had it", counted(r.had, "other namespace"))
 	}
@@ -85,6 +104,21 @@ func (r *candidate) statistics(c *comparison) string {
 		fmt.Fprintf(&b, "; before %s", counted(r.precedes, "other change"))
 	}
 	return b.String()
+}
+
+// rarely says in how many windows chance alone exceeds some evidence, in two digits.
+func rarely(evidence float64) string {
+	const most = 1e6
+	one := 1 / math.Erfc(math.Sqrt(evidence/2))
+	if !(one < most) {
+		return "less than one of 1,000,000 windows"
+	}
+	digits := math.Pow(10, max(0, math.Floor(math.Log10(one))-1))
+	text := strconv.Itoa(int(math.Round(one/digits) * digits))
+	if n := len(text) - 3; n > 0 {
+		text = text[:n] + "," + text[n:]
+	}
+	return "one of " + text + " windows"
 }
 
 // subject is what a row is about, as Pod api-* in shop.
