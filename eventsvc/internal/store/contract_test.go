@@ -3,6 +3,7 @@
 package store_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"tidings.example/eventsvc/internal/event"
@@ -654,7 +654,9 @@ func testRestart(t *testing.T, e engine) {
 // diffRecords compares records, or what holds them, but for the bytes that they
 // take, which are the engine's own affair.
 func diffRecords(want, got any) string {
-	return cmp.Diff(want, got, cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }), cmpopts.IgnoreFields(store.Record{}, "Bytes"))
+	return cmp.Diff(want, got, cmp.Comparer(func(a, b store.Record) bool {
+		return a.Key == b.Key && a.Revision == b.Revision && a.Time.Equal(b.Time) && bytes.Equal(a.Attributes, b.Attributes) && bytes.Equal(a.Value, b.Value)
+	}), cmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }))
 }
 
 func watch(t testing.TB, s store.Store, q store.WatchQuery) store.Watcher {
