@@ -10,6 +10,10 @@
 // `eventsvc token check`. [RulesRecorder] records the event eventsvc.rules when the
 // rules of what to keep have changed.
 //
+// The files: admin.go has the store as a whole and backups, export.go, import.go and digest.go their commands,
+// written.go counts what they have written; handler.go and remote.go are the two ends on the management listener.
+// import.go also undeletes: the answer of `eventsvc query --deleted` is a file for it.
+//
 // # Exports
 //
 // An export has the frames that a watch of events.k8s.io/v1 sends, one JSON object a

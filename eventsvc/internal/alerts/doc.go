@@ -8,6 +8,9 @@
 // minute, and when it is over. Times are those of the observations, whenever an event arrives. [Try] says what rules
 // would have sent.
 //
+// The files: rules.go reads rules, facts.go has what templates can use, watch.go follows a server, book.go has the
+// alerts that go on and the cursor.
+//
 // # Once, and not lost
 //
 // The file of the cursor has the position in the server's history with all that was counted up to there, so that a

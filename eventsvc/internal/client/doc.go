@@ -9,4 +9,7 @@
 // A refusal of the server is an error of type [k8s.io/apimachinery/pkg/api/errors.StatusError]. [UnreachableError]
 // means that no whole answer came, so that a write may have been carried out or not. [TokenError] means that nothing
 // was sent.
+//
+// The files: client.go sends requests and reads lists, follow.go watches and resumes, bulk.go creates many events in
+// one request (protobuf.go); tokens.go and kubeconfig.go find credentials; backoff.go waits, errors.go says what to do.
 package client

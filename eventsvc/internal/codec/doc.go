@@ -3,6 +3,10 @@
 // send, package fields keeps managed fields; [Codec] has all of it. table.go writes rows; which columns
 // they have is decided by package event.
 //
+// The other files: codec.go has the formats, accept.go and negotiate.go choose one; stored.go makes the stored form;
+// object.go, list.go and frames.go write answers, json.go and proto.go their members; schemas.go describes them for
+// OpenAPI; deleter.go is who deleted an event.
+//
 // # The stored form
 //
 // An event is stored in one form, protobuf, as kube-apiserver stores it:

@@ -200,38 +200,6 @@ func Selectable(value []byte) (namespace, name []byte, fields [event.NumFields][
 	return namespace, name, fields, ok
 }
 
-// AppendLabels appends the labels of a stored event as attributes have them ([event.Attributes]): their number
-// (uvarint), and for each the length and text of its key and value. It reports false, and appends nothing, if there is
-// damage.
-func AppendLabels(dst, value []byte) ([]byte, bool) {
-	if len(value) == 0 || value[0] != storedFormat {
-		return dst, false
-	}
-	number, metadata, _, ok := nextField(value[1:])
-	if !ok || number != memberMetadata+1 {
-		return dst, false
-	}
-	from, n := len(dst), 0
-	dst = append(dst, 0)
-	ok = eachField(metadata, func(number int, entry []byte) bool {
-		if number != fieldLabels {
-			return true
-		}
-		var key, text []byte
-		if n++; n > 127 || !pick(entry, 1, &key, 2, &text) {
-			return false
-		}
-		dst = append(protowire.AppendVarint(dst, uint64(len(key))), key...)
-		dst = append(protowire.AppendVarint(dst, uint64(len(text))), text...)
-		return true
-	})
-	if !ok {
-		return dst[:from], false
-	}
-	dst[from] = byte(n)
-	return dst, true
-}
-
 // pick sets two texts to the payloads of two fields of a message, if it has them. It reports false if there is damage.
 func pick(message []byte, first int, one *[]byte, second int, other *[]byte) bool {
 	return eachField(message, func(number int, payload []byte) bool {

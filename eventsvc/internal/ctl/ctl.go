@@ -1,6 +1,11 @@
 // Package ctl has the commands that use an event server: get, query, tail, record, mirror, alerts and mcp. Each command
 // reads its settings from flags and variables, opens a client, and prints what it finds. The requests are in package
 // client, the copying of a cluster's events in package mirror.
+//
+// The files: each command has a file of its name. connect.go has the flags that name a server, filters.go those that
+// choose events and terms.go the terms of a search; answer.go reads answers of /query/v1 and show.go makes tables of
+// them; output.go prints events; complete.go completes flags. How to undelete: `eventsvc query --deleted -o json` says
+// what was deleted, `eventsvc import` stores it again.
 package ctl
 
 import (

@@ -12,6 +12,10 @@
 // What one caller may take: seats.go, requests in progress (package flow has the queues); rates.go, new events in a
 // second; package stream counts open watches, and flow/room.go counts answers that nobody reads.
 //
+// The other files: authorize.go asks the policy, grant.go and readable.go say what of an answer a caller may see,
+// impersonate.go refuses Impersonate headers, refuse.go answers 401 and 403. A 429 with Retry-After is back-pressure: a
+// rate limit of creates (rates.go), no seat (seats.go), or answers that the client does not read (flow/room.go).
+//
 // # Errors
 //
 // All refusals are API errors: 401, 403, 429, and 503 for writes that cannot be

@@ -13,6 +13,11 @@
 // no longer allowed, or is for other clusters now, ends as any watch ends, cleanly and after a bookmark; the
 // client's next request is told why.
 //
+// A slow watch ends in one of two ways. A client that reads too slowly for its share of memory gets an ERROR with 429
+// ([flow.Room]; stream.go waits for room first). One whose revision is older than the history that is kept gets 410
+// Expired: before the first byte from [Streams.Open], later from readreplay.go of package bolt, when the ring of
+// package watch has lapped it.
+//
 // # Errors
 //
 // What is wrong before the first byte is an ordinary error. Later, and for a version

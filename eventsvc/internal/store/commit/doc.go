@@ -29,6 +29,14 @@
 //
 // The [Clock] is the time of writes.
 //
+// Several writes share one sync (group commit). Back-pressure is the bounded queue: beyond it a write is refused with
+// [store.ErrBusy], which clients see as 429.
+//
+// The files: prepare.go decides about one event and batch.go about several; queue.go has the writes that wait,
+// committer.go commits them, clock.go gives their times; writer.go, checkpoint.go and rotate.go make records durable;
+// merger.go merges the index; deletemany.go deletes collections; replicate.go takes what another store has committed;
+// health.go and life.go say whether the store can go on.
+//
 // # Errors
 //
 // [ErrConflict]: the event is not at the version that the caller saw. [store.ErrBusy]: the

@@ -12,7 +12,8 @@
 //  3. trim: move the compact revision, and account for what that makes dead;
 //  4. compact: unlink the first sealed segments as long as they have neither a needed record nor an observation that is
 //     counted, and rewrite those that are dead in large part;
-//  5. project how old events get before there is no room; pack the index, or rewrite it if it is mostly empty or mostly new;
+//  5. project how old events get before there is no room; pack the index, or rewrite it if it is mostly empty or
+//     mostly new;
 //  6. compress sealed segments whose events are old, by when they were observed, for a few seconds at most.
 //
 // A deletion stays in the log until no older version of its event can be in the files,
@@ -23,6 +24,9 @@
 //
 // What was observed is kept for as long as any event is, although its records are gone: its columns
 // stay when a segment is rewritten, and the file stays until all of that is past its time.
+//
+// The files: maintenance.go has the round, retention.go expires, history.go trims, compact.go unlinks and rewrites,
+// compress.go compresses, projection.go looks ahead; damage.go drops what cannot be read.
 //
 // # Errors
 //

@@ -19,6 +19,15 @@
 // revision is missing. A precondition that fails refuses its write alone. [Migrate] makes the tables and functions,
 // which are SQL files in migrations, numbered, and only ever added to.
 //
+// How a write waits for a standby (a quorum of standbys): PostgreSQL itself waits, as its synchronous_standby_names
+// say. confirm.go finds commits that were answered without that wait, and confirms revisions; standby.go only reports,
+// for the probe and for [Check].
+//
+// The files: db.go opens the engine; write.go gathers writes, committer.go commits batches, epoch.go and head.go know
+// the newest revision and which history it is of; tail.go brings the log into the copy, replica.go replaces a copy and
+// timeline.go reads it; retention.go removes what is past its time, on one replica; migrate.go and check.go are the
+// database commands; session.go keeps the console's sessions; connect.go, admin.go and metrics.go are what they say.
+//
 // # Errors
 //
 // Errors are those of package store. [store.ErrUnavailable] says that the database does not answer and that nothing was
