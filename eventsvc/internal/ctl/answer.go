@@ -18,6 +18,10 @@ type answer struct {
 		From, To time.Time
 		Cluster  string
 	}
+	Late []struct { // mirrors
+		From    time.Time
+		Cluster string
+	}
 	Dropped []struct { // by rules of mirrors
 		From, To      time.Time
 		Cluster, Rule string
@@ -152,6 +156,13 @@ func (a *answer) notices(asked bool) (lines []string) {
 	}
 	if len(gaps) > 0 {
 		lines = append(lines, "events may be missing, because the mirror was away: "+atMost(gaps))
+	}
+	var late []string
+	for _, l := range a.Late {
+		late = append(late, l.Cluster+" since "+l.From.Local().Format(time.DateTime))
+	}
+	if len(late) > 0 {
+		lines = append(lines, "what is newest may be missing, because a mirror is late: "+atMost(late))
 	}
 	var dropped []string
 	for _, d := range a.Dropped {

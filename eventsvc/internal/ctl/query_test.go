@@ -131,9 +131,9 @@ var answers = map[string]string{
 	"deleted": `{` + head + `"gaps":[],"partial":false,"total":2,"items":[
 		{"time":"2026-11-20T15:59:00Z","revision":"61","by":{"user":"ann","client":"console","audit":"id-1"},"event":{"metadata":{"name":"web-0.1","namespace":"shop","resourceVersion":"61"},"type":"Warning","reason":"BackOff","regarding":{"kind":"Pod","name":"web-0"},"note":"Back-off"}},
 		{"time":"2026-11-20T15:59:00Z","revision":"62","by":{"audit":"=\u001b[31m"},"event":{"metadata":{"name":"web-0.2","namespace":"shop","resourceVersion":"62"},"type":"Normal","reason":"Pulled","regarding":{"kind":"Pod","name":"web-0"}}}]}`,
-	"clusters": `{` + head + `"gaps":[],"partial":false,"items":[
-		{"name":"east","completeUntil":"2026-11-20T15:59:30Z","lag":30,"lastEvent":"2026-11-20T15:59:01Z","gaps":0,"mirror":"v1.2.0"},
-		{"name":"=w\u001b[31m","completeUntil":"2026-11-20T14:00:00Z","lag":7200,"gaps":2}]}`,
+	"clusters": `{` + head + `"gaps":[],"late":[{"from":"2026-11-20T14:00:00Z","to":"2026-11-20T16:00:00Z","cluster":"=w\u001b[31m"}],"partial":false,"items":[
+		{"name":"east","completeUntil":"2026-11-20T15:59:30Z","lag":30,"every":10,"late":false,"lastEvent":"2026-11-20T15:59:01Z","gaps":0,"mirror":"v1.2.0"},
+		{"name":"=w\u001b[31m","completeUntil":"2026-11-20T14:00:00Z","lag":7200,"late":true,"gaps":2}]}`,
 }
 
 // tables are the same answers as tables.
@@ -173,9 +173,9 @@ var tables = map[string]string{
 	"deleted": `{` + head + `"gaps":[],"partial":false,"columns":["deleted", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "node", "revision", "user", "client", "audit"],"rows":[
 		["2026-11-20T15:59:00Z", "Warning", "BackOff", "Pod", "", "web-0", "", "Back-off", "1", "shop", "web-0.1", "", "", "", "", "61", "ann", "console", "id-1"],
 		["2026-11-20T15:59:00Z", "Normal", "Pulled", "Pod", "", "web-0", "", "", "1", "shop", "web-0.2", "", "", "", "", "62", "", "", "=\u001b[31m"]]}`,
-	"clusters": `{` + head + `"gaps":[],"partial":false,"columns":["name", "completeUntil", "lag", "lastEvent", "gaps", "mirror"],"rows":[
-		["east", "2026-11-20T15:59:30Z", "30", "2026-11-20T15:59:01Z", "0", "v1.2.0"],
-		["=w\u001b[31m", "2026-11-20T14:00:00Z", "7200", "", "2", ""]]}`,
+	"clusters": `{` + head + `"gaps":[],"late":[{"from":"2026-11-20T14:00:00Z","to":"2026-11-20T16:00:00Z","cluster":"=w\u001b[31m"}],"partial":false,"columns":["name", "completeUntil", "lag", "every", "late", "lastEvent", "gaps", "mirror"],"rows":[
+		["east", "2026-11-20T15:59:30Z", "30", "10", "false", "2026-11-20T15:59:01Z", "0", "v1.2.0"],
+		["=w\u001b[31m", "2026-11-20T14:00:00Z", "7200", "0", "true", "", "2", ""]]}`,
 }
 
 // empty are answers without a row.
@@ -184,7 +184,7 @@ var empty = map[string]string{
 	"facets":    `{` + head + `"gaps":[],"partial":false,"facets":{"type":[]},"other":{"type":0},"total":0}`,
 	"histogram": `{` + head + `"gaps":[],"partial":false,"step":"5m","buckets":[],"total":0}`,
 	"changes":   `{` + head + `"gaps":[],"partial":false,"verdict":{"text":"Nothing differs.","state":"usual"},"changes":[]}`, "object": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
-	"clusters": `{` + head + `"gaps":[],"partial":false,"items":[]}`, "deleted": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
+	"clusters": `{` + head + `"gaps":[],"late":[{"from":"2026-11-20T14:00:00Z","to":"2026-11-20T16:00:00Z","cluster":"=w\u001b[31m"}],"partial":false,"items":[]}`, "deleted": `{` + head + `"gaps":[],"partial":false,"items":[]}`,
 }
 
 // emptyTables are tables without a row.
@@ -196,7 +196,7 @@ var emptyTables = map[string]string{
 	"changes":   `{` + head + `"gaps":[],"partial":false,"verdict":{"text":"Nothing differs.","state":"usual"},"columns":["change", "type", "reason", "kind", "namespace", "reporter", "cluster", "owner", "node", "object", "now", "before", "score", "first", "last", "state", "why", "statistics", "events", "namespaces", "note"],"rows":[]}`,
 	"object":    `{` + head + `"gaps":[],"partial":false,"columns":["observed", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "node", "revision", "deleted"],"rows":[]}`,
 	"deleted":   `{` + head + `"gaps":[],"partial":false,"columns":["deleted", "type", "reason", "kind", "object_namespace", "object", "uid", "note", "count", "namespace", "name", "reporter", "cluster", "owner", "node", "revision", "user", "client", "audit"],"rows":[]}`,
-	"clusters":  `{` + head + `"gaps":[],"partial":false,"columns":["name", "completeUntil", "lag", "lastEvent", "gaps", "mirror"],"rows":[]}`,
+	"clusters":  `{` + head + `"gaps":[],"partial":false,"columns":["name", "completeUntil", "lag", "every", "late", "lastEvent", "gaps", "mirror"],"rows":[]}`,
 }
 
 // TestQueryOutput has each form of each answer.

@@ -195,8 +195,14 @@ func groupedObject(r row) string {
 	return namespace + "/" + object
 }
 
-// behind returns how long ago a cluster was complete.
-func behind(r row) string { return (time.Duration(r.number("lag")) * time.Second).String() }
+// behind returns how long ago a cluster was complete, and whether that is late.
+func behind(r row) string {
+	text := (time.Duration(r.number("lag")) * time.Second).String()
+	if r.get("late") == "true" {
+		return text + ", late"
+	}
+	return text
+}
 
 // what names what a change is about besides its type and reporter, as far as possible in terms of a query.
 func what(r row) string {

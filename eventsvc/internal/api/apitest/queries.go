@@ -60,3 +60,10 @@ func StoryWorld(t *testing.T, changes ...func(*api.Config)) *World {
 	w.Tell()
 	return w
 }
+
+// CursorEvent is the cursor of a mirror of a cluster, complete until a minute of an hour.
+func CursorEvent(name, cluster string, minute int) string {
+	return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"tidings.example/cluster":%q},"annotations":{"mirror.tidings.example/cursor":"7",`+
+		`"mirror.tidings.example/cursor-time":"2026-03-04T13:%02d:00Z","mirror.tidings.example/last-event":"2026-03-04T13:%02d:30Z","mirror.tidings.example/mirror-version":"v1"}},`+
+		`"involvedObject":{"kind":"Cluster","namespace":"kube-system"},"reason":"Mirrored","type":"Normal","reportingComponent":"tidings.example/mirror"}`, name, cluster, minute, minute)
+}

@@ -178,6 +178,13 @@ func (c *call) covers(t *queries.Table) string {
 	if len(t.Gaps) == 0 {
 		b.WriteString("no known gaps; ")
 	}
+	for i, l := range t.Late {
+		if i == mostGaps {
+			fmt.Fprintf(&b, "and %d LATE mirrors more; ", len(t.Late)-i)
+			break
+		}
+		fmt.Fprintf(&b, "mirror of %s is LATE: events since %s may be missing; ", token(l.Cluster), queries.Stamp(l.Since))
+	}
 	for i, g := range t.Dropped {
 		if i == mostGaps {
 			fmt.Fprintf(&b, "and DROPPED by %d rules more; ", len(t.Dropped)-i)

@@ -75,6 +75,36 @@ func TestMCPGaps(t *testing.T) {
 	}
 }
 
+// TestMCPLate: the first line tells of mirrors that are late, up to five of them.
+func TestMCPLate(t *testing.T) {
+	t.Parallel()
+	w, _ := apitest.NewPolicyWorld(t, apitest.FullMatrixPolicy(), apitest.WithMCP, func(c *api.Config) {
+		c.Now = func() time.Time { return time.Date(2026, 3, 4, 13, 30, 0, 0, time.UTC) }
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Server.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := waittest.Within(t, done); err != nil {
+			t.Error(err)
+		}
+	})
+	for i, minute := range []int{8, 8, 8, 8, 8, 8, 29} {
+		name := string(rune('a' + i))
+		w.As("root", "POST", "/api/v1/namespaces/kube-system/events", apitest.CursorEvent(name, name, minute)).Must(201)
+	}
+	var line string
+	waittest.Until(t, "the cursors", func() bool {
+		text, _ := w.Tool("root", "events_search", "{}")
+		line, _, _ = strings.Cut(text, "\n")
+		return strings.Contains(line, "; mirror of a is LATE: events since 2026-03-04T13:08:00Z may be missing; ") && strings.Contains(line, "and 1 LATE mirrors more; ")
+	})
+	if strings.Contains(line, "mirror of g ") {
+		t.Error(line)
+	}
+}
+
 // mcpTools are the names of all tools, in their order.
 var mcpTools = []string{"events_overview", "events_changes", "events_search", "events_groups", "events_object"}
 

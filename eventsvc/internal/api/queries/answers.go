@@ -27,6 +27,7 @@ type head struct {
 	Revision      string   `json:"revision"` // a string, as resourceVersions are
 	HistoryFrom   string   `json:"historyFrom"`
 	Gaps          []gap    `json:"gaps"`
+	Late          []gap    `json:"late,omitempty"` // mirrors that are late
 	Dropped       []drop   `json:"dropped,omitempty"`
 	Namespaces    []string `json:"namespaces,omitempty"` // to which the answer is restricted
 	Clusters      []string `json:"clusters,omitempty"`   // likewise
@@ -83,6 +84,9 @@ func (r *request) head() head {
 	}
 	for _, g := range h.Gaps {
 		out.Gaps = append(out.Gaps, gap{interval{stamp(g.From), stamp(g.To)}, g.Cluster})
+	}
+	for _, l := range r.late() {
+		out.Late = append(out.Late, gap{interval{stamp(l.Since), stamp(h.To)}, l.Cluster})
 	}
 	for _, g := range h.Dropped {
 		out.Dropped = append(out.Dropped, drop{gap{interval{stamp(g.From), stamp(g.To)}, g.Cluster}, g.Rule, g.Count})

@@ -18,6 +18,7 @@ type Table struct {
 	Asked    []string // the namespaces that the question names
 	Listable []string // those to which the caller is restricted; nil: to none
 	Clusters []string // likewise
+	Late     []Late   // mirrors of which something may be missing
 	Scope    string   // what a question for changes in some namespaces looked at
 	Verdict  string   // of an answer to changes, in one sentence
 	Columns  []string
@@ -87,7 +88,7 @@ func (s *Service) table(c echo.Context, p *endpoint, given url.Values) (*Table, 
 		rows = append(rows, row)
 		return nil
 	})
-	return &Table{r.shot.Head, r.asked, in.Namespaces(), r.readable.Clusters(), a.scope, a.verdict, a.columns, rows, a.next, a.behind}, err
+	return &Table{r.shot.Head, r.asked, in.Namespaces(), r.readable.Clusters(), r.late(), a.scope, a.verdict, a.columns, rows, a.next, a.behind}, err
 }
 
 // ParseTime reads a time in the forms of the parameters from and to. Parameter is named by the error.

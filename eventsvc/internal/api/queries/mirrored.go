@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
 )
 
@@ -32,12 +33,46 @@ type Mirrored struct {
 	desc  *prometheus.Desc
 
 	mu      sync.Mutex
-	cursors map[store.Key]event.Cursor
+	cursors map[store.Key]copied
+}
+
+// copied is how far events of a cluster are copied.
+type copied struct {
+	event.Cursor
+	moves query.Rhythm // of the cursor
+	every time.Duration
+	late  bool
+}
+
+const (
+	// patience is how many times the usual distance between two moves of a cursor has to pass until its mirror is late.
+	patience = 3
+	// leastLate is the shortest time after which a mirror is late: it moves its cursor each minute, also if nothing
+	// happens. The rhythm of one whose cursor has not moved yet is unknown.
+	leastLate, unknownLate = 90 * time.Second, 5 * time.Minute
+)
+
+// judge says whether a mirror is late, by its own rhythm.
+func (c *copied) judge(now time.Time) {
+	longest := unknownLate
+	if c.every = c.moves.Every(); c.every > 0 {
+		longest = max(leastLate, patience*c.every)
+	}
+	c.late = now.Sub(c.Complete) > longest
+}
+
+// moved returns a cursor as it is after it was as before.
+func (c copied) moved(to event.Cursor) copied {
+	if at := to.Complete.Unix(); at > c.moves.Last {
+		c.moves.Add(store.Occurred{Second: at, Count: 1})
+	}
+	c.Cursor = to
+	return c
 }
 
 // NewMirrored returns a Mirrored that knows no cluster until it runs.
 func NewMirrored(s store.Store, c *codec.Codec, log *slog.Logger, now func() time.Time) *Mirrored {
-	return &Mirrored{store: s, codec: c, log: log, now: now, cursors: map[store.Key]event.Cursor{}, desc: prometheus.NewDesc(
+	return &Mirrored{store: s, codec: c, log: log, now: now, cursors: map[store.Key]copied{}, desc: prometheus.NewDesc(
 		"eventsvc_cluster_complete_seconds", "Time since everything that the cluster had was here, as the cursors of its mirror say; of the first 1000 clusters by name.", []string{"cluster"}, nil)}
 }
 
@@ -88,7 +123,11 @@ func (m *Mirrored) list(ctx context.Context) (revision uint64, err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.cursors = found
+	known := m.cursors
+	m.cursors = make(map[store.Key]copied, len(found))
+	for key, at := range found {
+		m.cursors[key] = known[key].moved(at)
+	}
 	return revision, nil
 }
 
@@ -115,12 +154,12 @@ func (m *Mirrored) change(d *store.Delivery) {
 	at, ok := m.believed(d.Object.View())
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, known := m.cursors[d.Object.Key]
+	before, known := m.cursors[d.Object.Key]
 	switch {
 	case d.Type == store.Removed || !ok:
 		delete(m.cursors, d.Object.Key)
 	case known || len(m.cursors) < maxCursors:
-		m.cursors[d.Object.Key] = at
+		m.cursors[d.Object.Key] = before.moved(at)
 	}
 }
 
@@ -137,11 +176,11 @@ func (m *Mirrored) believed(v *store.View) (c event.Cursor, ok bool) {
 }
 
 // clusters returns the cursors of clusters by name, as far as they may be seen. If a cluster has several cursors,
-// because its namespaces are copied apart, it is complete until the earliest of them.
-func (m *Mirrored) clusters(allows func(namespace, cluster string) bool) (all []event.Cursor, more bool) {
+// because its namespaces are copied apart, it is complete until the earliest of them, and late if one is.
+func (m *Mirrored) clusters(allows func(namespace, cluster string) bool) (all []copied, more bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	found := map[string]event.Cursor{}
+	found, now := map[string]copied{}, m.now()
 	for _, key := range slices.SortedFunc(maps.Keys(m.cursors), func(a, b store.Key) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}) {
@@ -149,7 +188,9 @@ func (m *Mirrored) clusters(allows func(namespace, cluster string) bool) (all []
 		if !allows(key.Namespace, c.Cluster) {
 			continue
 		}
+		c.judge(now)
 		if before, ok := found[c.Cluster]; ok {
+			c.late, c.every = c.late || before.late, max(c.every, before.every)
 			if before.Complete.Before(c.Complete) {
 				c.Complete, c.Mirror = before.Complete, before.Mirror
 			}
@@ -181,4 +222,4 @@ func (m *Mirrored) Collect(ch chan<- prometheus.Metric) {
 }
 
 // since returns how many seconds ago a cluster was complete.
-func (m *Mirrored) since(c event.Cursor) float64 { return max(0, m.now().Sub(c.Complete).Seconds()) }
+func (m *Mirrored) since(c copied) float64 { return max(0, m.now().Sub(c.Complete).Seconds()) }

@@ -14,13 +14,6 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// cursorEvent is the cursor of a mirror of a cluster, complete until a minute of an hour.
-func cursorEvent(name, cluster string, minute int) string {
-	return fmt.Sprintf(`{"metadata":{"name":%q,"labels":{"tidings.example/cluster":%q},"annotations":{"mirror.tidings.example/cursor":"7",`+
-		`"mirror.tidings.example/cursor-time":"2026-03-04T13:%02d:00Z","mirror.tidings.example/last-event":"2026-03-04T13:%02d:30Z","mirror.tidings.example/mirror-version":"v1"}},`+
-		`"involvedObject":{"kind":"Cluster","namespace":"kube-system"},"reason":"Mirrored","type":"Normal","reportingComponent":"tidings.example/mirror"}`, name, cluster, minute, minute)
-}
-
 // run follows the cursors until the test ends.
 func run(w *apitest.World) {
 	ctx, stop := context.WithCancel(w.T.Context())
@@ -46,8 +39,8 @@ func TestMirroredClusters(t *testing.T) {
 - {role: "events:read", namespaces: [shop], subjects: [{clientID: shop}]}`, func(c *api.Config) {
 		c.Now, c.Registry = clock.Read, prometheus.NewRegistry()
 	})
-	w.As("root", "POST", path, cursorEvent("eventsvc-mirror.east", "east", 8)).Must(201)
-	w.As("root", "POST", path, cursorEvent("no-time", "no-time", 8)).Must(201)
+	w.As("root", "POST", path, apitest.CursorEvent("eventsvc-mirror.east", "east", 8)).Must(201)
+	w.As("root", "POST", path, apitest.CursorEvent("no-time", "no-time", 8)).Must(201)
 	w.As("root", "PATCH", path+"/no-time", `{"metadata":{"annotations":{"mirror.tidings.example/cursor-time":null}}}`, "Content-Type", apitest.MergePatch).Must(200)
 	w.As("root", "POST", "/apis/events.k8s.io/v1/namespaces/team-a/events", apitest.GapReport("gap", "30", "")).Must(201)
 	run(w)
@@ -60,11 +53,11 @@ func TestMirroredClusters(t *testing.T) {
 		t.Helper()
 		waittest.Until(t, step, func() bool { return rows("root") == want })
 	}
-	const east = "east,2026-03-04T13:08:00Z,120,2026-03-04T13:08:30Z,%d,v1"
+	const east = "east,2026-03-04T13:08:00Z,120,0,false,2026-03-04T13:08:30Z,%d,v1"
 	becomes("the cursor that was there", fmt.Sprintf(east, 1))
-	w.As("root", "POST", path, cursorEvent("eventsvc-mirror.west.a", "west", 9)).Must(201)
-	w.As("root", "POST", path, cursorEvent("eventsvc-mirror.west.b", "west", 7)).Must(201)
-	const west = "west,2026-03-04T13:07:00Z,180,2026-03-04T13:09:30Z,0,v1"
+	w.As("root", "POST", path, apitest.CursorEvent("eventsvc-mirror.west.a", "west", 9)).Must(201)
+	w.As("root", "POST", path, apitest.CursorEvent("eventsvc-mirror.west.b", "west", 7)).Must(201)
+	const west = "west,2026-03-04T13:07:00Z,180,0,false,2026-03-04T13:09:30Z,0,v1"
 	both := fmt.Sprintf(east, 1) + " " + west
 	becomes("the earliest cursor counts", both)
 	if got := w.Metric("eventsvc_cluster_complete_seconds", "west"); got != 180 {
@@ -74,9 +67,24 @@ func TestMirroredClusters(t *testing.T) {
 		t.Errorf("others are told of %q and %q", rows("west"), rows("shop"))
 	}
 	w.As("root", "PATCH", path+"/eventsvc-mirror.west.b", `{"metadata":{"annotations":{"mirror.tidings.example/cursor-time":"2026-03-04T13:11:00Z"}}}`, "Content-Type", apitest.MergePatch).Must(200)
-	becomes("a cursor moves", strings.Replace(both, "13:07:00Z,180", "13:09:00Z,60", 1))
+	becomes("a cursor moves", strings.Replace(both, "13:07:00Z,180,0", "13:09:00Z,60,240", 1))
 	w.As("root", "DELETE", path+"/eventsvc-mirror.west.a", "").Must(200)
-	becomes("a clock that is ahead is no lag", strings.Replace(strings.Replace(both, "13:07:00Z,180", "13:11:00Z,0", 1), "13:09:30Z", "13:07:30Z", 1))
+	becomes("a clock that is ahead is no lag", strings.Replace(strings.Replace(both, "13:07:00Z,180,0", "13:11:00Z,0,240", 1), "13:09:30Z", "13:07:30Z", 1))
+	late := func(when string) (text string) {
+		t.Helper()
+		told, _ := w.As("root", "GET", "/query/v1/events?from=2026-03-04T13:00:00Z", "").Must(200).At("late").([]any)
+		for _, l := range told {
+			text += fmt.Sprint(apitest.Field(l, "cluster"), " ", apitest.Field(l, "from"), " ")
+		}
+		return when + strings.TrimSpace(text)
+	}
+	clock.Add(3*time.Minute + time.Second)
+	apitest.Equal(t, late("the first heartbeat is five minutes old: "), "the first heartbeat is five minutes old: east 2026-03-04T13:08:00Z")
+	clock.Add(10*time.Minute - time.Second)
+	apitest.Equal(t, late("three times four minutes: "), "three times four minutes: east 2026-03-04T13:08:00Z")
+	clock.Add(time.Second)
+	apitest.Equal(t, late("and a second: "), "and a second: east 2026-03-04T13:08:00Z west 2026-03-04T13:11:00Z")
+	clock.Add(-13*time.Minute - time.Second)
 	w.As("root", "DELETE", path+"/eventsvc-mirror.west.b", "").Must(200)
 	becomes("a cursor goes", fmt.Sprintf(east, 1))
 	w.As("root", "GET", "/query/v1/clusters?revision=3", "").Must(400)
@@ -94,33 +102,33 @@ func TestForgedCursors(t *testing.T) {
 		write func(*apitest.World)
 		want  string // name of the cluster and minute until when it is complete
 	}{
-		"root creates":       {func(w *apitest.World) { w.As("root", "POST", folder, cursorEvent("c", "east", 8)).Must(201) }, "east 08"},
-		"its mirror creates": {func(w *apitest.World) { w.As("east", "POST", folder, cursorEvent("c", "east", 8)).Must(201) }, "east 08"},
+		"root creates":       {func(w *apitest.World) { w.As("root", "POST", folder, apitest.CursorEvent("c", "east", 8)).Must(201) }, "east 08"},
+		"its mirror creates": {func(w *apitest.World) { w.As("east", "POST", folder, apitest.CursorEvent("c", "east", 8)).Must(201) }, "east 08"},
 		"its mirror in bulk": {func(w *apitest.World) {
-			w.Bulk("east", "", strings.Replace(cursorEvent("c", "east", 8), `{"name"`, `{"namespace":"kube-system","name"`, 1)).Results(1)
+			w.Bulk("east", "", strings.Replace(apitest.CursorEvent("c", "east", 8), `{"name"`, `{"namespace":"kube-system","name"`, 1)).Results(1)
 		}, "east 08"},
-		"team creates": {func(w *apitest.World) { w.As("team", "POST", folder, cursorEvent("c", "east", 8)).Must(201) }, ""},
+		"team creates": {func(w *apitest.World) { w.As("team", "POST", folder, apitest.CursorEvent("c", "east", 8)).Must(201) }, ""},
 		"team in bulk": {func(w *apitest.World) {
-			w.Bulk("team", "", strings.Replace(cursorEvent("c", "east", 8), `{"name"`, `{"namespace":"kube-system","name"`, 1)).Results(1)
+			w.Bulk("team", "", strings.Replace(apitest.CursorEvent("c", "east", 8), `{"name"`, `{"namespace":"kube-system","name"`, 1)).Results(1)
 		}, ""},
-		"team invents by PUT": {func(w *apitest.World) { w.As("team", "PUT", folder+"/c", cursorEvent("c", "new", 8)).Must(201) }, ""},
+		"team invents by PUT": {func(w *apitest.World) { w.As("team", "PUT", folder+"/c", apitest.CursorEvent("c", "new", 8)).Must(201) }, ""},
 		"many are forged": {func(w *apitest.World) {
 			for i := range 50 {
-				w.As("team", "POST", folder, cursorEvent(fmt.Sprint("forged-", i), "east", 1)).Must(201)
+				w.As("team", "POST", folder, apitest.CursorEvent(fmt.Sprint("forged-", i), "east", 1)).Must(201)
 			}
-			w.As("root", "POST", folder, cursorEvent("c", "east", 8)).Must(201)
+			w.As("root", "POST", folder, apitest.CursorEvent("c", "east", 8)).Must(201)
 		}, "east 08"},
 		"team moves it back": {func(w *apitest.World) {
-			w.As("root", "POST", folder, cursorEvent("c", "east", 8)).Must(201)
-			w.As("team", "PUT", folder+"/c", cursorEvent("c", "east", 1)).Must(200)
+			w.As("root", "POST", folder, apitest.CursorEvent("c", "east", 8)).Must(201)
+			w.As("team", "PUT", folder+"/c", apitest.CursorEvent("c", "east", 1)).Must(200)
 		}, ""},
 		"team labels it": {func(w *apitest.World) {
-			w.As("root", "POST", folder, cursorEvent("c", "east", 8)).Must(201)
+			w.As("root", "POST", folder, apitest.CursorEvent("c", "east", 8)).Must(201)
 			w.As("team", "PATCH", folder+"/c", `{"metadata":{"labels":{"seen":"yes"}}}`, "Content-Type", apitest.MergePatch).Must(200)
 		}, "east 08"},
 		"its mirror goes on": {func(w *apitest.World) {
-			w.As("team", "POST", folder, cursorEvent("c", "east", 8)).Must(201)
-			w.As("east", "PUT", folder+"/c", cursorEvent("c", "east", 8)).Must(200)
+			w.As("team", "POST", folder, apitest.CursorEvent("c", "east", 8)).Must(201)
+			w.As("east", "PUT", folder+"/c", apitest.CursorEvent("c", "east", 8)).Must(200)
 		}, "east 08"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,7 +138,7 @@ func TestForgedCursors(t *testing.T) {
 - {role: "events:admin", subjects: [{clientID: root}]}
 - {role: "events:admin", clusters: [east], subjects: [{clientID: east}]}
 - {role: "events:admin", namespaces: [kube-system], subjects: [{clientID: team}]}`, func(c *api.Config) { c.Now = clock.Read })
-			first, second := cursorEvent("first", "a", 9), cursorEvent("second", "z", 9)
+			first, second := apitest.CursorEvent("first", "a", 9), apitest.CursorEvent("second", "z", 9)
 			w.As("root", "POST", folder, first).Must(201)
 			c.write(w)
 			told := func() (text string) {

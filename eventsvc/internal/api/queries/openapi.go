@@ -99,12 +99,12 @@ func schemas() schema {
 	at := schema{"type": "string", "format": "date-time"}
 	head := func(more schema, optional ...string) schema {
 		all := schema{
-			"range": ref("range"), "revision": text, "historyFrom": at, "gaps": list(ref("gap")), "dropped": list(ref("drop")),
+			"range": ref("range"), "revision": text, "historyFrom": at, "gaps": list(ref("gap")), "late": list(ref("gap")), "dropped": list(ref("drop")),
 			"namespaces": list(text), "clusters": list(text),
 			"partial": yes, "partialReason": text, "hints": list(text), "permalink": text,
 		}
 		maps.Copy(all, more)
-		return members(all, append(optional, "dropped", "namespaces", "clusters", "partialReason", "hints")...)
+		return members(all, append(optional, "late", "dropped", "namespaces", "clusters", "partialReason", "hints")...)
 	}
 	kind := schema{"type": "string", "enum": []changes.Kind{
 		changes.New, changes.More, changes.Again, changes.Less, changes.Silent, changes.Failing, changes.Changed,
@@ -147,7 +147,7 @@ func schemas() schema {
 		"histogram": head(schema{
 			"counted": counted, "step": text, "by": list(text), "buckets": list(ref("bucket")), "total": number,
 		}, "by"),
-		"cluster":  members(schema{"name": text, "completeUntil": at, "lag": number, "lastEvent": at, "gaps": number, "mirror": text}, "lastEvent", "mirror"),
+		"cluster":  members(schema{"name": text, "completeUntil": at, "lag": number, "every": number, "late": yes, "lastEvent": at, "gaps": number, "mirror": text}, "every", "lastEvent", "mirror"),
 		"clusters": head(schema{"items": list(ref("cluster"))}),
 		"facets": head(schema{
 			"counted": counted, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "distinct": dictionary(number), "total": number,
