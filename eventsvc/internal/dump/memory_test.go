@@ -27,9 +27,13 @@ type endless struct {
 	rest             string
 }
 
-func (e *endless) Read(b []byte) (int, error) {
-	for e.rest == "" {
+// Read fills b, as each read of a pipe costs more than what is made.
+func (e *endless) Read(b []byte) (n int, _ error) {
+	for n < len(b) {
 		switch {
+		case e.rest != "":
+			copied := copy(b[n:], e.rest)
+			n, e.rest = n+copied, e.rest[copied:]
 		case e.head != "":
 			e.rest, e.head = e.head, ""
 		case e.items > 0:
@@ -37,12 +41,12 @@ func (e *endless) Read(b []byte) (int, error) {
 			e.items--
 		case e.tail != "":
 			e.rest, e.tail = e.tail, ""
-		default:
+		case n == 0:
 			return 0, io.EOF
+		default:
+			return n, nil
 		}
 	}
-	n := copy(b, e.rest)
-	e.rest = e.rest[n:]
 	return n, nil
 }
 
