@@ -20,7 +20,7 @@ import (
 // waiting.
 const storeConnections = 8
 
-// engine is a store with what the service needs of it besides.
+// engine is a store, with its probes, its background work and its end.
 type engine interface {
 	admin.Engine
 	Timeline() store.Timeline

@@ -50,7 +50,7 @@ func main() {
 	os.Exit(exitCode(err))
 }
 
-// listening is called with the setting and the address of every listener.
+// listening is a function that is called with the setting and the address of every listener.
 type listening func(setting string, addr net.Addr)
 
 // run is the whole program: it parses the settings and runs the command until
@@ -260,7 +260,7 @@ func policyOptions(first string, accepted []trust.Issuer) policy.Options {
 // auditRequired is the value of --audit for writes that are refused without an entry.
 const auditRequired = "required"
 
-// auditPath is the file of the audit log; empty: there is none.
+// auditPath returns the file of the audit log, empty if there is no log.
 func (s *serve) auditPath() string {
 	if s.Audit == "off" {
 		return ""
@@ -268,7 +268,7 @@ func (s *serve) auditPath() string {
 	return cmp.Or(s.AuditFile, filepath.Join(s.DataDir, "audit.log"))
 }
 
-// auditFiles are as many as it takes that beginning a new one removes a small part of the log.
+// auditFiles is the number of files of an audit log. With eight, a new file pushes out only an eighth of the log.
 const auditFiles = 8
 
 // openAudit opens an audit log. It returns nil if there is no path.

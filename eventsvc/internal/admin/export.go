@@ -97,8 +97,8 @@ func (x *exporter) changes(ctx context.Context, after uint64, open Open) error {
 	})
 }
 
-// annotate adds to the last line that the server does not believe what its event seems to report of a mirror, and the
-// version that its event had elsewhere.
+// annotate adds two members to the last line of the export: "believed": false if the server does not believe the event
+// as the report of a mirror, and as "source" the version that the event had at another store.
 func (x *exporter) annotate(a event.Attributes) {
 	if a.ClaimsReport() && !a.Believed() {
 		x.buf = append(bytes.TrimSuffix(x.buf, []byte("}\n")), `,"believed":false}`+"\n"...)

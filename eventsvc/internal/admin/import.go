@@ -96,7 +96,8 @@ type arriving struct {
 //
 // An event with a version that this store has not given out is from another store, whose clients may come to this
 // one. If this one is empty, it moves its revisions beyond those of the other one, so that these clients must list
-// again (see [Engine]). A store that has events is nobody's successor, and the watches of its own clients go on.
+// again (see [Engine]). A store that has events
+// keeps its revisions, so that the watches of its own clients go on.
 func (l Local) Import(ctx context.Context, arrivals []Arrival) (sum Imported, err error) {
 	if _, err := l.DB.Fresh(ctx); err != nil {
 		return sum, fmt.Errorf("import: %w", err)

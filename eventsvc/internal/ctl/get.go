@@ -172,7 +172,7 @@ func (g *getting) find(ctx context.Context, c *client.Client, namespace string) 
 	return nil
 }
 
-// say says when the newest event was seen, if a range before now has none.
+// say prints when the newest event was seen, if --since finds none.
 func (g *getting) say(ctx context.Context, c *client.Client, asked url.Values, got *answer) {
 	if g.found == 0 && g.From == "" && g.Since > 0 {
 		sayNewest(ctx, c, g.std.Err, asked, got)
@@ -182,7 +182,7 @@ func (g *getting) say(ctx context.Context, c *client.Client, asked url.Values, g
 // latest ends a range that has what was observed in the future, by reporters whose clocks are ahead.
 const latest = "9999-12-31T00:00:00Z"
 
-// page takes a page of a list.
+// page shows or keeps the events of a page of a list.
 func (g *getting) page(page *client.Page) error {
 	if err := g.items(page.Items); err != nil {
 		return err

@@ -8,8 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The mirror reports a time in which it did not watch a cluster as an event with this reason and reporter. Its
-// annotations say from when until when, in RFC 3339, and [ClusterLabel] names the cluster.
+// GapReason and GapReporter are the reason and the reporter of the event by which a mirror reports a time in which it
+// did not watch a cluster. The annotations of this event say from when until when, in RFC 3339; [ClusterLabel] names
+// the cluster.
 const (
 	GapReason   = "MirrorGap"
 	GapReporter = "tidings.example/mirror"

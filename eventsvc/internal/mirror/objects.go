@@ -55,7 +55,7 @@ type objects struct {
 	groups    map[string]group // by apiVersion
 }
 
-// object is what is known of one.
+// object is what is known of one object of the source.
 type object struct {
 	reference
 	found found[facts]

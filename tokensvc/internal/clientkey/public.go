@@ -27,7 +27,8 @@ type Public struct {
 	*bearer.PublicKey
 }
 
-// The sizes of RSA keys, in bits. They are few, because the stand-ins for the keys of unknown clients have the same.
+// sizes returns the sizes of RSA keys that are accepted, in bits. There are few, because the stand-in key of an unknown
+// client has one of these sizes too.
 func sizes() []int { return []int{2048, 3072, 4096} }
 
 // ParseJWKS reads a JWK set (RFC 7517 section 5). A key that cannot be used is an error, because its owner has to know.
