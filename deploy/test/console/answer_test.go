@@ -128,7 +128,7 @@ func TestOneMoment(t *testing.T) {
 	b.wait(`document.querySelector(".plot svg") && document.querySelector(".facet")`)
 	b.settled()
 	moments := map[string]int{}
-	for _, address := range evaluate[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((name) => /query.v1.(histogram|facets|events)/.test(name) && /from=/.test(name))`) {
+	for _, address := range evaluate[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name).filter((name) => /query.v1.(overview|events)/.test(name) && /from=/.test(name))`) {
 		u, err := url.Parse(address)
 		if err != nil {
 			t.Fatal(err)
@@ -138,6 +138,45 @@ func TestOneMoment(t *testing.T) {
 	if moments[" now"] != 1 || len(moments) != 2 {
 		t.Errorf("revisions and ends that were asked for: %v", moments)
 	}
+}
+
+// TestCounting: a search that takes long shows what it has counted so far as such, and its first rows. When it fails
+// behind that, the page says so.
+func TestCounting(t *testing.T) {
+	t.Parallel()
+	_, b := withEvents(t, 50)
+	b.waitText(".readout", "50 occurrences")
+	evaluate[bool](b, `{
+		const real = fetch;
+		window.fetch = async (to, ...rest) => {
+			if (!String(to).includes("/query/v1/overview")) return real(to, ...rest);
+			const answer = await real(to, ...rest);
+			const whole = JSON.parse((await answer.text()).trim().split("\n").pop());
+			const { range, revision, historyFrom, ...part } = whole;
+			const line = (value) => new TextEncoder().encode(JSON.stringify(value) + "\n");
+			return new Response(new ReadableStream({ async start(to) {
+				to.enqueue(line({ ...part, total: 3, counting: { since: range.from, progress: "3 of 7 days" } }));
+				to.enqueue(line(await new Promise((end) => (window.end = (failure) => end(failure ?? whole)))));
+				to.close();
+			} }), { headers: answer.headers });
+		};
+		true;
+	}`)
+	show := func(q string) {
+		t.Helper()
+		evaluate[bool](b, fmt.Sprintf(`(window.end = undefined, location.hash = "#/events?from=-1h&q=" + encodeURIComponent(%s), true)`, quoted(q)))
+		b.waitText(".readout", "3 occurrences so far: counting, 3 of 7 days")
+		b.waitText(".count", "10 events")
+		b.wait(`document.querySelectorAll("main [data-row]").length === 10 && window.end`)
+	}
+	show("reason:Failed")
+	evaluate[bool](b, `(window.end(), true)`)
+	b.waitText(".readout", "10 occurrences")
+	b.wait(`!document.querySelector(".readout").innerText.includes("so far")`)
+	show("reason:Failed type:Warning")
+	evaluate[bool](b, `(window.end({ error: { code: 503, message: "the disk is away" } }), true)`)
+	b.waitText(".histogram [role=alert]", "the disk is away")
+	b.waitText(".readout", "3 occurrences so far: counted 3 of 7 days")
 }
 
 // TestFace: letters have three sizes and come from fonts that are shipped; the zone says its name.

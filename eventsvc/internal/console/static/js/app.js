@@ -220,14 +220,15 @@ export class App {
   /**
    * Asks /query/v1 and keeps the head of the answer.
    * @param {string} endpoint @param {Record<string, string|string[]|undefined>} params @param {AbortSignal} signal
+   * @param {(part: any) => void} [part] gets what is counted so far, of an answer that tells it
    */
-  async query(endpoint, params, signal) {
+  async query(endpoint, params, signal, part) {
     if (!this.session.open) throw new Failure("expired", "Sign in to see events.");
     const key = JSON.stringify([this.turn, endpoint, params]);
     const known = this.#recent.get(key);
     let answer = known && Date.now() - known.at < 10 * second ? known.answer : null;
     if (!answer) {
-      answer = await this.#together(endpoint, params, signal);
+      answer = await this.#together(endpoint, params, signal, part);
       this.#recent.set(key, { answer, at: Date.now() });
       if (this.#recent.size > 16) this.#recent.delete(this.#recent.keys().next().value ?? "");
     }
@@ -237,23 +238,25 @@ export class App {
 
   /**
    * Asks about the state and the range that the first answer to the same question had, so that the numbers of a page are of one moment.
-   * @param {string} endpoint @param {Record<string, string|string[]|undefined>} params @param {AbortSignal} signal @returns {Promise<any>}
+   * @param {string} endpoint @param {Record<string, string|string[]|undefined>} params @param {AbortSignal} signal
+   * @param {(part: any) => void} [part] @returns {Promise<any>}
    */
-  async #together(endpoint, params, signal) {
+  async #together(endpoint, params, signal, part) {
     const { from, to, revision } = this.state;
+    const ask = (/** @type {typeof params} */ p) => (part ? this.api.stream(endpoint, p, signal, part) : this.api.query(endpoint, p, signal));
     const ranged = params.from === from && params.to === to || params.at === to;
-    if (revision || params.continue || !ranged) return this.api.query(endpoint, params, signal);
+    if (revision || params.continue || !ranged) return ask(params);
     const key = this.key();
     if (this.#first.key !== key || Date.now() - this.#first.at > 10 * second) {
-      const answer = this.api.query(endpoint, params, signal);
+      const answer = ask(params);
       if (!params.at) this.#first = { key, at: Date.now(), head: answer.then((head) => head, () => null) };
       return answer;
     }
     const head = await this.#first.head;
-    if (!head?.range) return this.api.query(endpoint, params, signal);
+    if (!head?.range) return ask(params);
     const same = { ...params, revision: head.revision, ...(params.at ? { at: head.range.to } : { from: head.range.from, to: head.range.to }) };
-    return this.api.query(endpoint, same, signal).catch((err) => {
-      if (err instanceof Failure && ["gone", "busy", "invalid"].includes(err.kind)) return this.api.query(endpoint, params, signal); // a replica that is not as far yet
+    return ask(same).catch((err) => {
+      if (err instanceof Failure && ["gone", "busy", "invalid"].includes(err.kind)) return ask(params); // a replica that is not as far yet
       throw err;
     });
   }

@@ -37,19 +37,14 @@ export const root = () => location.pathname.slice(0, location.pathname.lastIndex
 /** @type {Record<number, Kind>} */
 const kinds = { 400: "invalid", 401: "expired", 403: "forbidden", 404: "missing", 410: "gone", 422: "invalid", 429: "busy", 503: "busy" };
 
-/** @param {Response} response @returns {Promise<Failure>} */
-async function failure(response) {
-  let message = `the server answered ${response.status}`;
-  let field = "";
-  try {
-    const status = await response.json();
-    const cause = status.details?.causes?.[0];
-    field = cause?.field ?? "";
-    message = (field === "search" && cause.message && `Your search, ${cause.message}.`) || (status.message ?? message); // people type no query parameters
-  } catch {
-    // What a proxy answers is no Status: the code has to do.
-  }
-  return new Failure(kinds[response.status] ?? "failed", message, field);
+/**
+ * @param {number} code @param {any} [status] of Kubernetes: what a proxy answers is none, and the code has to do
+ */
+function failure(code, status) {
+  const cause = status?.details?.causes?.[0];
+  const field = cause?.field ?? "";
+  const message = (field === "search" && cause.message && `Your search, ${cause.message}.`) || (status?.message ?? `the server answered ${code}`); // people type no query parameters
+  return new Failure(kinds[code] ?? "failed", message, field);
 }
 
 /**
@@ -57,6 +52,48 @@ async function failure(response) {
  * @param {unknown} err
  */
 export const aborted = (err) => err instanceof DOMException && err.name === "AbortError";
+
+/**
+ * Asks, and gives up if there is no answer for a minute.
+ * @template T
+ * @param {AbortSignal|undefined} signal @param {(signal: AbortSignal) => Promise<T>} ask
+ */
+async function timed(signal, ask) {
+  const control = new AbortController();
+  const end = () => control.abort(signal?.reason);
+  if (signal?.aborted) end();
+  signal?.addEventListener("abort", end, { once: true });
+  const timer = setTimeout(() => control.abort(new Failure("busy", "there was no answer for a minute")), minute);
+  try {
+    return await ask(control.signal);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", end);
+  }
+}
+
+/**
+ * Reads lines of JSON until they end.
+ * @param {Response} response @param {(lines: any[]) => void} take gets what arrived together
+ */
+async function lines(response, take) {
+  const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  for (;;) {
+    let piece;
+    try {
+      piece = await reader.read();
+    } catch (err) {
+      if (aborted(err) || err instanceof Failure) throw err;
+      throw new Failure("unreachable", "the connection broke");
+    }
+    if (piece.done) return;
+    const whole = (rest + decoder.decode(piece.value, { stream: true })).split("\n");
+    rest = whole.pop() ?? "";
+    if (whole.length) take(whole.filter((l) => l !== "").map((l) => JSON.parse(l)));
+  }
+}
 
 /** Api asks eventsvc. */
 export class Api {
@@ -73,18 +110,8 @@ export class Api {
    * @param {string} path @param {Record<string, string|string[]|undefined>} [params]
    * @param {AbortSignal} [signal] @returns {Promise<any>}
    */
-  async get(path, params = {}, signal) {
-    const control = new AbortController();
-    const end = () => control.abort(signal?.reason);
-    if (signal?.aborted) end();
-    signal?.addEventListener("abort", end, { once: true });
-    const timer = setTimeout(() => control.abort(new Failure("busy", "there was no answer for a minute")), minute);
-    try {
-      return await (await this.fetch(url(path, params), control.signal)).json();
-    } finally {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-    }
+  get(path, params = {}, signal) {
+    return timed(signal, async (s) => (await this.fetch(url(path, params), s)).json());
   }
 
   /**
@@ -93,6 +120,24 @@ export class Api {
    */
   query(endpoint, params, signal) {
     return this.get("/query/v1/" + endpoint, params, signal);
+  }
+
+  /**
+   * Asks /query/v1 for an answer that is told while it is counted.
+   * @param {string} endpoint @param {Record<string, string|string[]|undefined>} params @param {AbortSignal} signal
+   * @param {(part: any) => void} take gets what is counted so far
+   */
+  stream(endpoint, params, signal, take) {
+    return timed(signal, async (s) => {
+      /** @type {any} */
+      let last;
+      await lines(await this.fetch(url("/query/v1/" + endpoint, params), s, "application/x-ndjson"), (parts) => {
+        for (last of parts) if (last.counting) take(last);
+      });
+      if (last?.error) throw failure(last.error.code, last.error);
+      if (!last || last.counting) throw new Failure("unreachable", "the connection broke");
+      return last;
+    });
   }
 
   /**
@@ -113,22 +158,7 @@ export class Api {
   async watch(path, params, signal, take, opened) {
     const response = await this.fetch(url(path, { ...params, watch: "true" }), signal);
     opened?.();
-    const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
-    const decoder = new TextDecoder();
-    let rest = "";
-    for (;;) {
-      let piece;
-      try {
-        piece = await reader.read();
-      } catch (err) {
-        if (aborted(err)) throw err;
-        throw new Failure("unreachable", "the connection broke");
-      }
-      if (piece.done) return;
-      const lines = (rest + decoder.decode(piece.value, { stream: true })).split("\n");
-      rest = lines.pop() ?? "";
-      if (lines.length) take(lines.filter((l) => l !== "").map((l) => JSON.parse(l)));
-    }
+    await lines(response, take);
   }
 
   /**
@@ -151,7 +181,7 @@ export class Api {
       if (response.ok && response.headers.get("Content-Type")?.startsWith("text/html")) throw new Failure("foreign", "a web page came in the place of events");
       if (response.status !== 401) this.session.accepted(token);
       if (response.ok) return response;
-      const f = await failure(response);
+      const f = failure(response.status, await response.json().catch(() => null));
       if (f.kind !== "expired") throw f;
       if (!(await this.session.refused(token)) || again) throw f;
     }

@@ -19,8 +19,10 @@ export class Resource {
   /** When data came, in milliseconds. */
   at = 0;
   #key = "";
-  /** The question that data answers. */
+  /** The key that data answers. */
   #answered = "";
+  /** Whether data is what was counted so far. */
+  #part = false;
   /** @type {AbortController|null} */
   #control = null;
 
@@ -31,22 +33,28 @@ export class Resource {
 
   /** Whether there is going to be a newer answer than data. */
   get stale() {
-    return this.loading && this.data !== undefined;
+    return this.loading && this.data !== undefined && !this.#part;
   }
 
   /** Whether data answers another question than the present one: its numbers must not stand for it. */
   get foreign() {
-    return this.stale && this.#answered !== questionOf(this.#key);
+    return this.stale && questionOf(this.#answered) !== questionOf(this.#key);
+  }
+
+  /** Whether data answers the present question as it was asked last, or a part of it does. */
+  get current() {
+    return this.data !== undefined && this.#answered === this.#key;
   }
 
   /**
    * Asks, unless this was the last question.
    * @param {string} key of the question
-   * @param {(signal: AbortSignal) => Promise<T>} ask
+   * @param {(signal: AbortSignal, part: (data: T) => void) => Promise<T>} ask that may have the answer in parts
    */
   want(key, ask) {
     if (key === this.#key) return this;
     this.#key = key;
+    this.#part = false;
     this.#control?.abort();
     const control = (this.#control = new AbortController());
     this.loading = true;
@@ -54,15 +62,23 @@ export class Resource {
     return this;
   }
 
-  /** @param {AbortController} control @param {(signal: AbortSignal) => Promise<T>} ask */
+  /** @param {AbortController} control @param {(signal: AbortSignal, part: (data: T) => void) => Promise<T>} ask */
   async #run(control, ask) {
-    try {
-      const data = await ask(control.signal);
-      if (control.signal.aborted) return;
+    const take = (/** @type {T} */ data, /** @type {boolean} */ part) => {
       this.data = data;
       this.at = Date.now();
-      this.#answered = questionOf(this.#key);
+      this.#answered = this.#key;
+      this.#part = part;
       this.failure = null;
+    };
+    try {
+      const data = await ask(control.signal, (part) => {
+        if (control.signal.aborted) return;
+        take(part, true);
+        this.changed();
+      });
+      if (control.signal.aborted) return;
+      take(data, false);
     } catch (err) {
       if (aborted(err) || control.signal.aborted) return;
       this.failure = err instanceof Failure ? err : new Failure("failed", String(err));

@@ -48,6 +48,39 @@ export class Pager {
     this.#load("", this.#control);
   }
 
+  /**
+   * Takes the first page from an answer that has more than that, and asks for the others.
+   * @param {string} key @param {import("./load.js").Resource<any>} first @param {(next: string, signal: AbortSignal) => Promise<any>} ask
+   */
+  follow(key, first, ask) {
+    if (key !== this.#key) {
+      this.stop();
+      this.#key = key;
+      this.#ask = ask;
+      this.fresh = false;
+      this.#control = new AbortController();
+    }
+    if (first.current && this.head && !this.head.revision) this.head = first.data; // which was there in part
+    if (this.fresh) return;
+    this.loading = first.loading;
+    this.failure = first.loading ? null : first.failure;
+    if (this.failure?.final) this.rows = [];
+    if (!first.current || !first.data.items) return;
+    this.loading = false;
+    this.#take("", first.data);
+  }
+
+  /** @param {string} next that was asked for @param {any} answer */
+  #take(next, answer) {
+    const rows = this.rowsOf(answer);
+    if (next) for (const r of rows) this.rows.push(r);
+    else this.rows = rows;
+    this.#next = answer.continue ?? "";
+    this.head = answer;
+    this.failure = null;
+    this.fresh = true;
+  }
+
   /** Loads the next page, if there is one. */
   next() {
     if (this.loading || !this.more || this.failure || !this.#control) return;
@@ -67,13 +100,7 @@ export class Pager {
     try {
       const answer = await /** @type {(next: string, signal: AbortSignal) => Promise<any>} */ (this.#ask)(next, control.signal);
       if (control.signal.aborted) return;
-      const rows = this.rowsOf(answer);
-      if (next) for (const r of rows) this.rows.push(r);
-      else this.rows = rows;
-      this.#next = answer.continue ?? "";
-      this.head = answer;
-      this.failure = null;
-      this.fresh = true;
+      this.#take(next, answer);
     } catch (err) {
       if (aborted(err) || control.signal.aborted) return;
       this.failure = err instanceof Failure ? err : new Failure("failed", String(err));

@@ -40,19 +40,23 @@ export class Facets {
   /** What is looked for among the values of one dimension. */
   #find = { dimension: "", text: "" };
 
-  /** @param {import("../app.js").App} app */
-  constructor(app) {
+  /** @param {import("../app.js").App} app @param {import("../lib/search.js").Search} search */
+  constructor(app, search) {
     this.app = app;
-    /** @type {Resource<any>} */
-    this.answer = new Resource(app.redraw);
+    this.answer = search.answer;
+    /**
+     * More values of the long ones.
+     * @type {Resource<any>}
+     */
+    this.more = new Resource(app.redraw);
     /** @type {Resource<any>} */
     this.found = new Resource(app.redraw);
   }
 
   draw() {
     const { app } = this;
-    const limit = this.#long.size ? "100" : "8";
-    this.answer.want(app.key("facets", limit), (signal) => app.query("facets", { ...app.question(), by: grammar.dimensions.join(","), limit }, signal));
+    const by = [...this.#long].sort().join(",");
+    if (by) this.more.want(app.key("facets", by), (signal) => app.query("facets", { ...app.question(), by, limit: "100" }, signal));
     if (this.answer.failure && !this.answer.loading && !this.answer.data) return null; // the histogram says why
     return h("aside", { class: "facets", "aria-label": "Facets" }, answered(app, this.answer, "facets", (data) => grammar.dimensions.map((d) => this.#facet(d, data))));
   }
@@ -64,7 +68,7 @@ export class Facets {
   #answerFor(dimension, data) {
     const { app } = this;
     const text = this.#find.text.trim();
-    if (this.#find.dimension !== dimension || !text) return data;
+    if (this.#find.dimension !== dimension || !text) return this.#long.has(dimension) && this.more.current && this.more.data.facets[dimension] ? { ...this.more.data, longer: true } : data;
     const q = grammar.add(app.state.q, { field: dimension, value: `*${text}*`, not: false });
     this.found.want(app.key("find", q), (signal) => app.query("facets", { ...app.question(), ...grammar.parameters(q), by: dimension, limit: "50" }, signal));
     return this.found.data ?? data;
@@ -73,7 +77,7 @@ export class Facets {
   /** @param {string} dimension @param {any} all */
   #facet(dimension, all) {
     const data = this.#answerFor(dimension, all);
-    const some = data !== all; // those that were looked for
+    const some = data !== all && !data.longer; // those that were looked for
     /** @type {{value: string, count: number}[]} */
     const values = data.facets?.[dimension] ?? [];
     const rest = data.other?.[dimension] ?? 0;

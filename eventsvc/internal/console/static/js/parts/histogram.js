@@ -15,7 +15,7 @@ const editTerms = ' ((reporter:tidings.example/mirror reason:ObjectCreated,Objec
   `${[..."123456789"].map((n) => ` -note:"from ${n}"`).join("")}))`;
 
 /** @typedef {{start: number, warning: number, rest: number}} Bar */
-/** @typedef {{range: {from: string, to: string}, step: string, buckets: any[], total: number, gaps?: any[], dropped?: any[], historyFrom?: string}} Answer */
+/** @typedef {import("../lib/search.js").Found} Answer */
 
 /**
  * What rules of a mirror dropped in the hours of the range.
@@ -42,12 +42,11 @@ export class Histogram {
   /** @type {ResizeObserver|null} */
   #observer = null;
 
-  /** @param {import("../app.js").App} app @param {number} height of the plot in pixels */
-  constructor(app, height) {
+  /** @param {import("../app.js").App} app @param {import("../lib/search.js").Search} search @param {number} height of the plot in pixels */
+  constructor(app, search, height) {
     this.app = app;
+    this.search = search;
     this.height = height;
-    /** @type {Resource<Answer>} */
-    this.answer = new Resource(app.redraw);
     /**
      * The newest changes of objects in the range, of the same namespaces and clusters, whatever else is searched for.
      * @type {Resource<{items: any[]}>}
@@ -55,14 +54,18 @@ export class Histogram {
     this.edits = new Resource(app.redraw);
   }
 
-  draw() {
+  /**
+   * Asks, and draws.
+   * @param {string} [order] of the events that are asked for with it
+   */
+  draw(order) {
     const { app } = this;
     const [from, to] = app.range();
-    const step = stepFor(to - from, Math.max(30, Math.min(160, Math.floor(this.#width / 7))));
-    this.answer.want(app.key("histogram", step), (signal) => app.query("histogram", { ...app.question(), by: "type", step }, signal));
+    this.search.step = stepFor(to - from, Math.max(30, Math.min(160, Math.floor(this.#width / 7))));
+    this.search.want(order);
     const search = grammar.writeAll(grammar.parse(app.state.q).filter((t) => t.field === "namespace" || t.field === "cluster")) + editTerms;
     this.edits.want(app.key("edits", search), (signal) => app.query("events", { ...app.question(), search, limit: "200" }, signal));
-    return h("section", { class: "histogram", "aria-label": "Events over time", css: { "--plot": `${this.height}px` } }, answered(app, this.answer, "the histogram", (data) => this.#plot(data)));
+    return h("section", { class: "histogram", "aria-label": "Events over time", css: { "--plot": `${this.height}px` } }, answered(app, this.search.answer, "the histogram", (data) => this.#plot(data)));
   }
 
   /** @param {Answer} data */
@@ -150,7 +153,7 @@ export class Histogram {
 
   /** @param {Answer} data @param {Bar|null} looked @param {Bar[]} bars @param {number} step */
   #readout(data, looked, bars, step) {
-    return [h("span", null, h("strong", null, human(data.total)), data.total === 1 ? " occurrence" : " occurrences"),
+    return [h("span", null, h("strong", null, human(data.total)), data.total === 1 ? " occurrence" : " occurrences", data.counting && h("span", { class: "hint", role: "status" }, ` so far: ${this.search.answer.loading ? "counting, " : "counted "}${data.counting.progress}`)),
       h("span", { class: "pointed" }, this.#pointed(data, looked, bars, step)), h("span", { class: "legend" }, h("i", { class: "swatch warning" }), "Warning", h("i", { class: "swatch normal" }), "Normal and others")];
   }
 
@@ -248,7 +251,7 @@ export class Histogram {
 
   stop() {
     this.#observer?.disconnect();
-    this.answer.stop();
+    this.search.answer.stop();
     this.edits.stop();
   }
 }

@@ -3,6 +3,7 @@
 import { h } from "../lib/dom.js";
 import { counted, human, row } from "../lib/event.js";
 import { Pager } from "../lib/pager.js";
+import { Search } from "../lib/search.js";
 import { columnMenu } from "../parts/columns.js";
 import { Facets, facetsShown } from "../parts/facets.js";
 import { Histogram } from "../parts/histogram.js";
@@ -16,8 +17,9 @@ export class Events {
   /** @param {import("../app.js").App} app */
   constructor(app) {
     this.app = app;
-    this.histogram = new Histogram(app, 72);
-    this.facets = new Facets(app);
+    this.search = new Search(app, 100);
+    this.histogram = new Histogram(app, this.search, 72);
+    this.facets = new Facets(app, this.search);
     /** @type {Pager<Row>} */
     this.pager = new Pager(app.redraw, (answer) => answer.items.map(row));
     this.table = new Table(app, "Events", { end: () => this.pager.next() });
@@ -38,9 +40,10 @@ export class Events {
       this.table.scrollTo(0);
       this.table.cursor = -1;
     }
-    pager.want(key, (next, signal) => app.query("events", { ...app.question(), order, limit: next ? "500" : "100", continue: next }, signal));
+    const histogram = this.histogram.draw(order);
+    pager.follow(key, this.search.answer, (next, signal) => app.query("events", { ...app.question(), order, limit: "500", continue: next }, signal));
     const failing = pager.failure && !pager.loading && !pager.rows.length;
-    const wide = h("div", { class: "wide" }, this.histogram.draw(), !failing && this.#bar(order), this.#rows()); // says what is wrong, before the facets might
+    const wide = h("div", { class: "wide" }, histogram, !failing && this.#bar(order), this.#rows()); // says what is wrong, before the facets might
     return h("div", { class: "with-facets full" }, h("div", { class: "side" }, facetsShown(app) && this.facets.draw()), wide);
   }
 
@@ -57,8 +60,8 @@ export class Events {
 
   /** How many rows there are, and how many more. */
   #many() {
-    const { data, stale } = this.histogram.answer;
-    return [`${human(this.pager.rows.length)} loaded, more as you scroll`, data && !stale && `\u00a0· ${human(data.total)} occurrences match`];
+    const { data, stale } = this.search.answer;
+    return [`${human(this.pager.rows.length)} loaded, more as you scroll`, data && !stale && !data.counting && `\u00a0· ${human(data.total)} occurrences match`];
   }
 
   #rows() {
@@ -109,7 +112,8 @@ export class Events {
 
   leave() {
     this.histogram.stop();
-    this.facets.answer.stop();
+    this.facets.found.stop();
+    this.facets.more.stop();
     this.pager.stop();
     this.table.stop();
     this.columns.stop();

@@ -4,6 +4,7 @@ import { h } from "../lib/dom.js";
 import { clear, row } from "../lib/event.js";
 import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
+import { Search } from "../lib/search.js";
 import { absolute, day, hour, minute, parameter, relative, rfc3339, short, spelled } from "../lib/time.js";
 import { changeList } from "../parts/changelist.js";
 import { Clusters } from "../parts/clusters.js";
@@ -21,8 +22,9 @@ export class Overview {
   /** @param {import("../app.js").App} app */
   constructor(app) {
     this.app = app;
-    this.histogram = new Histogram(app, 120);
-    this.facets = new Facets(app);
+    this.search = new Search(app, 1); // whose events are those of the newest warnings
+    this.histogram = new Histogram(app, this.search, 120);
+    this.facets = new Facets(app, this.search);
     this.clusters = new Clusters(app);
     /** @type {Resource<any>} */
     this.warnings = new Resource(app.redraw);
@@ -34,11 +36,11 @@ export class Overview {
     const { app } = this;
     const histogram = this.histogram.draw(); // asks first: its answer says of which moment the others are
     this.#ask();
-    const counted = this.histogram.answer.data;
+    const counted = this.search.answer.data;
     const wide = h("div", { class: "wide" }, // says what is wrong, before the facets might
       counted?.total !== 0 && verdict(app, this.changes),
       histogram,
-      this.histogram.answer.failure && !counted ? null : counted && counted.total === 0 && !this.histogram.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
+      this.search.answer.failure && !counted ? null : counted && counted.total === 0 && !this.search.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
         h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
           data.changes.length ? changeList(app, { ...data, changes: data.changes.slice(0, 8) }) : h("p", { class: "quiet" }, data.verdict?.text))),
         h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
@@ -63,7 +65,7 @@ export class Overview {
    * before it would be too short to compare with. 0 as long as that is not known.
    */
   #window() {
-    const history = Date.parse(this.histogram.answer.data?.historyFrom ?? "");
+    const history = Date.parse(this.search.answer.data?.historyFrom ?? "");
     if (Number.isNaN(history)) return 0;
     const [from, to] = this.app.range();
     const length = from - history > to - from ? to - from : Math.min(to - from, (to - history) / 4);
@@ -104,15 +106,15 @@ export class Overview {
   }
 
   #history() {
-    const from = Date.parse(this.histogram.answer.data?.historyFrom ?? "");
+    const from = Date.parse(this.search.answer.data?.historyFrom ?? "");
     if (Number.isNaN(from)) return null;
-    const { namespaces, clusters } = this.histogram.answer.data ?? /** @type {any} */ ({});
+    const { namespaces, clusters } = this.search.answer.data ?? /** @type {any} */ ({});
     return h("p", { class: "history" }, "History goes back to ", h("a", { href: this.app.href({ from: rfc3339(from), to: "now", revision: "" }), title: absolute(from) }, short(from)), `, ${relative(from)}.`,
       namespaces && !grammar.namespaceOf(grammar.parse(this.app.state.q)) && ` You see the namespaces ${namespaces.join(", ")}.`, clusters && ` You see the clusters ${clusters.map((/** @type {string} */ c) => c || "(none)").join(", ")}.`);
   }
 
   leave() {
     this.histogram.stop();
-    for (const r of [this.facets.answer, this.warnings, this.changes]) r.stop();
+    for (const r of [this.facets.found, this.facets.more, this.warnings, this.changes]) r.stop();
   }
 }
