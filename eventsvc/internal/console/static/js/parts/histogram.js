@@ -14,6 +14,9 @@ import { answered } from "./message.js";
 const editTerms = ' ((reporter:tidings.example/mirror reason:ObjectCreated,ObjectChanged,ObjectDeleted) OR (kind:Deployment reason:ScalingReplicaSet note:"Scaled up"' +
   `${[..."123456789"].map((n) => ` -note:"from ${n}"`).join("")}))`;
 
+/** So many marks of changes have room beside each other; more are strokes. */
+const many = 60;
+
 /** @typedef {{start: number, warning: number, rest: number}} Bar */
 /** @typedef {import("../lib/search.js").Found} Answer */
 
@@ -139,12 +142,13 @@ export class Histogram {
    */
   #edits(x, from, to) {
     const { app } = this;
+    const dense = (this.edits.data?.items.length ?? 0) > many;
     return (this.edits.data?.items ?? []).map((/** @type {any} */ e) => {
       const at = observed(e);
       if (!(at >= from && at < to)) return null;
       const id = `${e.metadata.namespace}/${e.metadata.name}`;
       return h("path", {
-        key: "edit " + id, class: "edit", d: `M${x(at) - 4} 0h8l-4 7z`, onclick: () => app.go({ event: id }),
+        key: "edit " + id, class: dense ? "edit dense" : "edit", d: dense ? `M${x(at) - 1} 0h2v7h-2z` : `M${x(at) - 4} 0h8l-4 7z`, onclick: () => app.go({ event: id }),
         onpointerdown: (/** @type {PointerEvent} */ e) => e.stopPropagation(), // which would begin a selection
       },
         h("title", null, clear(`${e.regarding?.kind ?? ""} ${e.regarding?.name ?? ""}, ${absolute(at)}: ${e.note ?? ""}`)));
