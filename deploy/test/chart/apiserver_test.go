@@ -31,7 +31,6 @@ import (
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app/testing"
@@ -40,7 +39,8 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// cluster is a kube-apiserver of this process with RBAC, on an etcd of this process. No controllers run in it.
+// cluster is a kube-apiserver of this process with RBAC and the foreign kinds, on an etcd of this process. No
+// controllers run in it.
 type cluster struct {
 	t      *testing.T
 	config *rest.Config // of its administrator
@@ -72,7 +72,9 @@ func newCluster(t *testing.T) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &cluster{t: t, config: server.ClientConfig, admin: admin, ca: ca}
+	c := &cluster{t: t, config: server.ClientConfig, admin: admin, ca: ca}
+	c.define()
+	return c
 }
 
 // startEtcd starts an etcd that is reached by a socket.
@@ -114,9 +116,6 @@ func (c *cluster) install(into string, all []runtime.Object, trial bool) {
 		}
 		u := &unstructured.Unstructured{Object: plain}
 		kind := u.GroupVersionKind()
-		if !scheme.Scheme.Recognizes(kind) && kind.Kind != "APIService" {
-			continue // of an operator that is not here
-		}
 		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
 		if err != nil {
 			c.t.Fatal(err)

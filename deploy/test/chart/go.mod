@@ -39,8 +39,12 @@ exclude (
 )
 
 require (
+	// chart: the definition of Certificate
+	github.com/cert-manager/cert-manager v1.21.0
 	// readable differences
 	github.com/google/go-cmp v0.7.0
+	// chart: the definitions of ServiceMonitor and PrometheusRule
+	github.com/prometheus-operator/prometheus-operator v0.85.0
 	// chart: what the API server keeps its objects in
 	go.etcd.io/etcd/server/v3 v3.7.0
 	// chart: the comments of values
@@ -59,6 +63,8 @@ require (
 	k8s.io/kubernetes v1.37.2
 	// chart: the restricted standard, as namespaces enforce it
 	k8s.io/pod-security-admission v0.37.2
+	// chart: the definitions of HTTPRoute and BackendTLSPolicy
+	sigs.k8s.io/gateway-api v1.6.3
 	// chart: reads what is rendered
 	sigs.k8s.io/yaml v1.6.0
 )
@@ -259,6 +265,12 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	tidings.example/shared v0.0.0
+)
+
+require (
+	github.com/alecthomas/kingpin/v2 v2.4.0 // indirect
+	github.com/alecthomas/units v0.0.0-20240927000941-0f3dac36c52b // indirect
+	github.com/xhit/go-str2duration/v2 v2.1.0 // indirect
 )
 
 replace tidings.example/shared => ../../../shared
