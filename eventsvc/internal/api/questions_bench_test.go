@@ -48,6 +48,7 @@ func BenchmarkQuestions(b *testing.B) {
 		{"overview", "overview?over=type&step=1h", week},
 		{"overview-rare", "overview?over=type&step=1h&search=app-3-00413_", week},
 		{"overview-phrase", "overview?over=type&step=1h&search=" + url.QueryEscape(`"restarting failed"`), week},
+		{"patterns", "groups?by=pattern&limit=10", week},
 		{"phrase-histogram", "histogram?step=1h&search=" + url.QueryEscape(`"restarting failed"`), week},
 		{"warned-objects", "groups?by=object&limit=10&fieldSelector=type=Warning", 24 * time.Hour},
 		{"node-of-phrase", "facets?by=node&search=" + url.QueryEscape(`node:node-017 OR "failed container app-7"`), week},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"tidings.example/eventsvc/internal/event"
 )
 
 // Completion asks a server for the values of dimensions, as a user waits.
@@ -59,9 +61,9 @@ func (q *queryCmd) Complete(setting, last string) []string {
 	case "namespace":
 		return listed(last, q.seenValues("namespace"))
 	case "group-by":
-		return listed(last, append(slices.Clip(facetOrder), objectDimension))
+		return listed(last, append(slices.Clip(facetOrder), event.PatternDimension, objectDimension))
 	case "by":
-		return listed(last, facetOrder)
+		return listed(last, append(slices.Clip(facetOrder), event.PatternDimension))
 	case "order":
 		return []string{"newest", "oldest", "count"}
 	}

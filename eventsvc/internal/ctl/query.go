@@ -31,7 +31,7 @@ type queryCmd struct {
 	Since         time.Duration `env:"-" placeholder:"DURATION" help:"From so long before now, such as 6h or 7d. Default: an hour."`
 	From          string        `env:"-" placeholder:"TIME" help:"Begin of the range: RFC 3339, a local time such as '2026-11-23 14:05', or relative to now such as -6h."`
 	To            string        `env:"-" placeholder:"TIME" help:"End of the range, which is not part of it. Default: now."`
-	GroupBy       []string      `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster, owner, node or object, with first, last and a sample."`
+	GroupBy       []string      `env:"-" placeholder:"DIMENSION" help:"Count by type, reason, kind, namespace, reporter, cluster, owner, node, pattern (of the note) or object, with first, last and a sample."`
 	Facets        bool          `env:"-" help:"Count the values of each dimension."`
 	Histogram     bool          `env:"-" help:"Count over time."`
 	Clusters      bool          `env:"-" help:"Which clusters are mirrored, until when each is complete, and its gaps in the range."`

@@ -28,6 +28,7 @@ type Dimensions struct {
 	Cluster   string // value of [ClusterLabel]
 	Owner     string // of [OwnerOf]
 	Node      string // value of [NodeLabel], else [NodeOf]
+	Pattern   string // of [Pattern], only where it is asked for
 }
 
 // DimensionNames are the dimensions as parameters, answers and labels of streams name them, in the order in which they
@@ -53,12 +54,15 @@ func (d *Dimensions) Text(name string) *string {
 		return &d.Owner
 	case "node":
 		return &d.Node
+	case PatternDimension:
+		return &d.Pattern
 	}
 	return nil
 }
 
 // Bytes returns how long the texts are together.
 func (d *Dimensions) Bytes() (n int) {
+	n = len(d.Pattern)
 	for _, name := range DimensionNames {
 		n += len(*d.Text(name))
 	}

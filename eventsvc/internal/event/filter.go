@@ -12,7 +12,7 @@ type Filter struct {
 	Kind  FilterKind
 	Parts []*Filter // of FilterAll and FilterAny; FilterNot has one
 
-	Dimension string                               // of FilterDimension: one of [DimensionNames]
+	Dimension string                               // of FilterDimension: one of [DimensionNames], or [PatternDimension]
 	Field     Field                                // of FilterField
 	Fits      func(text string) bool               // of both
 	Exact     string                               // of FilterField: the only text that fits; empty: Fits tells
@@ -87,6 +87,10 @@ func (f *Filter) Matches(namespace, name string, a Attributes, text []byte) bool
 		return f.Fits(FieldText(f.Field, namespace, name, a))
 	}
 	d := DimensionsOf(namespace, a)
+	if f.OnPattern() {
+		note, _ := CutNote(text)
+		d.Pattern = Pattern(note, a.Field(RegardingName), []byte(namespace))
+	}
 	switch f.Kind {
 	case FilterDimension:
 		return f.Fits(*d.Text(f.Dimension))
@@ -104,7 +108,12 @@ func (f *Filter) OnDimensions() bool {
 	case FilterField:
 		return slices.Contains([]Field{Type, Reason, RegardingKind, FieldNamespace}, f.Field)
 	}
-	return f.Kind == FilterDimension || f.Kind == FilterPlace || f.Kind == FilterDimensions
+	return f.Kind == FilterDimension && !f.OnPattern() || f.Kind == FilterPlace || f.Kind == FilterDimensions
+}
+
+// OnPattern reports whether a filter is of the pattern of the note.
+func (f *Filter) OnPattern() bool {
+	return f.Kind == FilterDimension && f.Dimension == PatternDimension
 }
 
 // FieldText returns the text of a field of a version, also of those of its key.

@@ -63,9 +63,10 @@ type Stage interface {
 type (
 	// lineFilter keeps the lines that have one of the texts, or none of them.
 	lineFilter struct {
-		op    string // |= != |~ !~
-		texts []string
-		res   []*pattern // for |~ and !~
+		op          string // |= != |~ !~ |> !>
+		texts       []string
+		expressions []string   // for all but |= and !=
+		res         []*pattern // likewise
 	}
 	// jsonStage makes the fields of the event labels.
 	jsonStage struct{}

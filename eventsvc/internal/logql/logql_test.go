@@ -81,7 +81,6 @@ func TestRefused(t *testing.T) {
 		`{a="b"} | regexp "x"`:                   `parse error at line 1, col 11: syntax error: unexpected regexp, which is not supported here: supported are json, drop, keep, label filters`,
 		`{a="b"} | decolorize`:                   `parse error at line 1, col 11: syntax error: unexpected decolorize, which is not supported here: supported are json, drop, keep, label filters`,
 		`{a="b"} | unpack`:                       `parse error at line 1, col 11: syntax error: unexpected unpack, which is not supported here: supported are json, drop, keep, label filters`,
-		`{a="b"} |> "<_> x"`:                     `parse error at line 1, col 9: syntax error: unexpected |> (pattern), which is not supported here: supported are |=, !=, |~, !~`,
 		`{a="b"} |= ip("::1")`:                   `parse error at line 1, col 12: syntax error: unexpected ip, which is not supported here`,
 		`{a="b"} | a = ip("::1")`:                `parse error at line 1, col 15: syntax error: unexpected ip, which is not supported here`,
 		`{a="b"} | json x="y"`:                   `parse error at line 1, col 16: syntax error: unexpected IDENTIFIER: json takes no expressions here, it makes all fields of the event labels`,

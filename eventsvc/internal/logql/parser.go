@@ -2,6 +2,7 @@ package logql
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -136,7 +137,7 @@ func (p logParser) matcher(name string) Matcher {
 
 // compile compiles the text at a token if an operator is about regular expressions.
 func (p logParser) compile(at token, op, text string, anchored bool) *pattern {
-	if !strings.HasSuffix(op, "~") {
+	if !strings.HasSuffix(op, "~") && !strings.HasSuffix(op, ">") {
 		return nil
 	}
 	re, err := compile(text, anchored, p.instructions)
@@ -151,10 +152,8 @@ func (p logParser) compile(at token, op, text string, anchored bool) *pattern {
 func (p logParser) stages(l *Log) {
 	for p.now.kind == tokenSymbol {
 		switch p.now.text {
-		case "|=", "|~", "!=", "!~":
+		case "|=", "|~", "|>", "!=", "!~", "!>":
 			l.Stages = append(l.Stages, p.lineFilter())
-		case "|>", "!>":
-			p.lacking(p.now.text+" (pattern)", "|=", "!=", "|~", "!~")
 		case "|":
 			p.advance()
 			l.Stages = append(l.Stages, p.stage(l))
@@ -163,6 +162,9 @@ func (p logParser) stages(l *Log) {
 		}
 	}
 }
+
+// anything stands for any text in the pattern of a line.
+const anything = "<_>"
 
 // lineFilter reads a line filter with all its alternatives.
 func (p logParser) lineFilter() Stage {
@@ -177,8 +179,13 @@ func (p logParser) lineFilter() Stage {
 		}
 		text := p.take(tokenString, "STRING")
 		f.texts = append(f.texts, text)
-		if re := p.compile(at, f.op, text, false); re != nil {
-			f.res = append(f.res, re)
+		ofPattern := strings.HasSuffix(f.op, ">")
+		expression := text
+		if ofPattern {
+			expression = strings.ReplaceAll(regexp.QuoteMeta(text), anything, ".*")
+		}
+		if re := p.compile(at, f.op, expression, ofPattern); re != nil {
+			f.expressions, f.res = append(f.expressions, expression), append(f.res, re)
 		}
 		if !p.isWord("or") {
 			return f

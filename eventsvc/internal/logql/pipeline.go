@@ -167,7 +167,7 @@ func (l *Log) LineParts() (parts []string) {
 		case f.res == nil:
 			parts = append(parts, f.texts[0])
 		default:
-			if re, err := syntax.Parse(f.texts[0], syntax.Perl); err == nil {
+			if re, err := syntax.Parse(f.expressions[0], syntax.Perl); err == nil {
 				parts = appendLiterals(parts, re)
 			}
 		}

@@ -23,6 +23,11 @@ type Deletion struct {
 // of one that was deleted twice. What has expired was deleted by nobody.
 func (s *Snapshot) Deleted(ctx context.Context, p ObjectPage) (found []Deletion, next Next, err error) {
 	next.After = p.After
+	for i := range s.query.Terms.dimensions {
+		if s.query.Terms.dimensions[i].dimension == Pattern {
+			return nil, next, invalid("fieldSelector", "pattern is no field of deletions: leave it out")
+		}
+	}
 	size := 0
 	selector := s.query.Terms.selector()
 	q := store.DeletionQuery{From: s.From, To: s.To, After: p.After.Revision, Until: s.Head.Revision}

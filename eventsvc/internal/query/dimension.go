@@ -11,7 +11,7 @@ import (
 // answers.
 type Dimension string
 
-// The dimensions. All but the object are those of [event.Dimensions].
+// The dimensions. All but the object are texts of [event.Dimensions].
 const (
 	Type      Dimension = "type"
 	Reason    Dimension = "reason"
@@ -22,7 +22,15 @@ const (
 	Owner     Dimension = "owner"
 	Node      Dimension = "node"
 	Object    Dimension = "object"
+	// Pattern is the pattern of the note ([event.Pattern]), for which events have to be held.
+	Pattern Dimension = event.PatternDimension
 )
+
+// Counted are the dimensions of facets and histograms.
+var Counted = append(indexed(), Pattern)
+
+// Grouped are the dimensions of groups.
+var Grouped = append(indexed(), Pattern, Object)
 
 // Indexed are the dimensions that need no events to be read.
 var Indexed = indexed()

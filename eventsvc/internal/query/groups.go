@@ -136,7 +136,14 @@ func (s *Snapshot) sample(ctx context.Context, g *Group, by []Dimension) (*store
 func (s *Snapshot) newestOf(ctx context.Context, g *Group, by []Dimension, r store.Range) (sample *store.Record, err error) {
 	q := s.timeQuery(ctx, Page{})
 	q.From, q.To = r.From, r.To
-	q.Wanted = func(d event.Dimensions) bool { return keyOf(d, g.Key.Object, by) == g.Key }
+	if slices.Contains(by, Pattern) {
+		pattern := g.Key.Dimensions.Pattern
+		q.Filter = event.All(&event.Filter{Kind: event.FilterDimension, Dimension: string(Pattern), Fits: func(text string) bool { return text == pattern }}, q.Filter)
+	}
+	q.Wanted = func(d event.Dimensions) bool {
+		d.Pattern = g.Key.Dimensions.Pattern // the filter asks for it
+		return keyOf(d, g.Key.Object, by) == g.Key
+	}
 	if slices.Contains(by, Object) {
 		q.Filter = event.All(ofObject(g.Key.Object), q.Filter)
 	}

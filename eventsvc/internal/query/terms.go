@@ -63,7 +63,7 @@ func (t *term) accepts(text string) bool { return t.not != slices.Contains(t.val
 // that here.
 var fieldOf = func() map[string]Dimension {
 	all := map[string]Dimension{"regarding.kind": Kind, "metadata.namespace": Namespace, "reportingController": Reporter}
-	for _, d := range Indexed {
+	for _, d := range Counted {
 		all[string(d)] = d
 	}
 	return all

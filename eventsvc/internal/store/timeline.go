@@ -236,7 +236,12 @@ func (r *Range) seen() *event.Filter {
 
 // Light reports whether what a version reports counts although it is no longer held: nothing is asked of it but its
 // dimensions.
-func (c *Count) Light() bool { return !c.Objects && (c.Filter == nil || c.Filter.OnDimensions()) }
+func (c *Count) Light() bool {
+	return !c.Objects && !c.Patterns() && (c.Filter == nil || c.Filter.OnDimensions())
+}
+
+// Patterns reports whether Group is told of patterns.
+func (c *Count) Patterns() bool { return slices.Contains(c.By, event.PatternDimension) }
 
 // Counts reports whether Group is told of a dimension.
 func (c *Count) Counts(dimension string) bool { return c.By == nil || slices.Contains(c.By, dimension) }

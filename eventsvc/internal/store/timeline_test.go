@@ -91,6 +91,10 @@ func (t modelTimeline) Count(_ context.Context, c store.Count, visit func(store.
 			continue
 		}
 		d := event.DimensionsOf(o.Namespace, o.Attributes)
+		if c.Patterns() {
+			note, _ := codec.Note(o.View())
+			d.Pattern = event.Pattern(note, o.Attributes.Field(event.RegardingName), []byte(o.Namespace))
+		}
 		for _, name := range event.DimensionNames {
 			if c.Counts(name) && c.Values != nil {
 				o.Spread(func(second, _, n int64) {
@@ -483,7 +487,7 @@ func (r *random) compareValues(in store.Range, got, want store.Timeline) {
 // compareCounts counts by some dimensions, and by the object. Of what asks for more than dimensions, the versions that
 // are held are counted, and no others.
 func (r *random) compareCounts(in store.Range, got, want store.Timeline) {
-	c := store.Count{Range: in, By: [][]string{nil, {"reason"}, {"namespace", "node"}, {}}[r.rnd.IntN(4)], Objects: r.rnd.IntN(2) == 0}
+	c := store.Count{Range: in, By: [][]string{nil, {"reason"}, {"namespace", "node"}, {}, {"pattern"}}[r.rnd.IntN(5)], Objects: r.rnd.IntN(2) == 0}
 	c.Step = []int64{0, 1, 60, 1e6}[r.rnd.IntN(4)]
 	switch r.rnd.IntN(4) {
 	case 0:

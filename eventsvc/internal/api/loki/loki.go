@@ -72,7 +72,7 @@ func Route(e *echo.Echo, c Config) {
 		"/labels": a.labels, "/label": a.labels, "/label/:label/values": a.labelValues, "/series": a.series,
 		"/index/stats": a.stats, "/index/volume": a.volume, "/index/volume_range": a.volumeRange,
 		"/detected_labels": a.detectedLabels, "/detected_fields": a.detectedFields, "/detected_field/:label/values": a.detectedValues,
-		"/patterns": patterns, "/format_query": formatQuery,
+		"/patterns": a.patterns, "/format_query": formatQuery,
 		"/drilldown-limits": drilldownLimits, "/status/buildinfo": buildInfo,
 	} {
 		g.GET(path, a.serve(h))

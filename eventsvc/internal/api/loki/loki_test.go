@@ -251,9 +251,15 @@ func TestLokiNames(t *testing.T) {
 		}
 	}
 	is(w.Do("GET", "/loki/api/v1/detected_field/name/values?"+span("query", `{namespace="shop"}`), ""), `{"limit":1000,"values":["p-a","p-b","p-c"]}`)
-	is(w.Do("GET", "/loki/api/v1/patterns?"+span("query", `{namespace="shop"}`), ""), `{"status":"success","data":[]}`)
+	is(w.Do("GET", "/loki/api/v1/patterns?"+span("query", `{namespace="shop"}`), ""), `{"status":"success","data":[`+
+		`{"pattern":"Back-off restarting failed container","samples":[[1795176060,7]]},{"pattern":"Container image pulled","samples":[[1795176120,1]]},`+
+		`{"pattern":"Scaled up to \u003c_\u003e","samples":[[1795176180,1]]}]}`)
+	for op, want := range map[string]int{"|>": 1, "!>": 2} { // with which Grafana shows the lines of a pattern
+		a := w.Do("GET", "/loki/api/v1/query_range?"+span("query", `{namespace="shop"} `+op+` "Scaled up to <_>"`), "").Must(200)
+		apitest.Equal(t, len(a.At("data.result").([]any)), want)
+	}
 	is(w.Do("GET", "/loki/api/v1/format_query?query="+url.QueryEscape(`{a="b"}|="c"`), ""), `{"status":"success","data":"{a=\"b\"} |= \"c\""}`)
-	apitest.Equal(t, w.Do("GET", "/loki/api/v1/drilldown-limits", "").Must(200).At("pattern_ingester_enabled"), any(false))
+	apitest.Equal(t, w.Do("GET", "/loki/api/v1/drilldown-limits", "").Must(200).At("pattern_ingester_enabled"), any(true))
 	apitest.Equal(t, w.Do("GET", "/loki/api/v1/status/buildinfo", "").Must(200).At("version"), any("3.7.8"))
 }
 

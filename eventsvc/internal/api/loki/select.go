@@ -25,7 +25,8 @@ type streams struct {
 	may     func(event.Dimensions) bool         // leaves out those that need no decision, and takes little time
 	number  func(event.Dimensions) (int, error) // negative: the stream is left out
 	known   map[streamKey]int
-	room    share // for them
+	room    share    // for them
+	by      []string // what tells them apart; nil: their labels
 }
 
 // streamKey stands for a stream, whose labels may be long.
@@ -96,7 +97,7 @@ func (s *streams) occurrences(in store.Range, visit func(store.Occurred)) error 
 			}
 			return -1
 		}
-		if err := s.api.Timeline.Count(s.request.ctx, store.Count{Range: in, Group: group}, visit); err != nil {
+		if err := s.api.Timeline.Count(s.request.ctx, store.Count{Range: in, By: s.by, Group: group}, visit); err != nil {
 			return err
 		}
 		number = map[streamKey]int{}

@@ -180,12 +180,6 @@ func (a *API) volumeRange(r *request) (answer, error) {
 	return r.data("matrix", func(b []byte) []byte { return appendMatrix(b, all, ends) }), nil
 }
 
-// patterns serves /patterns: there are none, because the reason of an event says already
-// what its note has in common with others.
-func patterns(r *request) (answer, error) {
-	return r.texts(nil), nil
-}
-
 // dialect is the version of Loki whose answers these are like. Clients choose by it what
 // they ask for.
 const dialect = "3.7.8"
@@ -197,7 +191,7 @@ func drilldownLimits(*request) (answer, error) {
 			"discover_log_levels": true, "volume_enabled": true, "max_query_series": maxSeries,
 			"max_entries_limit_per_query": maxLines, "query_timeout": maxTime.String(), "max_line_size": 0,
 		},
-		"pattern_ingester_enabled": false, "version": dialect,
+		"pattern_ingester_enabled": true, "version": dialect,
 	}), nil
 }
 

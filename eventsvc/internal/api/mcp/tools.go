@@ -94,7 +94,7 @@ var tools = []*tool{
 	{
 		name: "events_groups", answer: (*call).groups,
 		arguments: common(from,
-			argument{name: "by", Type: aString, Default: string(query.Reason), Description: "one or more of " + query.Names(append(slices.Clip(query.Indexed), query.Object)) + "; separated by commas"},
+			argument{name: "by", Type: aString, Default: string(query.Reason), Description: "one or more of " + query.Names(query.Grouped) + "; separated by commas"},
 			warnings, search, limit(15, 100), cursor),
 		description: "What happens most: counts, first and last time by reason, object or other dimensions." + untrusted,
 	},

@@ -20,20 +20,20 @@ var endpoints = []*endpoint{
 	},
 	{
 		name: "histogram", summary: "How often something was observed, over time.", parameters: with("by", "step"),
-		by: query.Indexed, mostBy: query.MaxBy, answer: answerHistogram,
+		by: query.Counted, mostBy: query.MaxBy, answer: answerHistogram,
 	},
 	{
 		name: "facets", summary: "How often each value of a dimension was observed.", parameters: with("by", "limit"),
-		by: query.Indexed, limit: query.DefaultFacetValues, maxLimit: query.MaxFacetValues, answer: answerFacets,
+		by: query.Counted, limit: query.DefaultFacetValues, maxLimit: query.MaxFacetValues, answer: answerFacets,
 	},
 	{
 		name: "overview", summary: "The first events, how often each value of a dimension was observed, and how often over time, read together.",
 		parameters: append([]string{"from", "to", "namespace", "fieldSelector", "labelSelector", "search", "revision", "order", "limit"}, ofCounts...),
-		by:         query.Indexed, limit: 100, maxLimit: 1000, orders: []query.Order{query.Newest, query.Oldest}, lined: true, answer: answerOverview,
+		by:         query.Counted, limit: 100, maxLimit: 1000, orders: []query.Order{query.Newest, query.Oldest}, lined: true, answer: answerOverview,
 	},
 	{
 		name: "groups", summary: "How often, since when and until when something was observed, by dimensions.", parameters: with("by", "order", "limit", "continue"), required: "by",
-		by: append(slices.Clip(query.Indexed), query.Object), limit: 100, maxLimit: 1000, orders: []query.Order{query.ByCount, query.Newest, query.Oldest}, answer: answerGroups,
+		by: query.Grouped, limit: 100, maxLimit: 1000, orders: []query.Order{query.ByCount, query.Newest, query.Oldest}, answer: answerGroups,
 	},
 	{
 		name: "object", summary: "Everything that happened to one object.",

@@ -24,6 +24,7 @@ import (
 	"tidings.example/eventsvc/internal/admin"
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/apitest"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/randtest"
@@ -39,6 +40,8 @@ type history struct {
 	exports  []string
 	expired  int // events
 	restored int // that were deleted, and imported again
+
+	forgotten bool // what was superseded or deleted, of which dimensions are left
 }
 
 // version is one write.
@@ -309,6 +312,8 @@ func (v *version) dimension(name string) string {
 		return v.Labels["tidings.example/cluster"]
 	case "node":
 		return v.node()
+	case "pattern":
+		return event.Pattern([]byte(v.Note), []byte(v.Regarding.Name), []byte(v.Namespace))
 	}
 	return strings.Join([]string{v.Regarding.Kind, v.Regarding.Namespace, v.Regarding.Name, string(v.Regarding.UID)}, "|")
 }
@@ -602,6 +607,7 @@ func TestQueriesModel(t *testing.T) {
 // a start.
 func (h *history) forget(c *apitest.Clock) {
 	h.w.T.Helper()
+	h.forgotten = true
 	for range 2 {
 		h.w.Stop()
 		h.w.Store.Retention, h.w.Store.History = 0, time.Nanosecond
@@ -739,14 +745,14 @@ func (h *history) checkHistogram(q *question) {
 	}
 	h.same(q, "histogram", got, want)
 	h.same(q, "total of histogram", a.At("total"), float64(total))
-	h.counted(q, a, false)
+	h.counted(q, a, by)
 }
 
 // counted checks what an answer says of its counts.
-func (h *history) counted(q *question, a *apitest.Answer, byObject bool) {
+func (h *history) counted(q *question, a *apitest.Answer, by []string) {
 	h.w.T.Helper()
 	want := "occurrences"
-	if q.records || byObject {
+	if q.records || slices.Contains(by, "object") || slices.Contains(by, "pattern") {
 		want = "events"
 	}
 	h.same(q, "counted", a.At("counted"), want)
@@ -769,8 +775,13 @@ func (h *history) checkFacets(q *question) {
 	h.w.T.Helper()
 	limit := 1 + h.r.IntN(4)
 	q.Set("limit", strconv.Itoa(limit))
+	by := slices.Clone(modelDimensions)
+	if !h.forgotten && h.r.IntN(2) == 0 {
+		by = append(by, "pattern")
+		q.Set("by", strings.Join(by, ","))
+	}
 	a := h.w.Do("GET", "/query/v1/facets?"+q.Encode(), "").Must(200)
-	for _, d := range modelDimensions {
+	for _, d := range by {
 		counts, total := map[string]int64{}, int64(0)
 		for _, o := range h.observations(q) {
 			counts[o.of.dimension(d)] += o.count
@@ -790,12 +801,12 @@ func (h *history) checkFacets(q *question) {
 		h.same(q, "facet of "+d, got, want)
 		h.same(q, "others of "+d, a.At("other."+d), float64(total))
 	}
-	h.counted(q, a, false)
+	h.counted(q, a, by)
 }
 
 func (h *history) checkGroups(q *question) {
 	h.w.T.Helper()
-	by := h.by(3, append(slices.Clone(modelDimensions), "object", "object")...)
+	by := h.by(3, append(slices.Clone(modelDimensions), "pattern", "object", "object")...)
 	if len(by) > 1 && by[0] == by[1] || len(by) > 2 && (by[0] == by[2] || by[1] == by[2]) {
 		by = by[:1]
 	}
@@ -856,7 +867,7 @@ func (h *history) checkGroups(q *question) {
 	}
 	got := []string{}
 	h.each("groups", q.Values, func(a *apitest.Answer) string {
-		h.counted(q, a, byObject)
+		h.counted(q, a, by)
 		for _, item := range a.At("groups").([]any) {
 			values := []string{}
 			for _, d := range by {
@@ -955,7 +966,7 @@ func (h *history) checkOverview(q *question) {
 	if h.r.IntN(2) == 0 {
 		q.Set("order", "oldest")
 	}
-	by, over, values, limit := strings.Join(h.by(3, slices.Clone(modelDimensions)...), ","), strings.Join(h.by(2, "type", "reason"), ","), strconv.Itoa(1+h.r.IntN(4)), strconv.Itoa(1+h.r.IntN(20))
+	by, over, values, limit := strings.Join(h.by(3, append(slices.Clone(modelDimensions), "pattern")...), ","), strings.Join(h.by(2, "type", "reason", "pattern"), ","), strconv.Itoa(1+h.r.IntN(4)), strconv.Itoa(1+h.r.IntN(20))
 	all := ask("overview", "by", by, "values", values, "over", over, "step", "7h", "limit", limit)
 	same := func(a *apitest.Answer, members ...string) {
 		for _, m := range append(members, "range", "revision", "partial", "gaps") {
@@ -966,8 +977,11 @@ func (h *history) checkOverview(q *question) {
 	events := ask("events", "limit", limit)
 	same(events, "items")
 	q.Del("order")
-	same(ask("facets", "by", by, "limit", values), "facets", "other", "distinct", "total", "counted", "hints")
-	same(ask("histogram", "by", over, "step", "7h"), "buckets", "step", "total", "counted")
+	// All counts of an overview are of the versions that are held if one of them is.
+	if strings.Contains(by, "pattern") == strings.Contains(over, "pattern") {
+		same(ask("facets", "by", by, "limit", values), "facets", "other", "distinct", "total", "counted", "hints")
+		same(ask("histogram", "by", over, "step", "7h"), "buckets", "step", "total", "counted")
+	}
 	next, more := all.Object()["continue"].(string)
 	if _, listed := events.Object()["continue"]; listed != more {
 		h.w.T.Fatalf("more %v, want %v", more, listed)

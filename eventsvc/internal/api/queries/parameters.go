@@ -28,7 +28,7 @@ var descriptions = map[string]string{
 	"from":          "Begin of the range: RFC 3339, or relative to now as -6h, -7d or now. An hour before the parameter \"to\", if it is not given.",
 	"to":            "End of the range, which is not part of it, in the forms of \"from\". Now, if it is not given.",
 	repeated:        "Only events in these namespaces. All that the caller may list, if it is not given.",
-	"fieldSelector": "Terms on fields, as in lists. The dimensions are fields too: " + query.Names(query.Indexed) + ".",
+	"fieldSelector": "Terms on fields, as in lists. The dimensions are fields too: " + query.Names(query.Counted) + ".",
 	"labelSelector": "Terms on labels, as in lists.",
 	"search":        "What people search for: words and \"phrases\" in the note, reason, object or node; field:value, field:a,b, field!=value, -term, OR, NOT and parentheses.",
 	"by":            "Dimensions to count by, separated by commas.",
@@ -152,7 +152,7 @@ func (r *request) read() (err error) {
 	if err != nil {
 		return err
 	}
-	r.over, err = query.ParseBy("over", r.given.Get("over"), query.Indexed, query.MaxBy)
+	r.over, err = query.ParseBy("over", r.given.Get("over"), query.Counted, query.MaxBy)
 	return err
 }
 

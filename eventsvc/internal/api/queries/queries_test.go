@@ -113,7 +113,7 @@ func TestQueryMistakes(t *testing.T) {
 		{apitest.QueryPath("changes", "limit", "101"), "limit", "is no number from 1 to 100"},
 		{apitest.QueryPath("facets", "limit", "x"), "limit", "is no number from 1 to 1000"},
 		{apitest.QueryPath("events", "revision", "abc"), "revision", "leave it out for the newest state"},
-		{apitest.QueryPath("groups"), "by", "is missing: name what to group by, of type, reason, kind, namespace, reporter, cluster, owner, node, object"},
+		{apitest.QueryPath("groups"), "by", "is missing: name what to group by, of type, reason, kind, namespace, reporter, cluster, owner, node, pattern, object"},
 		{apitest.QueryPath("groups", "by", "colour"), "by", "is no dimension here: there are type,"},
 		{apitest.QueryPath("groups", "by", "type,type"), "by", "is there twice"},
 		{apitest.QueryPath("histogram", "by", "object"), "by", "is no dimension here: there are type, reason, kind, namespace, reporter, cluster, owner, node"},

@@ -64,7 +64,7 @@ func TestUnseenIsNotRead(t *testing.T) {
 		s.asked, s.blind, s.hidden = 0, 0, 0
 	}
 	for _, path := range []string{
-		"events?search=words", "events?search=reason:nothing", "events?search=node:n", "histogram?by=node", "histogram?step=1m", "facets?by=reason,node", "facets?search=words", "overview", "overview?search=words", "groups?by=reason", "groups?by=object",
+		"events?search=words", "events?search=reason:nothing", "events?search=node:n", "histogram?by=node", "histogram?step=1m", "facets?by=reason,node", "facets?search=words", "overview", "overview?search=words", "groups?by=reason", "groups?by=pattern", "groups?by=object",
 		"changes?window=1h", "changes?kind=Pod&name=p", "changes?search=words",
 	} {
 		w.As("team", "GET", "/query/v1/"+path, "").Must(200)
@@ -73,7 +73,7 @@ func TestUnseenIsNotRead(t *testing.T) {
 	all := url.QueryEscape(`{namespace=~".+"}`)
 	for _, path := range []string{
 		"query_range?query=" + all, "query_range?query=" + url.QueryEscape(`sum by (node) (count_over_time({reason=~".+"}[5m]))`), "query?query=" + url.QueryEscape(`sum(count_over_time({} |= "w" [5m]))`),
-		"labels", "label/node/values", "series", "index/stats", "index/volume?query=" + all, "index/volume_range?query=" + all, "detected_labels", "detected_fields?query=" + all, "detected_field/name/values?query=" + all,
+		"labels", "label/node/values", "series", "index/stats", "index/volume?query=" + all, "index/volume_range?query=" + all, "detected_labels", "patterns", "detected_fields?query=" + all, "detected_field/name/values?query=" + all,
 	} {
 		w.As("team", "GET", "/loki/api/v1/"+path, "").Must(200)
 		check(path)

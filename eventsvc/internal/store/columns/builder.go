@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+
+	"tidings.example/eventsvc/internal/event"
 )
 
 const (
@@ -36,7 +38,7 @@ type Builder struct {
 	bytes   int               // about what the texts and the cells take
 	shapes  shapeWriter
 
-	split splitter
+	split event.NoteSplitter
 	room  texts
 	key   []byte
 }
@@ -131,12 +133,12 @@ func (b *Builder) object(name []byte, kind, namespace uint64, uid []byte) uint64
 
 // note returns the code of the template of a note, and adds its words.
 func (b *Builder) note(note, object, namespace []byte) uint64 {
-	if b.split.split(note, object, namespace) && len(b.texts[dictWords])+len(b.split.words) <= maxWords {
-		if _, known := b.codes[dictTemplate][string(b.split.template)]; known || len(b.texts[dictTemplate]) < maxTemplates {
-			for _, word := range b.split.words {
+	if b.split.Split(note, object, namespace) && len(b.texts[dictWords])+len(b.split.Words) <= maxWords {
+		if _, known := b.codes[dictTemplate][string(b.split.Template)]; known || len(b.texts[dictTemplate]) < maxTemplates {
+			for _, word := range b.split.Words {
 				b.words = append(b.words, b.code(dictWords, word))
 			}
-			return b.code(dictTemplate, b.split.template)
+			return b.code(dictTemplate, b.split.Template)
 		}
 	}
 	chunk := b.rows / ChunkRows

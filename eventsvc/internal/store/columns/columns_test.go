@@ -121,6 +121,10 @@ func someFilter(r *rand.Rand, rows []Row, depth int) (f *event.Filter, light boo
 		}
 		return f, light
 	case event.FilterDimension:
+		if r.IntN(4) == 0 {
+			f.Dimension, f.Fits = event.PatternDimension, func(text string) bool { return len(text)%3 == 0 }
+			return f, false
+		}
 		f.Dimension = event.DimensionNames[r.IntN(8)]
 		f.Fits = in("kubelet", "Warning", "BackOff", "mail", "a", "Deployment/web", "node-17", event.CutDimension(strings.Repeat("long", 200)))
 		return f, true
@@ -231,6 +235,9 @@ func (w *wanted) add(q *Query, r *Row) {
 			*d.Text(name) = ""
 		}
 	}
+	if w.Patterns() {
+		d.Pattern = event.Pattern(r.Note, r.Attributes.Field(event.RegardingName), r.Namespace)
+	}
 	var o event.Regarding
 	if w.Objects {
 		o = event.Regarding{Kind: string(r.Attributes.Field(event.RegardingKind))}
@@ -247,7 +254,10 @@ func (w *wanted) add(q *Query, r *Row) {
 }
 
 func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces Pieces, last uint64, light bool) {
-	c := &store.Count{Objects: r.IntN(2) == 0, By: [][]string{nil, {}, {"reason"}, {"node", "owner"}}[r.IntN(4)], Step: []int64{0, 1000, 1e9}[r.IntN(3)]}
+	c := &store.Count{Objects: r.IntN(2) == 0, By: [][]string{nil, {}, {"reason"}, {"node", "owner"}, {"pattern"}, {"type", "pattern"}}[r.IntN(6)], Step: []int64{0, 1000, 1e9}[r.IntN(3)]}
+	if c.Patterns() { // light rows have no note
+		q.Whole, light = true, false
+	}
 	w := &wanted{Count: c, counts: map[string]int64{}}
 	want(q, rows, light, func(r *Row) { w.add(q, r) })
 	counts := map[string]int64{}

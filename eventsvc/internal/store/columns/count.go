@@ -15,6 +15,9 @@ const fewGroups = 1 << 16
 // leftOut is the group of what is not counted.
 const leftOut = -2
 
+// A groupKey has the codes of the dimensions, the object and the pattern of a group.
+type groupKey [numDims + 2]uint32
+
 // A Counter counts the rows of a scan by groups.
 type Counter struct {
 	*Scan
@@ -23,8 +26,8 @@ type Counter struct {
 	columns []int
 	sizes   []int
 	few     []int32 // 1 beyond the group, 0 if it was not asked for
-	many    map[[numDims + 1]uint32]int32
-	codes   [numDims + 1][]uint64
+	many    map[groupKey]int32
+	codes   [numDims + 2][]uint64
 	sums    []int64  // by the places of few, of a chunk that is counted as a whole
 	summed  []int    // a row of each
 	places  []uint64 // in few, by row
@@ -50,10 +53,10 @@ func (s *Scan) Counter(c *store.Count, visit func(store.Occurred)) (*Counter, er
 		n.sizes = append(n.sizes, size)
 		all = min(all*size, fewGroups+1)
 	}
-	if all <= fewGroups {
+	if all <= fewGroups && !c.Patterns() {
 		n.few, n.sums = make([]int32, all), make([]int64, all)
 	} else {
-		n.many = map[[numDims + 1]uint32]int32{}
+		n.many = map[groupKey]int32{}
 	}
 	return n, nil
 }
@@ -75,6 +78,12 @@ func (n *Counter) Selected() error {
 	chunk, mask := n.chunk, n.mask
 	if err := n.read(n.columns, n.codes[:]); err != nil {
 		return err
+	}
+	if n.count.Patterns() {
+		var err error
+		if n.codes[len(n.columns)], err = n.patterns(mask); err != nil {
+			return err
+		}
 	}
 	_, span, err := n.table.bounds(colSpan, chunk)
 	if err != nil {
@@ -255,9 +264,12 @@ func (n *Counter) group(row int) (int, error) {
 		n.few[at] = int32(g) + 1 // less than 0: it is left out
 		return g, err
 	}
-	var key [numDims + 1]uint32
+	var key groupKey
 	for i := range n.columns {
 		key[i] = uint32(n.codes[i][row])
+	}
+	if n.count.Patterns() {
+		key[len(n.columns)] = uint32(n.codes[len(n.columns)][row])
 	}
 	if known, ok := n.many[key]; ok {
 		return int(known), nil
@@ -284,6 +296,9 @@ func (n *Counter) ask(row int) (int, error) {
 	}
 	if err != nil {
 		return leftOut, err
+	}
+	if n.count.Patterns() {
+		d.Pattern = n.pattern.text(n.codes[len(n.columns)][row])
 	}
 	return max(n.count.Group(d, object), leftOut), nil
 }

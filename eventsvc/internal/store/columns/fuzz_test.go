@@ -28,9 +28,9 @@ func FuzzNote(f *testing.F) {
 	f.Add("a1 b2", "a", "1 B2")
 	f.Add("\u212a1 \xff", "\u212a1", "k1 ")
 	f.Fuzz(func(t *testing.T, note, object, word string) {
-		var s splitter
-		if s.split([]byte(note), []byte(object), []byte("shop")) && string(join(s.template, s.words)) != note {
-			t.Fatalf("%q is %q and %q", note, s.template, s.words)
+		var s event.NoteSplitter
+		if s.Split([]byte(note), []byte(object), []byte("shop")) && string(join(s.Template, s.Words)) != note {
+			t.Fatalf("%q is %q and %q", note, s.Template, s.Words)
 		}
 		folded := event.Fold(nil, []byte(word))
 		if len(folded) == 0 || bytes.IndexByte(folded, 0) >= 0 {

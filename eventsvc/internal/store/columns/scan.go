@@ -34,6 +34,7 @@ type Scan struct {
 	notes   [][]byte
 	mask    []bool
 	room    []byte
+	pattern patterns
 }
 
 // A node is a filter by the codes of a table.
@@ -44,8 +45,10 @@ type node struct {
 	column int      // of codes
 	codes  *codeSet // nil: the versions that are held decide
 	word   *wordPlan
-	wanted map[[numDims]uint64]bool
-	chunks chunkSet // of places: those that have rows of them
+	// patterns tells which ones fit, by their codes; nil: the filter is none of patterns.
+	patterns map[uint64]bool
+	wanted   map[[numDims]uint64]bool
+	chunks   chunkSet // of places: those that have rows of them
 }
 
 // The outcomes of a filter that is decided for all rows of a table.
@@ -75,6 +78,9 @@ func (s *Scan) compile(f *event.Filter) (*node, error) {
 	case event.FilterAll, event.FilterAny, event.FilterNot:
 		return s.compound(f)
 	case event.FilterDimension:
+		if f.OnPattern() {
+			return &node{kind: f.Kind, filter: f, patterns: map[uint64]bool{}}, nil
+		}
 		column := slices.Index(dimensionNames[:], f.Dimension)
 		return s.fitting(column, func(text string) bool { return f.Fits(event.CutDimension(text)) })
 	case event.FilterPlace:
@@ -145,6 +151,8 @@ func (n *node) cost() int {
 		return 0
 	case n.word != nil:
 		return 2
+	case n.patterns != nil:
+		return 3
 	case n.kind == event.FilterField:
 		return 3
 	}
@@ -368,6 +376,8 @@ func (s *Scan) narrow(n *node, mask []bool) error {
 		return err
 	case n.word != nil:
 		return s.word(n, mask)
+	case n.patterns != nil:
+		return s.ofPattern(n, mask)
 	}
 	switch n.kind {
 	case event.FilterAll:

@@ -2,6 +2,8 @@ package columns
 
 import (
 	"bytes"
+
+	"tidings.example/eventsvc/internal/event"
 )
 
 // What the template of a note says of a word that is searched.
@@ -98,7 +100,7 @@ func (p *wordPlan) others(t *Table, note bool) error {
 func (p *wordPlanner) template(code int, parts [][]byte) {
 	for hole := range len(parts) - 1 {
 		for at := range p.piece {
-			if !isWord[p.piece[at]] || at > 0 && isWord[p.piece[at-1]] || !bytes.HasSuffix(parts[hole], p.piece[:at]) {
+			if !event.IsWordByte(p.piece[at]) || at > 0 && event.IsWordByte(p.piece[at-1]) || !bytes.HasSuffix(parts[hole], p.piece[:at]) {
 				continue
 			}
 			if p.way = nil; p.from(parts, hole, at) {
@@ -113,7 +115,7 @@ func (p *wordPlanner) template(code int, parts [][]byte) {
 func (p *wordPlanner) from(parts [][]byte, hole, at int) bool {
 	for {
 		end := at
-		for end < len(p.piece) && isWord[p.piece[end]] {
+		for end < len(p.piece) && event.IsWordByte(p.piece[end]) {
 			end++
 		}
 		set := p.having(wordKey{at, end, at > 0, end < len(p.piece)})
