@@ -43,7 +43,7 @@ func TestClusters(t *testing.T) {
 	}
 
 	long := "edge-" + strings.Repeat("0123456789", 5) + "-a" // as long as names may be, nearly
-	for cluster, ago := range map[string]time.Duration{"east": 20 * time.Second, "north": 4 * time.Minute, "south": 12 * time.Minute, "west": 0, long: 3 * time.Hour, "a": 0, "b": 0, "c": 0} {
+	for cluster, ago := range map[string]time.Duration{"east": 20 * time.Second, "north": 6 * time.Minute, "south": 12 * time.Minute, "west": 0, long: 3 * time.Hour, "a": 0, "b": 0, "c": 0} {
 		s.mirrored(t, cluster, ago)
 	}
 	eventually(b, "all clusters are there", func() bool {
@@ -100,7 +100,7 @@ func TestHostileClusters(t *testing.T) {
 	s.create(t, event("default", "first"))
 	var rows []map[string]any
 	for i, text := range hostile {
-		rows = append(rows, map[string]any{"name": text, "completeUntil": text, "lag": i * 100, "lastEvent": text, "gaps": i % 2, "mirror": text})
+		rows = append(rows, map[string]any{"name": text, "completeUntil": text, "lag": i * 100, "late": i > 1, "lastEvent": text, "gaps": i % 2, "mirror": text})
 	}
 	answer, err := json.Marshal(map[string]any{"items": rows})
 	if err != nil {

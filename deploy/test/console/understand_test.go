@@ -183,7 +183,7 @@ func TestChanges(t *testing.T) {
 	show(b, "changes?window=1h&at="+at)
 	b.clickText(".choice button", "a day before")
 	b.waitText("table.two", "OOMKilling")
-	b.waitText("table.two .up", "only in this")
+	b.waitText("table.two .up", "only here")
 	b.waitText(".overlay figcaption", "at most")
 	if b.count(".overlay rect") == 0 || b.count(".overlay polyline") != 1 {
 		t.Error("the two windows are not in one plot")

@@ -6,17 +6,9 @@ import { Resource } from "../lib/load.js";
 import { absolute, clock, duration, minute, relative, second, short } from "../lib/time.js";
 import { icon } from "./icons.js";
 
-/** A mirror says how far it is every minute, so one that is up to date is at most 90 seconds behind. */
-const well = 120;
 const few = 3;
 /** So often what is silent is asked for. */
 const often = 5 * minute;
-
-/**
- * Whether a mirror is late.
- * @param {{lag: number}} cluster
- */
-export const isLate = (cluster) => cluster.lag > well;
 
 export class Notices {
   /** @param {import("../app.js").App} app */
@@ -38,11 +30,11 @@ export class Notices {
     const known = app.state.view === "overview" && !q && to === "now" && !revision && view.changes;
     const changes = known && (known.loading || !known.at || Date.now() - known.at < often) ? known : this.changes;
     if (changes === this.changes) changes.want(`${app.turn} ${Math.floor(now / often)}`, (signal) => app.api.query("changes", { window: "1h", limit: "50" }, signal));
-    const late = (app.clusters.data?.items ?? []).filter(isLate);
+    const late = (app.clusters.data?.items ?? []).filter((c) => c.late);
     const silent = (changes.data?.changes ?? []).filter((/** @type {any} */ c) => c.kind === "silent");
     return [
       late.length > 0 && h("p", { class: "note warn", role: "note", key: "late" }, icon("alert"),
-        `What is newest may be missing: ${late.slice(0, few).map((c) => `the mirror of ${clear(c.name)} is ${duration(c.lag * second)} behind (complete until ${short(Date.parse(c.completeUntil))})`).join(", ")}${rest(late.length)}.`),
+        `What is newest may be missing: ${late.slice(0, few).map((c) => `the mirror of ${clear(c.name)} is ${duration(c.lag * second)} behind${c.every ? `, usually each ${duration(c.every * second)}` : ""} (complete until ${short(Date.parse(c.completeUntil))})`).join(", ")}${rest(late.length)}.`),
       silent.length > 0 && h("p", { class: "note warn", role: "note", key: "silent" }, icon("alert"), h("span", null, "Nothing comes any more of ",
         silent.slice(0, few).map((/** @type {any} */ c, /** @type {number} */ i) => [i > 0 && ", ", h("strong", null, silenced(c)), " since ", h("time", { title: absolute(Date.parse(c.last)) }, `${short(Date.parse(c.last))}, ${relative(Date.parse(c.last))}`)]), rest(silent.length), ".")),
     ];

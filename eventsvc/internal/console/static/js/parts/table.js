@@ -163,7 +163,7 @@ export class Table {
     const { names, tight } = this.#form;
     const current = i === this.cursor || (this.cursor < 0 && i === 0);
     const href = app.href({ event: r.id });
-    const fresh = app.isNew(r.revision) && h("span", { class: "unseen" }, "New. ");
+    const fresh = app.isNew(r.revision) && h("span", { class: "unseen" }, "Arrived. ");
     const linked = names.includes("reason") ? "reason" : names[0];
     return h("div", {
       role: "row", key: `${r.id} ${r.revision}`, class: `tr${r.type === "Warning" ? " warning" : ""}${app.state.event === r.id ? " open" : ""}${app.isNew(r.revision) ? " new" : ""}${r.arrived && Date.now() - r.arrived < 250 ? " arrived" : ""}`,

@@ -121,7 +121,7 @@ export class Changes {
             href: app.href({ view: "events", q: writeAll([{ field: d.dimension, value: d.value, not: false }, { field: "namespace", value: app.state.ns, not: false }].filter((t) => t.value)), from: now.range.from, to: now.range.to }),
           }, d.value || "none")),
           bar(d.now, "now", "this"), bar(d.then, "then", "other"),
-          h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "only in this" : d.now === 0 ? "only in the other" : percent(d.now, d.then))))))),
+          h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "only here" : d.now === 0 ? "only there" : percent(d.now, d.then))))))),
       h("p", { class: "hint" }, `Both windows are ${spelled(app.state.window)} long. The values whose counts differ most surprisingly stand first.`),
     ];
   }
