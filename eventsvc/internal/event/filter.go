@@ -21,6 +21,7 @@ type Filter struct {
 	Wants     func(Dimensions) bool                // of FilterDimensions
 	Word      []byte                               // of FilterWord, folded ([Fold]). One with a NUL is nowhere
 	Note      bool                                 // of FilterWord: the word has to be in the note
+	Dropped   bool                                 // of FilterGap
 }
 
 // FilterKind is the kind of a [Filter].
@@ -37,6 +38,7 @@ const (
 	FilterPlace                        // namespace and cluster are allowed
 	FilterDimensions                   // the dimensions together are wanted
 	FilterWord                         // the text of [AppendText] contains a word
+	FilterGap                          // the version is marked with a [Gap]: of a rule if Dropped is set, else of none
 )
 
 // All returns a filter that matches where each of the filters does. A nil filter matches everything.
@@ -44,8 +46,7 @@ func All(parts ...*Filter) *Filter {
 	return &Filter{Parts: slices.DeleteFunc(parts, func(f *Filter) bool { return f == nil })}
 }
 
-// Filter returns the selector as a filter, nil if it is nil. It leaves out whether a report is marked: see
-// Selector.Dropped.
+// Filter returns the selector as a filter, nil if it is nil.
 func (s *Selector) Filter() *Filter {
 	if s == nil {
 		return nil
@@ -63,6 +64,9 @@ func (s *Selector) Filter() *Filter {
 	}
 	if s.Clusters != nil {
 		all.Parts = append(all.Parts, &Filter{Kind: FilterLabels, Labels: func(l labels.Labels) bool { return s.matchesCluster(l.Get(ClusterLabel)) }})
+	}
+	if s.Dropped {
+		all.Parts = append(all.Parts, &Filter{Kind: FilterGap, Dropped: true})
 	}
 	return all
 }
@@ -85,6 +89,9 @@ func (f *Filter) Matches(namespace, name string, a Attributes, text []byte) bool
 		return bytes.IndexByte(f.Word, 0) < 0 && (bytes.Contains(Fold(nil, note), f.Word) || !f.Note && bytes.Contains(Fold(nil, rest), f.Word))
 	case FilterField:
 		return f.Fits(FieldText(f.Field, namespace, name, a))
+	case FilterGap:
+		g, marked := a.Gap()
+		return marked && (g.Rule != "") == f.Dropped
 	}
 	d := DimensionsOf(namespace, a)
 	if f.OnPattern() {

@@ -20,7 +20,7 @@
 //	maintenance  what expires, is compacted or compressed, and when
 //	commit       the order of writes, their revisions, and their way from the queue to the disk; the clock
 //	usage        what the store holds, and whether there is room
-//	index        where the newest version of each event is, and which events have a term
+//	index        where the newest version of each event is
 //	seglog       the log: records, segments, their columns
 //	columns      versions by column: lists, counts and texts of any question, and what is stored
 //	wal          the write-ahead log: records until a segment has them

@@ -156,7 +156,7 @@ type TimeQuery struct {
 	Limit int // visit takes about so many events, so that no others are looked for; 0: not known
 }
 
-// Matching returns all that the query asks of a version as a filter, but for Match and marks of reports.
+// Matching returns all that the query asks of a version as a filter, but for Match.
 func (q *TimeQuery) Matching() *event.Filter {
 	all := event.All(q.Filter, q.Selector.Filter(), q.seen())
 	if q.Wanted != nil {

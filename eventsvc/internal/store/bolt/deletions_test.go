@@ -221,10 +221,10 @@ func (ts *tombstones) spoil(key string, p index.Pointer) {
 	}
 	for range 10 {
 		err := db.committer.Queue.Do(ts.t.Context(), func() error {
-			db.index.Put(key, p, nil)
+			db.index.Put(key, p)
 			return db.log.View(func(log *seglog.Reader) error { // the index goes on with the newest revision
 				e, err := log.Newest()
-				db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted), e.Attributes)
+				db.index.Put(string(e.Key), index.NewPointer(e.Revision, e.Kind == seglog.Deleted))
 				db.index.Freeze(db.usage.Live())
 				return err
 			})

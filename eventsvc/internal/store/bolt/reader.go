@@ -23,10 +23,10 @@ type readerSource struct {
 
 // A reader answers reads from the index and the log. The index leads to the newest version of an
 // event; if that is newer than the revision asked for, the older versions are followed in the log.
-// A list has three ways: over all keys of its range, over the keys that the postings of its selector
-// have, or over these postings, sorted. It takes the one that costs least, estimated from the numbers
-// of events and postings. A page costs as much in a large collection as in a small one: the events
-// behind it are not counted. Sorted postings are remembered for the next pages of their list; they
+// A list has three ways: over all keys of its range, over the keys of versions that its selector
+// matches by the columns, or over these versions, sorted. It takes the one that costs least, estimated from
+// the numbers of events and versions. A page costs as much in a large collection as in a small one: the events
+// behind it are not counted. What was found is remembered for the next pages of its list; it
 // cannot become stale, because a list is of one revision.
 //
 // What it lends is in mapped files, and has been verified. A read holds these files until its page ends: the functions
@@ -34,18 +34,18 @@ type readerSource struct {
 // use.
 type reader struct {
 	readerSource
-	sorted *recent[string, []match] // by queryText: all matches of a list, for its next pages
+	selected *recent[string, selection] // by queryText: what was found for a list, for its next pages
 }
 
 // checkEvery is after how many records a read asks whether it is still wanted.
 const checkEvery = 64
 
-// sortedLists is the number of lists whose matches are remembered.
-const sortedLists = 4
+// selectedLists is the number of lists of which it is remembered what was found.
+const selectedLists = 4
 
 // newReader returns a reader.
 func newReader(s readerSource) *reader {
-	return &reader{readerSource: s, sorted: newRecent[string, []match](sortedLists)}
+	return &reader{readerSource: s, selected: newRecent[string, selection](selectedLists)}
 }
 
 // Get calls look with the newest version of an event: see [store.Store].
@@ -117,7 +117,10 @@ func (r *reader) List(ctx context.Context, what store.Query, visit func(*store.V
 		return store.Page{}, err
 	}
 	l := &lister{reader: r, query: &what, visit: visit, page: &page, total: r.total(&what, page.Revision)}
-	err := r.View(func(v index.View, log *seglog.Reader) error { return l.run(ctx, log, v) })
+	err := l.choose(ctx)
+	if err == nil {
+		err = r.View(func(v index.View, log *seglog.Reader) error { return l.run(ctx, log, v) })
+	}
 	if err := r.ended(page.Revision, err); err != nil {
 		return store.Page{}, err
 	}

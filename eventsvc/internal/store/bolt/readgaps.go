@@ -6,7 +6,6 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
-	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
 
@@ -16,13 +15,20 @@ func (r *reader) Gaps(ctx context.Context, revision uint64, most int) (gaps []st
 	if err != nil {
 		return nil, false, err
 	}
-	err = r.View(func(v index.View, log *seglog.Reader) error {
-		marked, err := v.Postings([]index.Term{index.Gaps})
+	err = r.Log.View(func(log *seglog.Reader) error {
+		turns := r.turns(ctx, log)
+		chunks, err := turns.search(&event.Filter{Kind: event.FilterGap}, until)
 		if err != nil {
 			return err
 		}
-		after, _ := slices.BinarySearch(marked, until+1)
-		marked = marked[:after]
+		var marked []uint64
+		err = turns.each(chunks, func(some []uint64) error {
+			marked = append(marked, some...)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
 		if more = len(marked) > most; more {
 			marked = marked[len(marked)-most:]
 		}
@@ -37,12 +43,9 @@ func (r *reader) Gaps(ctx context.Context, revision uint64, most int) (gaps []st
 			if err != nil {
 				return err
 			}
-			gap, ok := event.Attributes(e.Attributes).Gap()
-			if !ok || gap.Rule != "" || e.Kind == seglog.Deleted { // another term has the same hash
-				continue
-			}
+			gap, _ := event.Attributes(e.Attributes).Gap()
 			key := string(e.Key)
-			newest, err := lastBefore(log, v, key, at, until)
+			newest, err := lastBefore(log, r.Index, key, at, until)
 			if err != nil {
 				return err
 			}

@@ -34,32 +34,33 @@ type lister struct {
 	passed int64 // of these, those that are done
 	ended  bool  // visit has returned false
 	keys   keyStrings
+	selection
 }
 
 // run reads the page.
 func (l *lister) run(ctx context.Context, r *seglog.Reader, v index.View) (err error) {
-	l.log = r
-	if matches, ok := l.remembered(); ok {
-		return l.fill(matches)
+	if l.log = r; l.few != nil {
+		err = l.sort(ctx, v)
+		l.few = nil
 	}
-	how, terms := l.plan(v)
-	var wanted index.Revisions
-	switch how {
-	case sortPostings:
-		return l.sorted(ctx, v, terms)
-	case walkPostings:
-		if wanted, err = v.PostingSet(terms); err != nil {
-			return err
-		}
+	switch {
+	case err != nil:
+	case l.matches != nil:
+		err = l.fill()
+	default:
+		err = l.walk(ctx, v)
 	}
-	return l.walk(ctx, v, wanted)
+	if err == nil && l.page.More && l.found != nil {
+		l.reader.selected.put(queryText(l.query, l.page.Revision), l.selection)
+	}
+	return err
 }
 
 // walk reads the page in order of the keys. Where the newest version is the one of the page's
-// revision, it is passed over unless its revision is in wanted; nil wants all.
-func (l *lister) walk(ctx context.Context, v index.View, wanted index.Revisions) error {
+// revision, it is passed over unless it was found; if nobody has looked for versions, none is.
+func (l *lister) walk(ctx context.Context, v index.View) error {
 	from, prefix := l.keyRange()
-	keys := &keyBatch{source: v.Iterate(from, prefix), log: l.log, size: batchKeys, revision: l.page.Revision, wanted: wanted, room: pagePassed}
+	keys := &keyBatch{source: v.Iterate(from, prefix), log: l.log, size: batchKeys, revision: l.page.Revision, wanted: l.found, room: pagePassed}
 	if l.query.Limit > 0 {
 		keys.size = min(keys.size, l.query.Limit+1)
 	}

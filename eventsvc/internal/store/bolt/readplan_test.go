@@ -17,24 +17,24 @@ func TestPlan(t *testing.T) {
 		estimate
 		want plan
 	}{
-		"a value that no event has":        {estimate{all, all, 500, 0}, sortPostings},
-		"an object":                        {estimate{all, all, 0, 20}, sortPostings},
-		"a label of 1 in 500":              {estimate{all, all, 0, 6_000}, sortPostings},
-		"a page of a label of 1 in 500":    {estimate{all, all, 500, 6_000}, walkPostings},
-		"a reason of 1 in 52":              {estimate{all, all, 0, 57_000}, walkPostings},
-		"a page of a reason of 1 in 52":    {estimate{all, all, 500, 57_000}, walkPostings},
-		"a label of 1 in 100 of a million": {estimate{1_000_000, 1_000_000, 0, 10_000}, sortPostings},
-		"all warnings":                     {estimate{all, all, 0, 300_000}, walkPostings},
-		"a page of the warnings":           {estimate{all, all, 500, 300_000}, walkPostings},
-		"the warnings of a namespace":      {estimate{all, namespace, 0, 300_000}, walkPostings},
-		"an object of a namespace":         {estimate{all, namespace, 0, 20}, sortPostings},
-		"a reason in a namespace of few":   {estimate{all, 10, 0, 57_000}, walkKeys},
-		"the normal ones":                  {estimate{all, all, 0, 2_700_000}, walkKeys},
-		"the normal ones of a namespace":   {estimate{all, namespace, 0, 2_700_000}, walkKeys},
-		"a page of what all events have":   {estimate{all, all, 500, all}, walkKeys},
-		"more versions than events":        {estimate{1000, 1000, 10, 90_000}, walkKeys},
-		"the first of an object":           {estimate{all, all, 1, 20}, sortPostings},
-		"nothing is stored":                {estimate{0, 0, 0, 0}, sortPostings},
+		"nothing was found":                {estimate{all, 500, 0, 0, 0}, sortFound},
+		"an object":                        {estimate{all, 0, 20, 0, 0}, sortFound},
+		"a label of 1 in 500":              {estimate{all, 0, 6_000, 0, 0}, sortFound},
+		"a page of a label of 1 in 500":    {estimate{all, 500, 6_000, 0, 0}, walkFound},
+		"a reason of 1 in 52":              {estimate{all, 0, 57_000, 0, 0}, walkFound},
+		"all warnings":                     {estimate{all, 0, 300_000, 0, 0}, walkFound},
+		"a page of the warnings":           {estimate{all, 500, 300_000, 0, 0}, walkFound},
+		"an object of a namespace":         {estimate{namespace, 0, 20, 0, 0}, sortFound},
+		"a reason of a namespace":          {estimate{namespace, 0, 1_000, 0, 0}, walkFound},
+		"the first of an object":           {estimate{all, 1, 20, 0, 0}, sortFound},
+		"chunks of an object":              {estimate{all, 0, 0, 6_000, 0}, sortFound},
+		"chunks of all warnings":           {estimate{all, 0, 300_000, 6_000, 0}, walkFound},
+		"chunks of a page of the warnings": {estimate{all, 500, 300_000, 6_000, 0}, walkKeys},
+		"chunks of a page of 1 in 100":     {estimate{all, 500, 30_000, 6_000, 0}, walkFound},
+		"chunks of a page of all":          {estimate{all, 500, all, 6_000, 0}, walkKeys},
+		"chunks of all of a namespace":     {estimate{namespace, 0, namespace, 6_000, 0}, walkFound},
+		"chunks of a small namespace":      {estimate{2_000, 0, 1_000, 6_000, 0}, walkKeys},
+		"the same in compressed files":     {estimate{2_000, 0, 1_000, 6_000, 1}, walkFound},
 	} {
 		if got := tt.plan(); got != tt.want {
 			t.Errorf("%s: plan %d, want %d", name, got, tt.want)
@@ -56,7 +56,7 @@ func TestPassedKeys(t *testing.T) {
 		}
 	}()
 	for i := range uint64(100) {
-		x.Put(fmt.Sprintf("ns%d/%02d", i%2, i/2), index.NewPointer(i+1, false), nil)
+		x.Put(fmt.Sprintf("ns%d/%02d", i%2, i/2), index.NewPointer(i+1, false))
 	}
 	odd := index.Revisions{}
 	for r := uint64(21); r <= 100; r += 20 { // of ns0

@@ -2,11 +2,15 @@ package bolt
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/columns"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
 )
@@ -15,6 +19,13 @@ import (
 type match struct {
 	key      string
 	revision uint64
+}
+
+// A selection is what the columns say of a list that has a selector.
+type selection struct {
+	found   index.Revisions // versions that match, or may; nil: nobody has looked for them
+	few     []uint64        // the same, if they are to be sorted
+	matches []match         // of these, those of the state of the list, in order of their keys; nil: they were not sorted
 }
 
 // queryText returns the same text for the pages of one list, and another for other lists.
@@ -31,53 +42,140 @@ func queryText(q *store.Query, revision uint64) string {
 	return b.String()
 }
 
-// remembered returns all matches of the list, if they were sorted for an earlier page. A
-// list that has no selector has none.
-func (l *lister) remembered() (matches []match, ok bool) {
-	if l.query.Selector == nil {
-		return nil, false
-	}
-	return l.reader.sorted.get(queryText(l.query, l.page.Revision))
+// A foundChunk is a chunk of columns that may have rows that match.
+type foundChunk struct {
+	scan  *columns.Scan
+	chunk int
 }
 
-// sorted reads the page from the versions that have one of the terms. It sorts all of them,
-// which other pages of the list need not do again.
-func (l *lister) sorted(ctx context.Context, v index.View, terms []index.Term) error {
-	matches, err := l.matches(ctx, v, terms)
-	if err != nil {
-		return err
+// search returns the chunks that may have versions up to a revision which a filter matches. What columns do not tell
+// of a version may be so.
+func (t *turns) search(f *event.Filter, last uint64) (chunks []foundChunk, err error) {
+	q := &columns.Query{From: math.MinInt64, To: math.MaxInt64, Last: last, Filter: f, Whole: true, Held: func(uint64, *event.Filter) (bool, error) { return true, nil }}
+	tables, err := t.log.Tables(q, t.next)
+	for _, table := range tables {
+		scan, err := table.Scan(q)
+		for chunk := 0; err == nil && scan != nil && chunk < scan.Chunks(); chunk++ {
+			var may bool
+			if may, err = scan.May(chunk); may {
+				chunks = append(chunks, foundChunk{scan, chunk})
+			}
+		}
+		if err == nil {
+			err = t.next()
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
-	if err = l.fill(matches); err == nil && l.page.More {
-		l.reader.sorted.put(queryText(l.query, l.page.Revision), matches)
+	return chunks, err
+}
+
+// each calls f with the revisions of the versions that were found in chunks, some at a time.
+func (t *turns) each(chunks []foundChunk, f func(some []uint64) error) (err error) {
+	var some []uint64
+	for _, c := range chunks {
+		if some, err = c.scan.Revisions(c.chunk, some[:0]); err == nil {
+			err = f(some)
+		}
+		if err == nil {
+			err = t.next()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// choose decides how the list is read, and finds in the columns which versions it has. If they are damaged, the keys
+// lead to each event.
+func (l *lister) choose(ctx context.Context) error {
+	q := l.query
+	if q.Selector == nil || q.Namespace != "" && q.Name != "" { // a range of few keys
+		return nil
+	}
+	events, _ := l.reader.Events(q.Namespace, l.page.Revision)
+	if known, ok := l.reader.selected.get(queryText(q, l.page.Revision)); ok {
+		l.selection = known
+		return nil
+	}
+	if events <= fewEvents {
+		return nil
+	}
+	err := l.reader.Log.View(func(log *seglog.Reader) error { return l.find(l.reader.turns(ctx, log), events) })
+	if err != nil {
+		l.selection = selection{}
+	}
+	if errors.As(err, new(*store.CorruptError)) {
+		return nil
 	}
 	return err
 }
 
-// matches returns the versions with one of the terms that match the query, in order of
-// their keys.
-func (l *lister) matches(ctx context.Context, v index.View, terms []index.Term) (ms []match, err error) {
-	revisions, err := v.Postings(terms)
-	if err != nil {
-		return nil, err
+// find finds the versions of the list, if that takes less time than to look at its events.
+func (l *lister) find(t *turns, events int64) error {
+	q := l.query
+	f := q.Selector.Filter()
+	if q.Namespace != "" {
+		f = event.All(&event.Filter{Kind: event.FilterPlace, Allows: func(namespace, _ string) bool { return namespace == q.Namespace }}, f)
 	}
-	ms = make([]match, 0, len(revisions))
-	for i, revision := range revisions {
-		if i%checkEvery == 0 && ctx.Err() != nil {
-			return nil, ctx.Err()
+	chunks, err := t.search(f, l.page.Revision)
+	if err != nil {
+		return err
+	}
+	some, versions := sample(chunks), 0
+	err = t.each(some, func(revisions []uint64) error {
+		versions += len(revisions)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	e := estimate{inRange: events, limit: int64(q.Limit), versions: int64(versions * len(chunks) / max(1, len(some))), chunks: int64(len(chunks)), made: t.log.Made()}
+	if e.plan() == walkKeys {
+		return nil
+	}
+	l.found, l.few, e.versions, e.chunks = index.Revisions{}, []uint64{}, 0, 0
+	err = t.each(chunks, func(revisions []uint64) error {
+		l.found.Add(revisions...)
+		if e.versions += int64(len(revisions)); e.versions <= maxSorted {
+			l.few = append(l.few, revisions...)
 		}
-		if revision > l.page.Revision {
-			break
+		return nil
+	})
+	if e.plan() != sortFound {
+		l.few = nil
+	}
+	return err
+}
+
+// sample returns a few chunks of many.
+func sample(chunks []foundChunk) (some []foundChunk) {
+	for i := range min(sampleChunks, len(chunks)) {
+		some = append(some, chunks[i*len(chunks)/min(sampleChunks, len(chunks))])
+	}
+	return some
+}
+
+// sort finds the matches among the versions that were found.
+func (l *lister) sort(ctx context.Context, v index.View) (err error) {
+	ms := make([]match, 0, len(l.few))
+	for i, revision := range l.few {
+		if i%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
 		}
 		switch e, err := l.log.Get(revision); {
 		case skipped(l.log, revision, err):
 		case err != nil:
-			return nil, err
+			return err
 		case l.wants(&e):
 			ms = append(ms, match{l.keys.of(e.Key), revision})
 		}
 	}
 	slices.SortFunc(ms, func(a, b match) int { return strings.Compare(a.key, b.key) })
-	return l.valid(ctx, v, ms)
+	l.matches, err = l.valid(ctx, v, ms)
+	return err
 }
 
 // valid returns the versions that were the newest of their event at the revision of the
@@ -113,16 +211,16 @@ func (l *lister) valid(ctx context.Context, v index.View, ms []match) (valid []m
 }
 
 // fill lends the matches of the page to visit.
-func (l *lister) fill(matches []match) error {
+func (l *lister) fill() error {
 	from, _ := l.keyRange()
 	last := ""
-	at, _ := slices.BinarySearchFunc(matches, from, func(m match, from string) int { return strings.Compare(m.key, from) })
-	for ; at < len(matches); at++ {
+	at, _ := slices.BinarySearchFunc(l.matches, from, func(m match, from string) int { return strings.Compare(m.key, from) })
+	for ; at < len(l.matches); at++ {
 		if l.full() {
 			l.page.More = true
 			break
 		}
-		m := &matches[at]
+		m := &l.matches[at]
 		e, err := l.log.Get(m.revision)
 		if err != nil {
 			return err

@@ -44,56 +44,30 @@ func (r *reader) Versions(ctx context.Context, s *event.Selector, visit func(v *
 	return nil
 }
 
-// find finds the events: the one that the selector names, or those that the postings have
-// if it asks for something that has any, else by going over the log. The end of ctx cuts that
-// short.
+// find finds the events: the one that the selector names, or those of which the columns have
+// versions that match.
 func (h *history) find(ctx context.Context) error {
 	if key, ok := named(h.what); ok {
 		h.events[key.String()] = nil // the index leads to all of its versions
 		return nil
 	}
-	byPostings := false
-	err := h.reader.View(func(v index.View, log *seglog.Reader) (err error) {
-		byPostings, err = h.findPostings(ctx, v, log)
-		return err
+	return h.reader.Log.View(func(log *seglog.Reader) error {
+		turns := h.reader.turns(ctx, log)
+		chunks, err := turns.search(h.what.Filter(), h.until)
+		if err != nil {
+			return err
+		}
+		return turns.each(chunks, func(some []uint64) error {
+			for _, revision := range some {
+				if e, err := log.Get(revision); err == nil {
+					h.add(&e)
+				} else if !skipped(log, revision, err) {
+					return err
+				}
+			}
+			return nil
+		})
 	})
-	if err != nil || byPostings {
-		return err
-	}
-	for at, more := uint64(0), true; more && err == nil && ctx.Err() == nil; {
-		at, more, err = h.scan(at)
-	}
-	return err
-}
-
-// findPostings finds the events from the postings of the selector's rarest terms. It reports
-// false if there are none.
-func (h *history) findPostings(ctx context.Context, v index.View, log *seglog.Reader) (ok bool, err error) {
-	if h.what == nil {
-		return false, nil
-	}
-	rarest, _, ok := v.Rarest(h.what)
-	if !ok {
-		return false, nil
-	}
-	revisions, err := v.Postings(rarest)
-	if err != nil {
-		return true, err
-	}
-	for i, revision := range revisions {
-		if i%checkEvery == 0 && ctx.Err() != nil {
-			return true, ctx.Err()
-		}
-		if revision > h.until {
-			break
-		}
-		if e, err := log.Get(revision); err == nil {
-			h.add(&e)
-		} else if !skipped(log, revision, err) {
-			return true, err
-		}
-	}
-	return true, nil
 }
 
 // named returns the key that a selector asks for, if it asks for nothing else.
@@ -111,22 +85,6 @@ func named(s *event.Selector) (key store.Key, ok bool) {
 		}
 	}
 	return key, key.Namespace != "" && key.Name != ""
-}
-
-// scan goes over the next records of the log, and returns where it has come to.
-func (h *history) scan(after uint64) (at uint64, more bool, err error) {
-	err = h.reader.Log.View(func(log *seglog.Reader) error {
-		n := 0
-		at = after
-		return log.Scan(after, h.until, func(e seglog.Entry) bool {
-			h.add(&e)
-			at = e.Revision
-			n++
-			more = n == seglog.Chunk
-			return !more
-		}, nil)
-	})
-	return at, more, err
 }
 
 // add adds a version that matches.

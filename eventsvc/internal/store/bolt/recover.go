@@ -246,6 +246,6 @@ func (r *replay) put(v index.View, log *seglog.Reader, e *seglog.Entry) error {
 	} else if counted && !exists {
 		r.db.usage.Namespaces.Add(namespace, e.Revision, -1)
 	}
-	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, !exists), e.Attributes)
+	r.Index.Put(string(e.Key), index.NewPointer(e.Revision, !exists))
 	return nil
 }

@@ -62,7 +62,7 @@ func (r *reader) Count(ctx context.Context, c store.Count, visit func(store.Occu
 			return err
 		}
 		q := columns.Query{From: c.From.Unix(), To: c.To.Unix(), Last: revision, Filter: c.Matching(), Whole: !c.Light(), Held: turns.held}
-		tables, err := log.Tables(q.From, q.To, revision, turns.next)
+		tables, err := log.Tables(&q, turns.next)
 		if err != nil {
 			return err
 		}

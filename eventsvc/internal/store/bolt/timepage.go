@@ -90,8 +90,9 @@ func (p *timePager) begin() error {
 	if err := p.next(); err != nil {
 		return err
 	}
-	from, to := p.seconds()
-	tables, err := p.log.Tables(from, to, p.page.Revision, p.next)
+	q := p.asks()
+	q.From, q.To = p.seconds()
+	tables, err := p.log.Tables(q, p.next)
 	for _, t := range tables {
 		first, last := t.Times()
 		p.places = append(p.places, timePlace{bound: p.bound(first, last), table: t})
@@ -151,12 +152,17 @@ func (p *timePager) open() error {
 	return nil
 }
 
-func (p *timePager) openTable(t *columns.Table) error {
-	begin, end := p.window()
-	scan, err := t.Scan(&columns.Query{From: begin, To: end, Spans: p.query.Window, Last: p.page.Revision, Filter: p.query.Matching(), Whole: true, Held: func(revision uint64, f *event.Filter) (bool, error) {
+// asks returns what is asked of the columns.
+func (p *timePager) asks() *columns.Query {
+	from, to := p.window()
+	return &columns.Query{From: from, To: to, Spans: p.query.Window, Last: p.page.Revision, Filter: p.query.Matching(), Whole: true, Held: func(revision uint64, f *event.Filter) (bool, error) {
 		p.looked++
 		return p.held(revision, f)
-	}})
+	}}
+}
+
+func (p *timePager) openTable(t *columns.Table) error {
+	scan, err := t.Scan(p.asks())
 	if err != nil || scan == nil {
 		return err
 	}

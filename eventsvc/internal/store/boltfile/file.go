@@ -21,7 +21,7 @@ import (
 // Every file says in its meta bucket what it is.
 const (
 	magic   = "tidings event store "
-	Version = 1 // of the format
+	Version = 2 // of the format
 )
 
 // Meta is the bucket that every file has, with the entries Format and StoreID.
@@ -165,7 +165,7 @@ func checkFormat(path string, tx *bbolt.Tx) error {
 	case ours:
 		return &store.FileError{Path: path, Reason: fmt.Sprintf("it has format %s, this program reads format %d", version, Version), Fix: FixVersion}
 	case strings.HasPrefix(text, magicBefore):
-		return &store.FileError{Path: path, Reason: fmt.Sprintf("it was written by a build from before format %d", Version), Fix: FixVersion}
+		return &store.FileError{Path: path, Reason: "it was written by a build from before format 1", Fix: FixVersion}
 	}
 	return &store.FileError{Path: path, Reason: "this is not a file of the event store", Fix: FixRestore}
 }

@@ -30,6 +30,7 @@ type Builder struct {
 	plain   [][]byte // by chunk
 	plains  int
 	lights  int
+	marked  int   // rows with a gap
 	first   int64 // second of the first observation
 	held    int64 // of a version that is held
 	latest  int64 // second of the last observation
@@ -102,6 +103,9 @@ func (b *Builder) Add(r *Row) (held bool) {
 	n[colTemplate] = b.note(note, t[dictObject], r.Namespace)
 	r.numbers(&n)
 	b.observed(&n, r.Light != nil)
+	if n[colGap] != gapNone {
+		b.marked++
+	}
 	b.addPlace(n[colNamespace], n[colCluster])
 	n[colRevision] = r.Revision - b.base - uint64(b.rows)
 	b.shapes.row(r, &n, uid, namespace)
@@ -272,6 +276,7 @@ func (b *Builder) meta(put func(key []byte, piece []byte) error) error {
 	}
 	m = binary.BigEndian.AppendUint32(m, uint32(b.plains))
 	m = binary.BigEndian.AppendUint32(m, uint32(b.lights))
+	m = binary.BigEndian.AppendUint32(m, uint32(b.marked))
 	return errors.Join(b.put(put, columnOfMeta, 0, slices.Clone(m)), b.put(put, columnOfMeta, 1, m))
 }
 
@@ -280,7 +285,7 @@ func (b *Builder) put(put func(key, piece []byte) error, column, number int, pie
 	return put(pieceKey(b.last, column, number), seal(salt(b.last, column, number), piece))
 }
 
-const metaBytes = 4 + 5*8 + 2*4
+const metaBytes = 4 + 5*8 + 3*4
 
 // pieceKey returns the key of a piece: the last revision of the table 8, column 1, number 2.
 func pieceKey(table uint64, column, number int) []byte {

@@ -78,7 +78,7 @@ func someRows(r *rand.Rand, n int) []Row {
 			event.RegardingKind: []string{"Pod", "Node"}[r.IntN(2)], event.RegardingName: name, event.RegardingNamespace: []string{"shop", "x", ""}[r.IntN(3)],
 			event.RegardingUID: []string{"", "b6d2f7a4-7ca3-4b8e-9d11-2c9fbf2a1d55", "B6d2f7a4-7ca3-4b8e-9d11-2c9fbf2a1d55", "7"}[r.IntN(4)],
 			event.Reason:       []string{"BackOff", "Failed", strings.Repeat("long", 200)}[r.IntN(3)], event.Type: []string{"Normal", "Warning"}[r.IntN(2)],
-			event.ReportingController: []string{"kubelet", ""}[r.IntN(2)], event.Source: "kubelet", event.Node: []string{"node-1", "node-17", ""}[r.IntN(3)],
+			event.ReportingController: []string{"kubelet", ""}[r.IntN(2)], event.Source: []string{"kubelet", "mail", ""}[r.IntN(3)], event.Node: []string{"node-1", "node-17", ""}[r.IntN(3)],
 			event.RegardingAPIVersion: "v1", event.RegardingFieldPath: []string{"", "spec.containers{web}"}[r.IntN(2)],
 		}, lbls)
 		note := someText(r)
@@ -91,6 +91,10 @@ func someRows(r *rand.Rand, n int) []Row {
 			o.First = at.Add(-time.Duration(r.Int64N(int64(time.Hour)))).Truncate(time.Microsecond)
 			o.New = o.Count
 		}
+		if r.IntN(20) == 0 {
+			gap := event.Gap{From: time.Unix(1, 0), To: time.Unix(2, 0), Rule: []string{"", "noise"}[r.IntN(2)], Count: 1}
+			a = a.With(o).WithReport(event.Report{Gap: gap})
+		}
 		rows = append(rows, Row{Revision: revision, Occurrence: o, Namespace: []byte([]string{"shop", "mail", "x"}[r.IntN(3)]), Attributes: a, Note: []byte(note)})
 		if r.IntN(10) == 0 {
 			row := &rows[len(rows)-1]
@@ -102,9 +106,9 @@ func someRows(r *rand.Rand, n int) []Row {
 
 // someFilter returns a filter, and whether light rows can match it.
 func someFilter(r *rand.Rand, rows []Row, depth int) (f *event.Filter, light bool) {
-	kind := event.FilterKind(r.IntN(9))
+	kind := event.FilterKind(r.IntN(10))
 	if depth == 0 {
-		kind = event.FilterDimension + event.FilterKind(r.IntN(6))
+		kind = event.FilterDimension + event.FilterKind(r.IntN(7))
 	}
 	f = &event.Filter{Kind: kind}
 	in := func(list ...string) func(string) bool { return func(t string) bool { return slices.Contains(list, t) } }
@@ -131,10 +135,20 @@ func someFilter(r *rand.Rand, rows []Row, depth int) (f *event.Filter, light boo
 	case event.FilterField:
 		f.Field = []event.Field{
 			event.RegardingName, event.RegardingUID, event.RegardingNamespace, event.Reason, event.Type, event.RegardingKind,
-			event.RegardingAPIVersion, event.RegardingFieldPath, event.FieldNamespace, event.FieldName, event.Source,
-		}[r.IntN(11)]
-		f.Fits = in("web-7d9f8", "n\x00ull", "b6d2f7a4-7ca3-4b8e-9d11-2c9fbf2a1d55", "shop", "BackOff", "Warning", "Pod", "v1", "spec.containers{web}", "event", "")
-		return f, slices.Contains([]event.Field{event.Reason, event.Type, event.RegardingKind, event.FieldNamespace}, f.Field)
+			event.RegardingAPIVersion, event.RegardingFieldPath, event.FieldNamespace, event.FieldName, event.Source, event.ReportingController,
+		}[r.IntN(12)]
+		light = slices.Contains([]event.Field{event.Reason, event.Type, event.RegardingKind, event.FieldNamespace}, f.Field)
+		row := rows[r.IntN(len(rows))]
+		exact := event.FieldText(f.Field, string(row.Namespace), "event", row.Attributes)
+		if r.IntN(2) == 0 && event.CutDimension(exact) == exact { // of a longer one a light row has the beginning
+			f.Exact, f.Fits = exact, in(exact)
+			return f, light
+		}
+		f.Fits = in("web-7d9f8", "n\x00ull", "b6d2f7a4-7ca3-4b8e-9d11-2c9fbf2a1d55", "shop", "BackOff", "Warning", "Pod", "v1", "spec.containers{web}", "event", "", "kubelet")
+		return f, light
+	case event.FilterGap:
+		f.Dropped = r.IntN(2) == 0
+		return f, false
 	case event.FilterLabels:
 		f.Labels = func(l labels.Labels) bool { return l.Get("app") == "web" || l.Has(event.OwnerNameLabel) }
 		return f, false

@@ -350,6 +350,24 @@ func (s *Scan) Found(found []Found) (_ []Found, err error) {
 	return found, nil
 }
 
+// Revisions appends the revisions of the rows of a chunk that match.
+func (s *Scan) Revisions(chunk int, dst []uint64) ([]uint64, error) {
+	mask, n, err := s.Select(chunk)
+	if err != nil || n == 0 {
+		return dst, err
+	}
+	beyond, err := s.column(colRevision)
+	if err != nil {
+		return dst, err
+	}
+	for i, is := range mask {
+		if is {
+			dst = append(dst, s.revision(i, beyond[i]))
+		}
+	}
+	return dst, nil
+}
+
 // before finds the last observation in the range of a row whose last one is behind it. It reports false if there is
 // none.
 func (s *Scan) before(row int, f *Found) (in bool, err error) {

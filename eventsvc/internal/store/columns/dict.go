@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"hash/maphash"
+	"math/bits"
 	"slices"
 	"sort"
 	"sync"
@@ -91,14 +93,42 @@ func (d *dictionary) fitting(fits func(text string) bool) *codeSet {
 	return set
 }
 
-// exactly returns the code of the only text that is the same as another one.
-func (d *dictionary) exactly(text string) *codeSet {
-	set := &codeSet{has: make([]bool, len(d.ends))}
-	d.having([]byte(text), func(code int) {
-		if len(d.at(code)) == len(text) {
-			set.add(code)
+// A finder finds the codes of a text, of which there may be several. It is a hash table with chains.
+type finder struct {
+	first []uint32 // by hash: the last code, 1 beyond; as many as a power of two
+	next  []uint32 // by code: the one before
+	key   func(code int) []byte
+}
+
+// finderSeed is random, so that nobody can choose texts that are all in one chain.
+var finderSeed = maphash.MakeSeed()
+
+// newFinder returns a finder of so many codes by a part of their texts.
+func newFinder(codes int, key func(code int) []byte) *finder {
+	f := &finder{first: make([]uint32, 1<<bits.Len(uint(codes))), next: make([]uint32, codes), key: key}
+	for code := range codes {
+		at := f.at(key(code))
+		f.next[code], *at = *at, uint32(code)+1
+	}
+	return f
+}
+
+func (f *finder) at(text []byte) *uint32 {
+	return &f.first[maphash.Bytes(finderSeed, text)&uint64(len(f.first)-1)]
+}
+
+// exactly returns the codes of a text.
+func (f *finder) exactly(text []byte) *codeSet {
+	set := &codeSet{}
+	for code := *f.at(text); code > 0; code = f.next[code-1] {
+		if !bytes.Equal(f.key(int(code-1)), text) {
+			continue
 		}
-	})
+		if set.has == nil {
+			set.has = make([]bool, len(f.next))
+		}
+		set.add(int(code - 1))
+	}
 	return set
 }
 
@@ -106,6 +136,16 @@ func (d *dictionary) exactly(text string) *codeSet {
 type codeSet struct {
 	has []bool
 	n   int
+}
+
+// meets reports whether two sets have a code in common.
+func (s *codeSet) meets(other *codeSet) bool {
+	for code, is := range s.has {
+		if is && other.has[code] {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *codeSet) add(code int) {

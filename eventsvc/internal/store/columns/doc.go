@@ -33,18 +33,22 @@
 // does not read back byte for byte is stored as it is, instead of its cells. See shape.go for the steps.
 //
 //	key    last revision of the table 8, column 1, number 2
-//	column 0 to 20      number: of the piece. Offsets of the ends of chunks 4 each, CRC32C 4; chunks; the same offsets and CRC32C again
+//	column 0 to 21      number: of the piece. Offsets of the ends of chunks 4 each, CRC32C 4; chunks; the same
+//	                    offsets and CRC32C again
 //	       chunk        width 1, least number (uvarint), packed numbers (little-endian), CRC32C 4
 //	column 48           number: of the chunk. Its plain notes, each with its length (uvarint), as a zstd frame; CRC32C 4
-//	column 49           number 0 and 1: each namespace of a cluster that rows have, with a bit for each chunk that has some; CRC32C 4
+//	column 49           number 0 and 1: each namespace of a cluster that rows have, with a bit for each chunk
+//	                    that has some; CRC32C 4
 //	column 50           number: of the chunk. Offsets as above; the cells of 32 rows each; the offsets again
-//	       cells        0, or 1 if the rest is a zstd frame 1; bases of numbers in texts and of versions (uvarints); of each
-//	                    row the length of its cells (uvarint), and these; CRC32C 4
-//	column 64 to 79     a dictionary: number of texts 4; of each 64 of them where texts and lengths begin 4 each, and their
-//	                    CRC32C 4; where texts and lengths end 4 each; CRC32C of all this 4; the lengths (uvarints); the texts
+//	       cells        0, or 1 if the rest is a zstd frame 1; bases of numbers in texts and of versions (uvarints); of
+//	                    each row the length of its cells (uvarint), and these; CRC32C 4
+//	column 64 to 79     a dictionary: number of texts 4; of each 64 of them where texts and lengths begin 4 each, and
+//	                    their CRC32C 4; where texts and lengths end 4 each; CRC32C of all this 4; the lengths
+//	                    (uvarints); the texts
 //	column 96 to 111    the same, as a zstd frame; CRC32C 4
-//	column 127          number 0 and 1: rows 4, first revision 8, revision behind which the table begins 8, first second 8,
-//	                    last second 8, first second of a version that is held 8, plain notes 4, light rows 4; CRC32C 4
+//	column 127          number 0 and 1: rows 4, first revision 8, revision behind which the table begins 8, first
+//	                    second 8, last second 8, first second of a version that is held 8, plain notes 4,
+//	                    light rows 4, rows with a gap 4; CRC32C 4
 //
 // # Errors
 //

@@ -134,12 +134,20 @@ func (s *Scan) place(f *event.Filter) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &node{kind: f.Kind, filter: f, wanted: map[[numDims]uint64]bool{}}
+	namespaces, err := s.table.dict(colNamespace)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{kind: f.Kind, filter: f, column: colNamespace}
+	codes, others := &codeSet{has: make([]bool, namespaces.len())}, &codeSet{has: make([]bool, namespaces.len())}
 	allowed := 0
 	for i := range all {
 		if f.Allows(all[i].texts.Namespace, all[i].texts.Cluster) {
 			allowed++
 			n.chunks.join(all[i].chunks)
+			codes.add(int(all[i].namespace))
+		} else {
+			others.add(int(all[i].namespace))
 		}
 	}
 	switch allowed {
@@ -147,6 +155,11 @@ func (s *Scan) place(f *event.Filter) (*node, error) {
 		return nothing, nil
 	case len(all):
 		return everything, nil
+	}
+	if codes.meets(others) { // the cluster matters, too
+		n.wanted = map[[numDims]uint64]bool{}
+	} else {
+		n.codes = codes
 	}
 	return n, nil
 }

@@ -386,7 +386,7 @@ func (r *Records) ref(ref int) ([]byte, error) {
 		return r.code(colLabels, dictLabels)
 	}
 	place, err := r.code(colPlace, dictPlace)
-	version, path, _ := bytes.Cut(place, []byte{0})
+	version, path, _ := cutPlace(place)
 	if ref == refPath {
 		return path, err
 	}

@@ -19,7 +19,7 @@ const (
 	colNode
 	colObject
 	colLabels   // the set of labels
-	colPlace    // apiVersion and fieldPath of the object
+	colPlace    // apiVersion and fieldPath of the object, and what the reporter is ([reporting])
 	colTemplate // of the note
 	colSecond   // of the last observation
 	colMicro    // within it
@@ -29,6 +29,7 @@ const (
 	colRevision // beyond the first one of the table and the rows between the two
 	colShape    // of the value
 	colWritten  // when the version was written, in nanoseconds
+	colGap      // whether the version is marked with a gap
 	numColumns
 
 	colWords = numColumns // the words of notes, of which a row may have any number
@@ -55,6 +56,25 @@ const (
 	columnOfCells  = 50 // what shapes leave open
 	columnOfMeta   = 127
 )
+
+// What colGap says.
+const (
+	gapNone    = 0
+	gapNobody  = 1 // nobody watched
+	gapDropped = 2 // a rule dropped something
+)
+
+// gapOf returns what colGap says of a row.
+func (r *Row) gapOf() uint64 {
+	g, marked := r.Attributes.Gap()
+	switch {
+	case !marked || r.Light != nil:
+		return gapNone
+	case g.Rule != "":
+		return gapDropped
+	}
+	return gapNobody
+}
 
 // A Row is what a version of an event reports: an observation. Its slices may share memory.
 type Row struct {
@@ -111,7 +131,33 @@ func (t *texts) split(r *Row) (uid, objectNamespace []byte) {
 		}
 	}
 	t[dictPlace] = append(append(append(t[dictPlace][:0:0], in[event.RegardingAPIVersion]...), 0), in[event.RegardingFieldPath]...)
+	t[dictPlace] = append(append(t[dictPlace], 0), reporting(in[event.ReportingController], in[event.Source])...)
 	return in[event.RegardingUID], in[event.RegardingNamespace]
+}
+
+// A version has a controller, a source or both, which are the same most of the time. The column of reporters has the
+// controller if there is one, and else the source. What tells more is at the end of its place: nothing if both are the
+// reporter, sourceOnly if there is no controller, and else otherSource and the source.
+const (
+	sourceOnly  = 's'
+	otherSource = 'o'
+)
+
+func reporting(controller, source []byte) []byte {
+	switch {
+	case bytes.Equal(controller, source):
+		return nil
+	case len(controller) == 0:
+		return []byte{sourceOnly}
+	}
+	return append([]byte{otherSource}, source...)
+}
+
+// cutPlace splits the text of a place.
+func cutPlace(place []byte) (version, path, reporting []byte) {
+	version, place, _ = bytes.Cut(place, []byte{0})
+	path, reporting, _ = bytes.Cut(place, []byte{0})
+	return version, path, reporting
 }
 
 // numbers sets the numbers of a row that are no codes.
@@ -120,7 +166,7 @@ func (r *Row) numbers(n *[numColumns]uint64) {
 	second := floor(micros, 1e6)
 	n[colSecond], n[colMicro] = biased(second), uint64(micros-second*1e6)
 	n[colSpan] = uint64(max(0, micros-r.firstMicro(micros)))
-	n[colCount], n[colNew] = uint64(r.Count), uint64(r.New)
+	n[colCount], n[colNew], n[colGap] = uint64(r.Count), uint64(r.New), r.gapOf()
 }
 
 func (r *Row) firstMicro(last int64) int64 {

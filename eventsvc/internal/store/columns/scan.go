@@ -3,7 +3,6 @@ package columns
 import (
 	"bytes"
 	"slices"
-	"strings"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -59,7 +58,7 @@ var (
 
 // Scan begins a scan. There is none, and no error, if no row can match.
 func (t *Table) Scan(q *Query) (*Scan, error) {
-	if t.to < q.From || t.from >= q.To || t.base > q.Last {
+	if !t.May(q) || t.base > q.Last {
 		return nil, nil
 	}
 	s := &Scan{Query: q, table: t, root: everything, light: !q.Whole && (q.Filter == nil || q.Filter.OnDimensions()), chunk: -1}
@@ -99,6 +98,8 @@ func (s *Scan) compile(f *event.Filter) (*node, error) {
 			return nothing, nil
 		}
 		return &node{kind: f.Kind, filter: f, word: p}, nil
+	case event.FilterGap:
+		return s.gaps(f), nil
 	case event.FilterLabels:
 		return s.fitting(colLabels, func(set string) bool { return !isLight(set) && f.Labels(event.OfLabelSet([]byte(set))) })
 	}
@@ -178,39 +179,88 @@ func ofCodes(column int, set *codeSet) *node {
 	return &node{kind: event.FilterDimension, column: column, codes: set}
 }
 
+// fieldColumns are the fields that have a column of their own.
+var fieldColumns = map[event.Field]int{
+	event.FieldNamespace: colNamespace, event.Type: colType, event.Reason: colReason, event.RegardingKind: colKind, event.RegardingName: colObject,
+}
+
 // field compiles a filter of a field.
 func (s *Scan) field(f *event.Filter) (*node, error) {
-	switch f.Field {
-	case event.FieldNamespace:
-		return s.fitting(colNamespace, f.Fits)
-	case event.Type:
-		return s.fitting(colType, f.Fits)
-	case event.Reason:
-		return s.fitting(colReason, f.Fits)
-	case event.RegardingKind:
-		return s.fitting(colKind, f.Fits)
+	if column, ok := fieldColumns[f.Field]; ok {
+		if f.Exact == "" {
+			return s.fitting(column, f.Fits)
+		}
+		texts, err := s.table.finder(column)
+		if err != nil {
+			return nil, err
+		}
+		return ofCodes(column, texts.exactly([]byte(f.Exact))), nil
 	}
 	switch f.Field {
-	case event.RegardingName:
-		if d, err := s.table.dict(colObject); f.Exact != "" {
-			if err != nil {
-				return nil, err
-			}
-			return ofCodes(colObject, d.exactly(f.Exact)), nil
-		}
-		return s.fitting(colObject, f.Fits)
 	case event.RegardingAPIVersion, event.RegardingFieldPath:
 		return s.fitting(colPlace, func(place string) bool {
-			version, path, _ := strings.Cut(place, "\x00")
+			version, path, _ := cutPlace([]byte(place))
 			if f.Field == event.RegardingFieldPath {
 				version = path
 			}
-			return f.Fits(version)
+			return f.Fits(string(version))
 		})
+	case event.ReportingController, event.Source:
+		return s.reporting(f)
 	case event.RegardingUID, event.RegardingNamespace:
 		return s.object(f)
 	}
 	return &node{kind: event.FilterField, filter: f}, nil
+}
+
+// gaps compiles a filter of marks.
+func (s *Scan) gaps(f *event.Filter) *node {
+	if s.table.marked == 0 {
+		return nothing
+	}
+	set := &codeSet{has: make([]bool, gapDropped+1)}
+	if set.add(gapNobody); f.Dropped {
+		set = &codeSet{has: make([]bool, gapDropped+1)}
+		set.add(gapDropped)
+	}
+	return ofCodes(colGap, set)
+}
+
+// reporting compiles a filter of the controller or the source, of which most are the reporter.
+func (s *Scan) reporting(f *event.Filter) (*node, error) {
+	reporter, err := s.fitting(colReporter, f.Fits)
+	if err != nil {
+		return nil, err
+	}
+	isReporter := func(how []byte) bool {
+		return len(how) == 0 || (how[0] == sourceOnly) == (f.Field == event.Source)
+	}
+	same, err := s.fitting(colPlace, func(place string) bool {
+		_, _, how := cutPlace([]byte(place))
+		return isReporter(how)
+	})
+	if err != nil {
+		return nil, err
+	}
+	other, err := s.fitting(colPlace, func(place string) bool {
+		_, _, how := cutPlace([]byte(place))
+		return !isReporter(how) && f.Fits(string(how[1:])) // of a version without a controller that is nothing
+	})
+	return either(both(reporter, same), other), err
+}
+
+func both(a, b *node) *node {
+	if a == nothing || b == nothing {
+		return nothing
+	}
+	return &node{kind: event.FilterAll, parts: []*node{a, b}}
+}
+
+func either(a, b *node) *node {
+	if b == nothing {
+		return a
+	}
+	return &node{kind: event.FilterAny, parts: []*node{a, b}}
 }
 
 // object compiles a filter of what tells objects of one name apart.
@@ -227,21 +277,21 @@ func (s *Scan) object(f *event.Filter) (*node, error) {
 	if f.Field == event.RegardingNamespace {
 		wanted = namespaces.fitting(f.Fits)
 	}
+	if wanted == nil && f.Exact != "" { // others are not decoded
+		uids, err := s.table.finder(dictObjectOf)
+		if err != nil {
+			return nil, err
+		}
+		return ofCodes(colObject, uids.exactly(appendUID(nil, []byte(f.Exact)))), nil
+	}
 	set := &codeSet{has: make([]bool, d.len())}
-	fits := func(code int) {
+	for code := range set.has {
 		_, namespace, uid, ok := splitObject(d, code)
 		switch {
 		case !ok || namespace >= namespaces.len():
 			err = s.table.damaged(columnOfDicts+dictObjectOf, 0)
 		case wanted != nil && wanted.has[namespace], wanted == nil && f.Fits(string(uidOf(uid))):
 			set.add(code)
-		}
-	}
-	if wanted == nil && f.Exact != "" { // others are not decoded
-		d.having(appendUID(nil, []byte(f.Exact)), fits)
-	} else {
-		for code := range set.has {
-			fits(code)
 		}
 	}
 	return ofCodes(colObject, set), err
@@ -369,11 +419,7 @@ func (s *Scan) narrow(n *node, mask []bool) error {
 		clear(mask)
 		return nil
 	case n.codes != nil:
-		codes, err := s.column(n.column)
-		for i, code := range codes {
-			mask[i] = mask[i] && n.codes.has[code]
-		}
-		return err
+		return s.ofCodes(n, mask)
 	case n.word != nil:
 		return s.word(n, mask)
 	case n.patterns != nil:
@@ -404,6 +450,56 @@ func (s *Scan) all(n *node, mask []bool) error {
 		}
 	}
 	return nil
+}
+
+// fewRows is the number of rows of a chunk of which codes are read one by one.
+const fewRows = 16
+
+// ofCodes leaves out rows whose codes do not match.
+func (s *Scan) ofCodes(n *node, mask []bool) error {
+	if s.have&(1<<n.column) == 0 {
+		var few [fewRows]int
+		if rows := rowsOf(few[:0], mask); len(rows) < fewRows {
+			return s.fewOfCodes(n, rows, mask)
+		}
+	}
+	codes, err := s.column(n.column)
+	has := n.codes.has
+	for i, code := range codes[:len(mask)] {
+		if mask[i] {
+			mask[i] = has[code]
+		}
+	}
+	return err
+}
+
+// fewOfCodes is ofCodes for a few rows.
+func (s *Scan) fewOfCodes(n *node, rows []int, mask []bool) error {
+	c, err := s.table.openChunk(n.column, s.chunk, len(mask))
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		code := c.at(row)
+		if code >= uint64(len(n.codes.has)) {
+			return s.table.damaged(n.column, s.chunk)
+		}
+		mask[row] = n.codes.has[code]
+	}
+	return nil
+}
+
+// rowsOf appends the rows of a mask, as far as there is room.
+func rowsOf(rows []int, mask []bool) []int {
+	for at := 0; len(rows) < cap(rows); at++ {
+		next := slices.Index(mask[at:], true)
+		if next < 0 {
+			break
+		}
+		at += next
+		rows = append(rows, at)
+	}
+	return rows
 }
 
 func (s *Scan) either(n *node, mask []bool) error {

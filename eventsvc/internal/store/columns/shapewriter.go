@@ -64,7 +64,7 @@ func (w *shapeWriter) refer(r *Row, n *[numColumns]uint64, uid, namespace []byte
 	t := &w.builder.room
 	w.numbers = n
 	copy(w.refs[:], t[:numDims])
-	version, path, _ := bytes.Cut(t[dictPlace], []byte{0})
+	version, path, _ := cutPlace(t[dictPlace])
 	w.refs[refObject], w.refs[refObjectUID], w.refs[refObjectNamespace] = t[dictObject], uid, namespace
 	w.refs[refVersion], w.refs[refPath], w.refs[refNote], w.refs[refLabels] = version, path, r.Note, t[dictLabels]
 }

@@ -40,6 +40,7 @@ type Table struct {
 	bytes  int // about what was read once, and is kept
 	dicts  [numDicts]*dictionary
 	folds  [numDicts]*dictionary // folded
+	finds  [numDicts]*finder     // by text, or of objects by their encoded UID
 	holes  []int                 // by template
 	places []place
 }
@@ -62,7 +63,7 @@ func Open(last uint64, pieces Pieces) (*Table, error) {
 		t.rows, t.base, t.after = int(binary.BigEndian.Uint32(m)), binary.BigEndian.Uint64(m[4:]), binary.BigEndian.Uint64(m[12:])
 		t.from, t.to = unbiased(binary.BigEndian.Uint64(m[20:])), unbiased(binary.BigEndian.Uint64(m[28:]))
 		t.held = unbiased(binary.BigEndian.Uint64(m[36:]))
-		t.plains, t.lights = int(binary.BigEndian.Uint32(m[44:])), int(binary.BigEndian.Uint32(m[48:]))
+		t.plains, t.lights, t.marked = int(binary.BigEndian.Uint32(m[44:])), int(binary.BigEndian.Uint32(m[48:])), int(binary.BigEndian.Uint32(m[52:]))
 		if t.rows > 0 && t.rows <= MaxRows && t.after < t.base && t.base <= last {
 			return t, nil
 		}
@@ -75,16 +76,27 @@ func (t *Table) piece(column, number int) []byte { return t.pieces[pieceAt(colum
 // Range returns the revisions of which the table has all rows: those behind one, up to another.
 func (t *Table) Range() (after, last uint64) { return t.after, t.id }
 
-// A Span says when the rows of a table were observed.
+// A Span says when the rows of a table were observed, and whether some of them report a gap.
 type Span struct {
 	rows     int
 	lights   int   // of versions that are no longer held
+	marked   int   // with a gap
 	from, to int64 // seconds of the first and the last observation
 	held     int64 // second of the first observation by a version that is held
 }
 
 // Times returns the seconds of the first and the last observation.
 func (s *Span) Times() (first, last int64) { return s.from, s.to }
+
+// May reports whether rows of the table may match, as far as that is known of them.
+func (s *Span) May(q *Query) bool {
+	return s.from < q.To && s.to >= q.From && (s.marked > 0 || q.Filter == nil || !onGaps(q.Filter))
+}
+
+// onGaps reports whether a filter matches nothing but versions that are marked with a gap.
+func onGaps(f *event.Filter) bool {
+	return f.Kind == event.FilterGap || f.Kind == event.FilterAll && slices.ContainsFunc(f.Parts, onGaps)
+}
 
 // Begin returns the second of the first observation that counts, if those before a second do so only if they are of
 // versions that are held. It reports false if there is none.
@@ -220,8 +232,33 @@ func (t *Table) folded(dict int) (*dictionary, error) {
 	return t.folds[dict], nil
 }
 
+// finder returns a finder of the texts of a dictionary, or of the UIDs of objects.
+func (t *Table) finder(dict int) (*finder, error) {
+	d, err := t.dict(dict)
+	if err != nil {
+		return nil, err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.finds[dict] == nil {
+		key := d.at
+		if dict == dictObjectOf {
+			key = func(code int) []byte {
+				_, _, uid, _ := cutObject(d.at(code))
+				return uid
+			}
+		}
+		t.finds[dict] = newFinder(d.len(), key)
+		t.bytes += 12 * d.len()
+	}
+	return t.finds[dict], nil
+}
+
 // limit returns how many codes a column can have, 0 if it has none.
 func (t *Table) limit(column int) (int, error) {
+	if column == colGap {
+		return gapDropped + 1, nil
+	}
 	if column > dictTemplate && column != colWords {
 		return 0, nil
 	}

@@ -191,7 +191,7 @@ func (c *Committer) persist() error {
 	}
 	for _, w := range c.batch {
 		if w.Err == nil {
-			c.Merger.Index.Put(w.joined, index.NewPointer(w.revision, w.Kind == seglog.Deleted), w.Draft.Attributes)
+			c.Merger.Index.Put(w.joined, index.NewPointer(w.revision, w.Kind == seglog.Deleted))
 			switch w.Kind {
 			case seglog.Created:
 				c.Usage.Namespaces.Add(w.Key.Namespace, w.revision, 1)

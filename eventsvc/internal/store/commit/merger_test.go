@@ -2,7 +2,9 @@ package commit_test
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,8 +27,9 @@ func TestWritersWaitForTheMerge(t *testing.T) {
 		var written atomic.Int64
 		var writers sync.WaitGroup
 		for i := range all {
+			long := store.Key{Namespace: "shop", Name: fmt.Sprint(i, strings.Repeat("x", 200))} // so that the file has to grow
 			writers.Go(func() {
-				if p.Committer.Queue.Submit(writeOf(context.Background(), seglog.Created, key(i), store.Seen{})) == nil {
+				if p.Committer.Queue.Submit(writeOf(context.Background(), seglog.Created, long, store.Seen{})) == nil {
 					written.Add(1)
 				}
 			})

@@ -28,7 +28,7 @@ func TestMergeIsKeptBack(t *testing.T) {
 	}
 	const least = 4 << 20
 	for name := 0; p.Files.Index.MergeBytes() < least; name++ {
-		p.Files.Index.Put(fmt.Sprint("ns/", name, rand.Text()), 1, nil)
+		p.Files.Index.Put(fmt.Sprint("ns/", name, rand.Text()), 1)
 	}
 	merge := p.Files.Index.MergeBytes()
 	waittest.Becomes(t, func() error {

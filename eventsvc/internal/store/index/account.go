@@ -1,8 +1,11 @@
 package index
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"go.etcd.io/bbolt"
 
@@ -49,23 +52,15 @@ func (x *Index) Accounts() (live Live, a Account, err error) {
 }
 
 // SaveAccount saves an account. In the same transaction it takes keys out of the file,
-// unless they have other pointers by now. About so many versions are gone with them from
-// the log, whose terms stay until the next [Index.Rewrite].
-func (x *Index) SaveAccount(a Account, gone []KeyPointer, versions int64) error {
-	x.stale.Add(versions)
+// unless they have other pointers by now.
+func (x *Index) SaveAccount(a Account, gone []KeyPointer) error {
+	changes := make([]change, len(gone))
+	for i, e := range gone {
+		changes[i] = change{[]byte(e.Key), e.Pointer, true}
+	}
+	slices.SortStableFunc(changes, func(a, b change) int { return bytes.Compare(a.key, b.key) })
 	return x.update(func(tx *bbolt.Tx) error {
-		v := viewOf(tx)
-		keys := v.keys
-		for _, e := range gone {
-			if p, ok, err := getPointer(keys, []byte(e.Key)); err != nil {
-				return err
-			} else if ok && p == e.Pointer && !v.hides([]byte(e.Key)) {
-				if err := keys.Delete([]byte(e.Key)); err != nil {
-					return err
-				}
-			}
-		}
-		return a.save(tx)
+		return cmp.Or(changeKeys(tx.Bucket([]byte(bucketKeys)), changes, 0), a.save(tx))
 	})
 }
 

@@ -1,5 +1,4 @@
-// Package index finds the newest version of every event by its key, and versions by
-// their fields and labels.
+// Package index finds the newest version of every event by its key.
 //
 // # Contract
 //
@@ -9,9 +8,8 @@
 // into the file in order of keys, which changes each page once for many events. After
 // [Open] the owner puts again what the log has behind [Index.Merged].
 //
-// [Index.View] shows memtables and file as one: [View.Newest] and [View.Iterate] by key, [View.Rarest], [View.Postings]
-// and [View.PostingSet] by attributes (postings.go). Postings may name versions that the log does not have any more.
-// [Index.Rewrite] drops these and the empty pages, and leaves keys and terms in a form that takes a third of the room.
+// [Index.View] shows memtables and file as one, by key: [View.Newest] and [View.Iterate]. Merges leave entries and
+// pages that are not full; [Index.Rewrite] fills them.
 //
 // If the file was empty when it was opened, as when a dump is read, most keys that were never put are not looked for in
 // it: a filter in memory tells (filter.go).
@@ -19,7 +17,7 @@
 // # Errors
 //
 // A file that cannot be used is a [*store.FileError]; removing it loses nothing. A
-// damaged entry is a [*store.CorruptError]. After a write that failed for another
+// damaged entry is a [*store.CorruptError], and nothing is merged into it. After a write that failed for another
 // reason than room nothing is written to the file any more ([ErrFailed]), and Unwritable is
 // called. Reads go on.
 //
@@ -35,12 +33,8 @@
 //
 //	index.db
 //	├── meta      format, store, merged, merging, live, trimmed, dead, loose
-//	├── keys      "namespace/name" → revision·2 + deleted 8, CRC32C 4
-//	├── sorted    of a file that was written again: the keys of the events, many in one entry
-//	├── terms     hash of a field or label with its value, or of the mark of a gap 8, last revision 8
-//	│             → number, differences between revisions (uvarints), CRC32C 4
-//	└── packed    of a file that was written again: the terms that few versions have, many in one entry
+//	└── keys      the last of some keys "namespace/name" → these with their revisions, CRC32C 4: see keys.go
 //
-// The package knows revisions and attributes of records. It does not know where records
+// The package knows revisions of records. It does not know where records
 // are, what segments are, or when something is to be trimmed.
 package index

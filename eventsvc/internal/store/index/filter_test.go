@@ -55,7 +55,7 @@ func TestKeyFilterOfFile(t *testing.T) {
 		return x
 	}
 	x := open()
-	x.Put("shop/a", NewPointer(1, false), nil)
+	x.Put("shop/a", NewPointer(1, false))
 	for _, what := range []string{"in memory", "in the file"} {
 		if _, ok, err := x.Newest("shop/a"); !ok || err != nil {
 			t.Errorf("%s: not found: %v", what, err)

@@ -13,13 +13,11 @@ import (
 	"go.etcd.io/bbolt"
 
 	"tidings.example/eventsvc/internal/disk"
-	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 )
 
-// An Index finds the newest version of every event by its key, and versions by their
-// attributes.
+// An Index finds the newest version of every event by its key.
 type Index struct {
 	StoreID    string      // equal in all files of a store; never changes
 	Unwritable func(error) // called when the file could not be written for another reason than room; set before use, or nil
@@ -30,8 +28,7 @@ type Index struct {
 	known    *keyFilter    // of all keys, if there were none when it was opened; else nil
 	merged   atomic.Uint64 // log records up to this revision are in the file
 	failed   atomic.Bool   // writing the file has failed: nothing more is written to it
-	stale    atomic.Int64  // about so many versions that are gone from the log have terms in the file
-	loose    atomic.Int64  // about so many keys are not sorted
+	loose    atomic.Int64  // so many keys were merged since the file was written again
 	unlinked atomic.Int64  // bytes of files that were replaced, and that readers still hold
 	waiting  atomic.Int64  // bytes at most that the file grows by when the memtables are merged
 	merging  sync.Mutex    // held while the file is merged into, or replaced
@@ -55,17 +52,14 @@ var ErrFailed = errors.New("the file could not be written")
 // be is the byte order of everything on disk.
 var be = binary.BigEndian
 
-// The buckets of the file, and the entries of its meta bucket.
+// The entries of the meta bucket.
 const (
-	bucketKeys  = "keys"  // key → pointer to its newest version
-	bucketTerms = "terms" // term and last revision → run of revisions
-
 	metaMerged  = "merged"  // log records up to this revision are in the file
 	metaMerging = "merging" // a merge has begun and not ended
 	metaLive    = "live"    // number and bytes of the events at the merged revision
 	metaTrimmed = "trimmed" // the account of dead records goes up to this revision
 	metaDead    = "dead"    // dead bytes by base of their segment
-	metaLoose   = "loose"   // about how many keys are not sorted
+	metaLoose   = "loose"   // how many keys were merged since the file was written again
 )
 
 const (
@@ -85,11 +79,11 @@ func (x *Index) mergeKeys() int {
 }
 
 // buckets are those of a file, beside the meta bucket.
-func buckets() []string { return []string{bucketKeys, bucketSorted, bucketTerms, bucketPacked} }
+func buckets() []string { return []string{bucketKeys} }
 
 // Open opens the index of a directory. It makes an empty one with the id of newID if
-// there is none. Open checks everything but the entries of
-// keys, which the owner goes over to count events: see [Index.Counted].
+// there is none. Open does not check the entries of keys, which the owner goes over to count events: see
+// [Index.Counted].
 func Open(dir string, newID func() []byte) (*Index, error) {
 	path := filepath.Join(dir, fileName)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +91,7 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 			return nil, err
 		}
 	}
-	db, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkTerms})
+	db, err := boltfile.Open(path, boltfile.Options{Mmap: mmap, Check: checkNothing})
 	if err != nil {
 		if fe, ok := errors.AsType[*store.FileError](err); ok && fe.Fix == boltfile.FixRestore {
 			fe.Fix = boltfile.FixRebuild
@@ -187,9 +181,7 @@ func (x *Index) update(f func(*bbolt.Tx) error) error {
 type View struct {
 	known  *keyFilter
 	tables *tables
-	tx     *bbolt.Tx
 	keys   *bbolt.Bucket
-	sorted *bbolt.Bucket
 }
 
 // noTables are those of a view of a file alone. Nothing is put into them.
@@ -197,7 +189,7 @@ var noTables = &tables{active: newMemtable()}
 
 // viewOf returns a view of a file alone.
 func viewOf(tx *bbolt.Tx) View {
-	return View{tables: noTables, tx: tx, keys: tx.Bucket([]byte(bucketKeys)), sorted: tx.Bucket([]byte(bucketSorted))}
+	return View{tables: noTables, keys: tx.Bucket([]byte(bucketKeys))}
 }
 
 // View calls f once, with a view. It must be short, because bbolt reuses no pages meanwhile.
@@ -219,15 +211,7 @@ func (v View) Newest(key string) (p Pointer, ok bool, err error) {
 	if v.known.absent(key) {
 		return 0, false, nil
 	}
-	return v.stored([]byte(key))
-}
-
-// stored finds the newest version of an event in the file.
-func (v View) stored(key []byte) (p Pointer, ok bool, err error) {
-	if p, ok, err = getPointer(v.keys, key); ok || err != nil {
-		return p, ok, err
-	}
-	return findSorted(v.sorted, key)
+	return findKey(v.keys, []byte(key))
 }
 
 // Newest finds the newest version of an event. It reads the file only if the key is in
@@ -240,7 +224,7 @@ func (x *Index) Newest(key string) (p Pointer, ok bool, err error) {
 		return 0, false, nil
 	}
 	err = x.view(func(tx *bbolt.Tx) error {
-		p, ok, err = viewOf(tx).stored([]byte(key))
+		p, ok, err = findKey(tx.Bucket([]byte(bucketKeys)), []byte(key))
 		return err
 	})
 	return p, ok, err
@@ -254,28 +238,21 @@ func (t *tables) get(key string) (Pointer, bool) {
 	return t.frozen.get(key)
 }
 
-// Put notes a new version of an event, with its attributes if it is not a deletion.
-// Revisions rise from call to call.
-func (x *Index) Put(key string, p Pointer, a event.Attributes) {
+// Put notes a new version of an event. Revisions rise from call to call.
+func (x *Index) Put(key string, p Pointer) {
 	m := x.tables.Load().active
 	if x.known.absent(key) {
 		x.known.add(key)
 	}
 	bytes := entryBytes(len(key))
-	if !p.Deletion() {
-		bytes += int64(m.postings.add(p.Revision(), a)) * entryBytes(termBytes)
-	}
 	m.put(key, p)
 	m.bytes += bytes
 	x.waiting.Add(bytes)
 }
 
-// termBytes is the size of the key and the value of a term with one version.
-const termBytes = 28
-
-// entryBytes returns how many bytes an entry takes in pages that are half full: its key, the 16 bytes by which bbolt
-// finds it, and the 12 of a pointer.
-func entryBytes(key int) int64 { return 2 * int64(key+16+12) }
+// entryBytes returns how many bytes a key takes at most in pages that are half full: as the only one of an entry, which
+// has it twice, with the 16 bytes by which bbolt finds that, and about 28 of what is beside the key.
+func entryBytes(key int) int64 { return 2 * int64(2*key+16+28) }
 
 // MergeBytes returns how much the file grows at most in the next merges: what they add, and the pages that one
 // transaction changes, less the free pages.
@@ -319,60 +296,18 @@ func (x *Index) Merge(compactRevision uint64) error {
 	return nil
 }
 
-// An entry of the keys bucket is a pointer and a CRC32C of key and pointer: no
-// wrong bit may lead to another record, or hide one.
-func appendPointer(dst []byte, key []byte, p Pointer) []byte {
-	dst = be.AppendUint64(dst, uint64(p))
-	return be.AppendUint32(dst, boltfile.Checksum(uint64(p), key))
-}
-
-func parsePointer(key, stored []byte) (Pointer, error) {
-	if len(stored) != 12 {
-		return 0, boltfile.ErrChecksum
-	}
-	p := Pointer(be.Uint64(stored))
-	if be.Uint32(stored[8:]) != boltfile.Checksum(uint64(p), key) {
-		return 0, boltfile.ErrChecksum
-	}
-	return p, nil
-}
-
-func getPointer(keys *bbolt.Bucket, key []byte) (p Pointer, ok bool, err error) {
-	v := keys.Get(key)
-	if v == nil {
-		return 0, false, nil
-	}
-	p, err = parsePointer(key, v)
-	if err != nil {
-		return 0, false, &store.CorruptError{Reason: fmt.Sprintf("its entry in the index, %q: %v", key, err)}
-	}
-	return p, true, nil
-}
-
 // merge brings a memtable into the file, in order of keys and in transactions of bounded
 // size.
 func (x *Index) merge(m *memtable, compactRevision uint64) error {
-	if err := x.mergeTerms(m); err != nil {
-		return err
-	}
 	node, most := m.head.next[0].Load(), x.mergeKeys()
 	for node != nil {
+		changes := make([]change, 0, most)
+		for ; len(changes) < most && node != nil; node = node.next[0].Load() {
+			changes = append(changes, change{key: node.key, pointer: Pointer(node.value.Load())})
+		}
 		err := x.update(func(tx *bbolt.Tx) error {
-			v := viewOf(tx)
-			keys := v.keys
-			for n := 0; n < most && node != nil; n++ {
-				p := Pointer(node.value.Load())
-				var err error
-				if p.Deletion() && p.Revision() <= compactRevision && !v.hides(node.key) {
-					err = keys.Delete(node.key)
-				} else {
-					x.loose.Add(1)
-					err = keys.Put(node.key, appendPointer(nil, node.key, p))
-				}
-				if err != nil {
-					return err
-				}
-				node = node.next[0].Load()
+			if err := changeKeys(tx.Bucket([]byte(bucketKeys)), changes, compactRevision); err != nil {
+				return err
 			}
 			meta := tx.Bucket([]byte(boltfile.Meta))
 			if node != nil {
@@ -380,7 +315,7 @@ func (x *Index) merge(m *memtable, compactRevision uint64) error {
 			}
 			return errors.Join(
 				meta.Delete([]byte(metaMerging)),
-				meta.Put([]byte(metaLoose), be.AppendUint64(nil, uint64(x.loose.Load()))),
+				meta.Put([]byte(metaLoose), be.AppendUint64(nil, uint64(x.loose.Add(int64(m.size))))),
 				meta.Put([]byte(metaLive), m.live.encode()),
 				meta.Put([]byte(metaMerged), be.AppendUint64(nil, m.last)))
 		})
@@ -407,24 +342,12 @@ func checkFile(tx *bbolt.Tx) error {
 	return checkCount(tx.Bucket([]byte(boltfile.Meta)), newest, live)
 }
 
-// checkTerms checks all entries but those of keys.
-func checkTerms(tx *bbolt.Tx) error { return boltfile.Walk(tx, checkEntry, bucketKeys, bucketSorted) }
+// checkNothing leaves the check of the entries to who counts events.
+func checkNothing(*bbolt.Tx) error { return nil }
 
 func checkEntry(bucket string, k, v []byte) error {
-	switch bucket {
-	case bucketKeys:
-		_, err := parsePointer(k, v)
-		return err
-	case bucketSorted:
+	if bucket == bucketKeys {
 		return checkKeyGroup(k, v)
-	case bucketTerms:
-		if len(k) != 16 {
-			return boltfile.ErrChecksum
-		}
-		return verifyRun(Term(be.Uint64(k)), v)
-	case bucketPacked:
-		_, err := parseGroup(k, v)
-		return err
 	}
 	return nil
 }

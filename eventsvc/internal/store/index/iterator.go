@@ -4,20 +4,15 @@ import (
 	"bytes"
 	"fmt"
 
-	"go.etcd.io/bbolt"
-
 	"tidings.example/eventsvc/internal/store"
 )
 
 // An Iterator goes over the keys of the memtables and of the file as if they were one,
 // in order. Where several have a key the newest pointer wins.
 type Iterator struct {
-	prefix  []byte
-	cursor  *bbolt.Cursor
-	nodes   [2]*memnode
-	indexed []byte // the key under the cursor
-	stored  []byte // its pointer
-	sorted  sortedKeys
+	prefix []byte
+	nodes  [2]*memnode
+	stored storedKeys
 
 	key     []byte
 	pointer Pointer
@@ -27,13 +22,12 @@ type Iterator struct {
 // Iterate returns an iterator at the first key that is not less than from. It ends
 // behind the keys with the prefix.
 func (v View) Iterate(from, prefix string) *Iterator {
-	it := &Iterator{prefix: []byte(prefix), cursor: v.keys.Cursor()}
+	it := &Iterator{prefix: []byte(prefix)}
 	it.nodes[0] = v.tables.active.seek(from)
 	if v.tables.frozen != nil {
 		it.nodes[1] = v.tables.frozen.seek(from)
 	}
-	it.indexed, it.stored = it.cursor.Seek([]byte(from))
-	it.sorted.seek(v.sorted, []byte(from))
+	it.stored.seek(v.keys, []byte(from))
 	it.settle()
 	return it
 }
@@ -50,13 +44,10 @@ func (it *Iterator) Pointer() Pointer { return it.pointer }
 // Err reports that the entry of the key is damaged: its pointer means nothing.
 func (it *Iterator) Err() error { return it.err }
 
-// settle makes the smallest key of all sources the current one.
+// settle makes the smallest key of all sources the current one. What is in a memtable is newer than the file.
 func (it *Iterator) settle() {
-	it.key, it.pointer, it.err = it.indexed, 0, nil
-	sorted := it.sorted.at()
-	if sorted.key != nil && (it.key == nil || bytes.Compare(sorted.key, it.key) < 0) {
-		it.key = sorted.key
-	}
+	stored := it.stored.at()
+	it.key, it.pointer, it.err = stored.key, 0, nil
 	for _, n := range it.nodes {
 		if n != nil && (it.key == nil || bytes.Compare(n.key, it.key) < 0) {
 			it.key = n.key
@@ -67,22 +58,11 @@ func (it *Iterator) settle() {
 			it.pointer = max(it.pointer, Pointer(n.value.Load()))
 		}
 	}
-	it.find(sorted)
-}
-
-// find finds the pointer of the current key. What is in a memtable is newer than the file, and what is not sorted is
-// newer than what is.
-func (it *Iterator) find(sorted sortedKey) {
 	switch {
-	case sorted.err != nil && bytes.Equal(sorted.key, it.key):
-		it.err = &store.CorruptError{Reason: fmt.Sprintf("the entries in the index from %q on: %v", it.key, sorted.err)}
-	case it.pointer != 0 || it.key == nil:
-	case !bytes.Equal(it.indexed, it.key):
-		it.pointer = sorted.pointer
-	default:
-		if it.pointer, it.err = parsePointer(it.indexed, it.stored); it.err != nil {
-			it.err = &store.CorruptError{Reason: fmt.Sprintf("its entry in the index, %q: %v", it.key, it.err)}
-		}
+	case stored.err != nil && bytes.Equal(stored.key, it.key):
+		it.err = &store.CorruptError{Reason: fmt.Sprintf("the entries in the index from %q on: %v", it.key, stored.err)}
+	case it.pointer == 0:
+		it.pointer = stored.pointer
 	}
 }
 
@@ -93,11 +73,8 @@ func (it *Iterator) Next() {
 			it.nodes[i] = n.next[0].Load()
 		}
 	}
-	if bytes.Equal(it.indexed, it.key) {
-		it.indexed, it.stored = it.cursor.Next()
-	}
-	if key := it.sorted.at().key; key != nil && bytes.Equal(key, it.key) {
-		it.sorted.next()
+	if key := it.stored.at().key; key != nil && bytes.Equal(key, it.key) {
+		it.stored.next()
 	}
 	it.settle()
 }

@@ -42,7 +42,6 @@ type memtable struct {
 	live  Live   // once frozen
 
 	positions positions
-	postings  postings
 	newest    [memtableHeight]*memnode // the last node of each level that is not behind the newest key; the writer's
 }
 
@@ -55,10 +54,7 @@ type memnode struct {
 }
 
 func newMemtable() *memtable {
-	m := &memtable{
-		head:     memnode{next: make([]atomic.Pointer[memnode], memtableHeight)},
-		postings: postings{of: map[Term][]uint64{}},
-	}
+	m := &memtable{head: memnode{next: make([]atomic.Pointer[memnode], memtableHeight)}}
 	m.positions.init()
 	return m
 }

@@ -14,13 +14,16 @@ import (
 	"tidings.example/shared/safefile"
 )
 
-// The file is written again when it has so much empty, and more than half.
-const rewriteFree = 16 << 20
+// The file is written again when it has so much empty, and more than half, or when so many keys were merged since, and
+// half of the events: merges leave entries and pages that are not full.
+const (
+	rewriteFree  = 16 << 20
+	rewriteLoose = 100_000
+)
 
-// NeedsRewrite reports whether [Index.Rewrite] is worth its work, with so many events: most of the file is empty, or
-// would be after [Index.Pack], because most keys are not sorted, as after an import.
+// NeedsRewrite reports whether [Index.Rewrite] is worth its work, with so many events.
 func (x *Index) NeedsRewrite(events int64) bool {
-	if x.loose.Load() >= max(packLeast, events/writeShare) {
+	if x.loose.Load() >= max(rewriteLoose, events/2) {
 		return true
 	}
 	free := x.free()
@@ -41,18 +44,13 @@ func (x *Index) free() (n int64) {
 // RewriteBytes returns how much room [Index.Rewrite] needs at most.
 func (x *Index) RewriteBytes() int64 { return disk.Usage(x.path) - x.free() }
 
-// Rewrite copies the index to a new file, without empty pages and without the terms of versions that are gone, and
-// takes that file into use. held returns the revisions up to a given one that the log has. The terms of the new file
-// are packed, and its keys sorted. Merges wait meanwhile; reads and Put do not.
-func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, error)) error {
+// Rewrite copies the index to a new file, without empty pages and without the keys of events that were deleted up to
+// the compact revision, and takes that file into use. Merges wait meanwhile; reads and Put do not.
+func (x *Index) Rewrite(ctx context.Context, compactRevision uint64) error {
 	x.merging.Lock()
 	defer x.merging.Unlock()
 	x.rewriting.Store(true)
 	defer x.rewriting.Store(false)
-	revisions, err := held(x.Merged())
-	if err != nil {
-		return err
-	}
 	tmp := x.path + ".tmp"
 	to, err := boltfile.Create(tmp, 0, buckets(), map[string][]byte{boltfile.StoreID: []byte(x.StoreID)})
 	if err != nil {
@@ -62,14 +60,12 @@ func (x *Index) Rewrite(ctx context.Context, held func(last uint64) (Revisions, 
 	err = x.view(func(from *bbolt.Tx) error {
 		return errors.Join(
 			boltfile.CopyBucket(ctx, from, to, boltfile.Meta, nil),
-			copyKeys(ctx, from, to, revisions),
-			to.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(boltfile.Meta)).Delete([]byte(metaLoose)) }),
-			copyTerms(ctx, from, to, revisions))
+			copyKeys(ctx, from, to, compactRevision),
+			to.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(boltfile.Meta)).Delete([]byte(metaLoose)) }))
 	})
 	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
 		return fmt.Errorf("store: compacting %s: %w", x.path, errors.Join(err, os.Remove(tmp)))
 	}
-	x.stale.Store(0)
 	x.loose.Store(0)
 	return x.replace(tmp)
 }
@@ -97,14 +93,20 @@ type Revisions map[uint64]*[revisionPage / 64]uint64
 
 const revisionPage = 1 << 12
 
-// Add adds a revision.
-func (s Revisions) Add(r uint64) {
-	page := s[r/revisionPage]
-	if page == nil {
-		page = new([revisionPage / 64]uint64)
-		s[r/revisionPage] = page
+// Add adds revisions, fastest if they are in order.
+func (s Revisions) Add(all ...uint64) {
+	var page *[revisionPage / 64]uint64
+	at := uint64(0)
+	for _, r := range all {
+		if page == nil || at != r/revisionPage {
+			at = r / revisionPage
+			if page = s[at]; page == nil {
+				page = new([revisionPage / 64]uint64)
+				s[at] = page
+			}
+		}
+		page[r%revisionPage/64] |= 1 << (r % 64)
 	}
-	page[r%revisionPage/64] |= 1 << (r % 64)
 }
 
 // Has reports whether a revision is in the set.

@@ -58,7 +58,7 @@ func (c *compaction) compactAll(ctx context.Context, compress bool, progress sto
 		}
 		clean = clean && c.Usage.Segment(s.Base).Clean()
 	}
-	if err := c.rewriteIndex(ctx); err != nil && !errors.Is(err, errNoRoom) { // the round has packed it
+	if err := c.rewriteIndex(ctx); err != nil && !errors.Is(err, errNoRoom) {
 		return err
 	}
 	progress.Tell(files, files)
@@ -237,25 +237,7 @@ func (c *compaction) rewriteIndex(ctx context.Context) error {
 		return errNoRoom
 	}
 	defer done()
-	return c.Records.Index.Rewrite(ctx, c.held(ctx))
-}
-
-// packIndex packs the index within its file.
-func (c *compaction) packIndex(ctx context.Context) error {
-	x := c.Records.Index
-	held := c.held(ctx)
-	if !x.Stale(c.Usage.Live().Events) {
-		held = nil
-	}
-	return x.Pack(ctx, c.Records.Log.Segments()[0].Base, held)
-}
-
-// held returns a function for the revisions that the log has up to a given one.
-func (c *compaction) held(ctx context.Context) func(last uint64) (index.Revisions, error) {
-	return func(last uint64) (index.Revisions, error) {
-		set := index.Revisions{}
-		return set, c.Records.Log.Revisions(ctx, last, set.Add)
-	}
+	return c.Records.Index.Rewrite(ctx, c.Records.Log.CompactRevision())
 }
 
 // A filter decides which records of a segment are needed.

@@ -12,8 +12,7 @@
 //  3. trim: move the compact revision, and account for what that makes dead;
 //  4. compact: unlink the first sealed segments as long as they have neither a needed record nor an observation that is
 //     counted, and rewrite those that are dead in large part;
-//  5. project how old events get before there is no room; pack the index, or rewrite it if it is mostly empty or
-//     mostly new;
+//  5. project how old events get before there is no room; rewrite the index if it is mostly empty or mostly new;
 //  6. compress sealed segments whose events are old, by when they were observed, for a few seconds at most.
 //
 // A deletion stays in the log until no older version of its event can be in the files,

@@ -36,7 +36,7 @@ func (m *Maintenance) trim(ctx context.Context, cutoff time.Time, maxHistory int
 				return err
 			}
 		}
-		if err := m.Usage.Trim(s.next, s.dead, s.gone, s.versions); err != nil {
+		if err := m.Usage.Trim(s.next, s.dead, s.gone); err != nil {
 			return err
 		}
 	}

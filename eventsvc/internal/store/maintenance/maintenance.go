@@ -181,16 +181,13 @@ func (m *Maintenance) Round(ctx context.Context) error {
 	return m.compressWhile(ctx, m.Policy.CompressAfter, func() bool { return time.Since(compressing) < compressFor })
 }
 
-// tidyIndex packs the index, or writes it to a new file if that is worth more and there is room for it.
+// tidyIndex writes the index to a new file if that is worth it and there is room.
 func (m *Maintenance) tidyIndex(ctx context.Context) error {
-	events := m.Usage.Live().Events
-	if m.Records.Index.NeedsRewrite(events) {
-		if err := m.compaction.rewriteIndex(ctx); !errors.Is(err, errNoRoom) {
-			return err
-		}
+	if !m.Records.Index.NeedsRewrite(m.Usage.Live().Events) {
+		return nil
 	}
-	if m.Records.Index.NeedsPack(events) {
-		return m.compaction.packIndex(ctx)
+	if err := m.compaction.rewriteIndex(ctx); !errors.Is(err, errNoRoom) {
+		return err
 	}
 	return nil
 }

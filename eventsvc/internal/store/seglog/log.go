@@ -1,15 +1,12 @@
 package seglog
 
 import (
-	"cmp"
-	"context"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	"go.etcd.io/bbolt"
 
-	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/wal"
 )
@@ -163,29 +160,6 @@ func (l *Log) Published() uint64 { return l.published() }
 
 // Reads returns how many records were read from compressed segments.
 func (l *Log) Reads() uint64 { return l.reads.Load() }
-
-// Revisions calls f with every revision up to the last that the log has a record of, and with
-// those that damage may hide one of.
-func (l *Log) Revisions(ctx context.Context, last uint64, f func(revision uint64)) error {
-	pending := l.Pending() // before the segments, see [Log.View]
-	held, ok := l.Acquire()
-	if !ok {
-		return store.ErrClosed
-	}
-	defer held.Release()
-	for _, s := range held.Segments {
-		err := s.view(func(tx *bbolt.Tx) error { return recordsIn(s, tx).Revisions(last, f) })
-		if err = cmp.Or(err, ctx.Err()); err != nil {
-			return err
-		}
-	}
-	for _, l := range pending {
-		if l.Revision <= last {
-			f(l.Revision)
-		}
-	}
-	return nil
-}
 
 // Close ends the use of the log, and waits until the last reader has closed the segments.
 func (l *Log) Close() error {

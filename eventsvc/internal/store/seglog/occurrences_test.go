@@ -34,7 +34,7 @@ func observedRecord(revision uint64, second int64) wal.Record {
 func countIn(l *Log, last uint64, sees *event.Filter, visit func(store.Occurred)) error {
 	return l.View(func(r *Reader) error {
 		q := columns.Query{From: -1e9, To: 1e9, Last: last, Filter: sees}
-		tables, err := r.Tables(q.From, q.To, last, func() error { return nil })
+		tables, err := r.Tables(&q, func() error { return nil })
 		for _, t := range tables {
 			scan, failed := t.Scan(&q)
 			if failed != nil || scan == nil {

@@ -330,6 +330,17 @@ func (r *Reader) Complete(revision uint64) bool {
 	return i >= 0 && !r.segments[i].rewritten || revision > r.log.CompactRevision()
 }
 
+// Made returns about which share of the records has to be made of columns.
+func (r *Reader) Made() float64 {
+	compressed := 0
+	for _, s := range r.segments {
+		if s.Compressed {
+			compressed++
+		}
+	}
+	return float64(compressed) / float64(len(r.segments))
+}
+
 // SegmentBase returns the base of the segment that a revision belongs to.
 func (r *Reader) SegmentBase(revision uint64) uint64 {
 	return r.segments[max(r.segments.find(revision), 0)].Base

@@ -77,16 +77,6 @@ func (l *lostRange) Unwrap() error { return l.Err }
 // passLost passes over records that cannot be read.
 func passLost(*lostRange) (more bool, err error) { return true, nil }
 
-// maxLost bounds EachRevision, because a damaged key may claim to be of any revision.
-const maxLost = 1 << 20
-
-// EachRevision calls f with the revisions that may have records.
-func (l *lostRange) EachRevision(f func(revision uint64)) {
-	for revision := l.First; revision <= min(l.Last, l.First+maxLost); revision++ {
-		f(revision)
-	}
-}
-
 // A gap stands in a file that was written again for records that could not be read. Its key is the last revision, and
 // its value the first one and a CRC32C.
 const gapBytes = 8 + checksumBytes
@@ -255,20 +245,4 @@ func (m *recordMaker) record(records *columns.Records, row int, dst []byte) (rec
 		err = errVersion
 	}
 	return recordBytes{damage: err}, true
-}
-
-// Revisions calls f with the revisions up to the last of which the file has a record, or may
-// have one.
-func (r fileRecords) Revisions(last uint64, f func(revision uint64)) error {
-	_, err := r.each(0, func(revision uint64, _ recordBytes) (bool, error) {
-		if revision <= last {
-			f(revision)
-		}
-		return revision < last, nil
-	}, func(l *lostRange) (bool, error) {
-		l.Last = min(l.Last, last)
-		l.EachRevision(f)
-		return true, nil
-	})
-	return err
 }

@@ -59,7 +59,7 @@ func TestUnseenCostsNothing(t *testing.T) {
 		}
 		for _, last := range []uint64{1 << 40, 99_999} { // of what is pending, too, and without
 			err := l.View(func(r *Reader) error {
-				tables, err := r.Tables(-1e6, 1e6, last, func() error { return nil })
+				tables, err := r.Tables(&columns.Query{From: -1e6, To: 1e6, Last: last}, func() error { return nil })
 				if err != nil {
 					return err
 				}

@@ -32,14 +32,14 @@ func lightRowOf(e *Entry) columns.Row {
 	return columns.Row{Revision: e.Revision, Occurrence: Occurrence(e), Light: &d}
 }
 
-// Tables returns the tables of the columns of all segments that may have observations in a range of seconds, by
-// versions up to a revision. They are valid as long as the reader. pause is called before each segment.
-func (r *Reader) Tables(from, to int64, last uint64, pause func() error) (all []*columns.Table, err error) {
+// Tables returns the tables of the columns of all segments that may have rows for a query, by the revisions of these.
+// They are valid as long as the reader. pause is called before each segment.
+func (r *Reader) Tables(q *columns.Query, pause func() error) (all []*columns.Table, err error) {
 	for i, s := range r.segments {
-		if s.Base > last {
+		if s.Base > q.Last {
 			break
 		}
-		if seen := s.seen.Load(); seen != nil && !seen.within(from, to) {
+		if seen := s.seen.Load(); seen != nil && !seen.may(q) {
 			continue
 		}
 		if err := pause(); err != nil {
@@ -50,7 +50,7 @@ func (r *Reader) Tables(from, to int64, last uint64, pause func() error) (all []
 			return nil, err
 		}
 		for _, t := range found {
-			if first, last := t.Times(); first < to && last >= from {
+			if t.May(q) {
 				all = append(all, t)
 			}
 		}
@@ -101,12 +101,9 @@ func spansOf(tables []*columns.Table) *spans {
 	return &all
 }
 
-// within reports whether some rows were observed in a range of seconds.
-func (all *spans) within(from, to int64) bool {
-	return slices.ContainsFunc(*all, func(s columns.Span) bool {
-		first, last := s.Times()
-		return first < to && last >= from
-	})
+// may reports whether a query may find some of the rows.
+func (all *spans) may(q *columns.Query) bool {
+	return slices.ContainsFunc(*all, func(s columns.Span) bool { return s.May(q) })
 }
 
 // A segmentTables is the tables of a head in memory. They are made when they are needed.

@@ -76,7 +76,7 @@ func TestNamespacesOfAnIndex(t *testing.T) {
 	revision := uint64(1)
 	put := func(key string, deletion bool) {
 		revision++
-		x.Put(key, index.NewPointer(revision, deletion), nil)
+		x.Put(key, index.NewPointer(revision, deletion))
 	}
 	for i := range 10 {
 		put(fmt.Sprintf("a/%d", i), false)

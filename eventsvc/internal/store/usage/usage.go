@@ -130,16 +130,15 @@ func (u *Usage) SetSegment(base uint64, s SegmentAccount) error {
 	if before.Dead == s.Dead {
 		return nil
 	}
-	if err := u.records.Index.SaveAccount(account, nil, 0); !disk.IsFull(err) {
+	if err := u.records.Index.SaveAccount(account, nil); !disk.IsFull(err) {
 		return err
 	}
 	return nil // the next start counts again
 }
 
 // Trim counts records up to a revision as dead: so many bytes by the base of their
-// segment, of about so many versions. In the same transaction that saves this, keys of
-// which only deletions are left are taken out of the index.
-func (u *Usage) Trim(trimmed uint64, dead map[uint64]int64, gone []index.KeyPointer, versions int64) error {
+// segment. In the same transaction that saves this, keys of which only deletions are left are taken out of the index.
+func (u *Usage) Trim(trimmed uint64, dead map[uint64]int64, gone []index.KeyPointer) error {
 	account := u.change(func() {
 		u.trimmed = trimmed
 		for base, n := range dead {
@@ -148,7 +147,7 @@ func (u *Usage) Trim(trimmed uint64, dead map[uint64]int64, gone []index.KeyPoin
 			u.segments[base] = s
 		}
 	})
-	return u.records.Index.SaveAccount(account, gone, versions)
+	return u.records.Index.SaveAccount(account, gone)
 }
 
 // change changes the account of what is dead, and returns it as the index saves it.

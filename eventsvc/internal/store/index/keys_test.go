@@ -13,6 +13,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/disk"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/shared/randtest"
@@ -88,9 +89,9 @@ func (m pointers) wantIn(t *testing.T, x *index.Index, when string, random *rand
 	}
 }
 
-// TestSortedKeys: whatever was merged, trimmed and written again, in any order, an index leads to the newest version of
+// TestKeys: whatever was merged, trimmed and written again, in any order, an index leads to the newest version of
 // each event.
-func TestSortedKeys(t *testing.T) {
+func TestKeys(t *testing.T) {
 	t.Parallel()
 	random := randtest.New(t)
 	dir := t.TempDir()
@@ -102,7 +103,7 @@ func TestSortedKeys(t *testing.T) {
 			revision++
 			key := fmt.Sprintf("ns-%d/pod-%d.%x", random.IntN(4), random.IntN(40), random.IntN(16))
 			p := index.NewPointer(revision, m[key].Live() && random.IntN(2) == 0)
-			x.Put(key, p, nil)
+			x.Put(key, p)
 			m[key] = p
 		}
 		m.wantIn(t, x, fmt.Sprint("put ", round), random)
@@ -116,16 +117,7 @@ func TestSortedKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.wantIn(t, x, fmt.Sprint("merged ", round), random)
-		held := func(last uint64) (index.Revisions, error) {
-			set, err := all(last)
-			for _, p := range m {
-				if p.Deletion() && p.Revision() <= compact { // whose record is gone, and those of others near it
-					delete(set, p.Revision()/4096)
-				}
-			}
-			return set, err
-		}
-		switch random.IntN(5) {
+		switch random.IntN(4) {
 		case 0:
 			var gone []index.KeyPointer
 			for key, p := range m {
@@ -133,27 +125,18 @@ func TestSortedKeys(t *testing.T) {
 					gone = append(gone, index.KeyPointer{Key: key, Pointer: p})
 				}
 			}
-			if err := x.SaveAccount(index.Account{}, gone, 0); err != nil {
+			if err := x.SaveAccount(index.Account{}, gone); err != nil {
 				t.Fatal(err)
 			}
 		case 1:
-			during := false
-			err := x.Rewrite(t.Context(), func(last uint64) (index.Revisions, error) {
-				during = x.Rewriting()
-				return held(last)
-			})
-			if err != nil || !during || x.Rewriting() {
-				t.Fatal(during, x.Rewriting(), err)
+			if err := x.Rewrite(t.Context(), compact); err != nil || x.Rewriting() {
+				t.Fatal(x.Rewriting(), err)
 			}
 		case 2:
 			if err := x.Close(); err != nil {
 				t.Fatal(err)
 			}
 			x = openIndex(t, dir)
-		case 3:
-			if err := x.Pack(t.Context(), 0, held); err != nil {
-				t.Fatal(err)
-			}
 		}
 		m.wantIn(t, x, fmt.Sprint("done ", round), random)
 	}
@@ -162,8 +145,8 @@ func TestSortedKeys(t *testing.T) {
 	}
 }
 
-// sortedIndex returns the directory of an index whose keys are sorted: those of n events of a few pods.
-func sortedIndex(t *testing.T, n int) (dir string, m pointers) {
+// writtenAgain returns the directory of an index whose keys are sorted: those of n events of a few pods.
+func writtenAgain(t *testing.T, n int) (dir string, m pointers) {
 	t.Helper()
 	dir, m = t.TempDir(), pointers{}
 	x := openIndex(t, dir)
@@ -171,36 +154,33 @@ func sortedIndex(t *testing.T, n int) (dir string, m pointers) {
 	for i := range n {
 		key := fmt.Sprintf("shop/checkout-%09x-%05x.%015x", i/600, i/6, random.Uint64()>>4)
 		m[key] = index.NewPointer(uint64(1<<50+i), false)
-		x.Put(key, m[key], nil)
+		x.Put(key, m[key])
 	}
 	x.Freeze(index.Live{Events: int64(n)})
 	err := x.Merge(1)
 	if err == nil {
-		err = x.Rewrite(t.Context(), func(uint64) (index.Revisions, error) { return index.Revisions{}, nil })
+		err = x.Rewrite(t.Context(), 1)
 	}
-	m.wantIn(t, x, "sorted", random)
+	m.wantIn(t, x, "written again", random)
 	if err := errors.Join(err, x.Close()); err != nil {
 		t.Fatal(err)
 	}
 	return dir, m
 }
 
-// TestSortedKeysAreSmall: a key takes a quarter of what it takes alone.
-func TestSortedKeysAreSmall(t *testing.T) {
+// TestKeysAreSmall: a key takes a quarter of what it takes alone.
+func TestKeysAreSmall(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
-	dir, _ := sortedIndex(t, n)
+	dir, _ := writtenAgain(t, n)
 	db, err := bbolt.Open(filepath.Join(dir, "index.db"), 0o600, &bbolt.Options{ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = db.View(func(tx *bbolt.Tx) error {
-		stats := tx.Bucket([]byte("sorted")).Stats()
+		stats := tx.Bucket([]byte("keys")).Stats()
 		if size := (stats.LeafAlloc + stats.BranchAlloc) / n; size > 24 {
 			t.Errorf("a key takes %d bytes", size)
-		}
-		if left := tx.Bucket([]byte("keys")).Stats().KeyN; left > 0 {
-			t.Errorf("%d keys are not sorted", left)
 		}
 		return nil
 	})
@@ -209,11 +189,11 @@ func TestSortedKeysAreSmall(t *testing.T) {
 	}
 }
 
-// TestDamagedSortedKeys: whichever bit of an entry is wrong, no key of it leads to another record, and neither reads of
+// TestDamagedKeys: whichever bit of an entry is wrong, no key of it leads to another record, and neither reads of
 // one nor lists are silent about it.
-func TestDamagedSortedKeys(t *testing.T) {
+func TestDamagedKeys(t *testing.T) {
 	t.Parallel()
-	dir, m := sortedIndex(t, 200)
+	dir, m := writtenAgain(t, 200)
 	path := filepath.Join(dir, "index.db")
 	sound, err := os.ReadFile(path)
 	if err != nil {
@@ -226,7 +206,7 @@ func TestDamagedSortedKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = db.View(func(tx *bbolt.Tx) error {
-		c := tx.Bucket([]byte("sorted")).Cursor()
+		c := tx.Bucket([]byte("keys")).Cursor()
 		before, _ := c.First()
 		last, v := c.Next()
 		value = slices.Clone(v)
@@ -275,5 +255,82 @@ func TestDamagedSortedKeys(t *testing.T) {
 		if _, err := file.WriteAt(value[i:i+1], int64(at+i)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestKeysComeAndGo: the file stays about as small as a new one, however often events come and go.
+func TestKeysComeAndGo(t *testing.T) {
+	t.Parallel()
+	x := openIndex(t, t.TempDir())
+	random := randtest.New(t)
+	const part, parts, rounds = 3000, 3, 8 // of events; so many parts exist at a time
+	m := pointers{}
+	revision := uint64(1)
+	var begun []uint64 // the revisions at which the rounds began
+	for round := range rounds {
+		first := uint64(0)
+		if begun = append(begun, revision); round >= parts {
+			first = begun[round-parts+1]
+		}
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			if m[key].Revision() < first {
+				delete(m, key)
+				revision++
+				x.Put(key, index.NewPointer(revision, true))
+			}
+		}
+		compact := revision
+		for range part {
+			revision++
+			key := fmt.Sprintf("ns-%d/pod-%d.%014x", random.IntN(4), random.IntN(40), random.Uint64()>>8)
+			m[key] = index.NewPointer(revision, false)
+			x.Put(key, m[key])
+		}
+		if !x.Freeze(index.Live{Events: m.live()}) {
+			t.Fatal("it was not frozen")
+		}
+		if err := x.Merge(compact); err != nil {
+			t.Fatal(err)
+		}
+		m.wantIn(t, x, fmt.Sprint("round ", round), random)
+	}
+	merged := disk.Usage(x.Path())
+	if err := x.Rewrite(t.Context(), revision); err != nil {
+		t.Fatal(err)
+	}
+	m.wantIn(t, x, "written again", random)
+	if again := disk.Usage(x.Path()); merged > 5*again {
+		t.Errorf("the file has %d bytes, written again %d", merged, again)
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNeedsRewrite: after an import the index is written again.
+func TestNeedsRewrite(t *testing.T) {
+	t.Parallel()
+	x := openIndex(t, t.TempDir())
+	const n = 100_000
+	for i := range n {
+		x.Put(fmt.Sprintf("ns/pod.%08x", i), index.NewPointer(uint64(i+2), false))
+	}
+	if !x.Freeze(index.Live{Events: n}) {
+		t.Fatal("it was not frozen")
+	}
+	if err := x.Merge(0); err != nil {
+		t.Fatal(err)
+	}
+	if !x.NeedsRewrite(n) || !x.NeedsRewrite(2*n) || x.NeedsRewrite(2*n+2) {
+		t.Error("it is not to be written again when half of the keys were merged since")
+	}
+	if err := x.Rewrite(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if x.NeedsRewrite(n) {
+		t.Error("it was written again, and is to be again")
+	}
+	if err := x.Close(); err != nil {
+		t.Error(err)
 	}
 }
