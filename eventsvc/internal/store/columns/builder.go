@@ -26,7 +26,7 @@ type Builder struct {
 	words   []uint64
 	wordEnd []int // of each row in words
 	codes   [numDicts]map[string]uint32
-	texts   [numDicts][]string
+	dicts   [numDicts]dictionary
 	plain   [][]byte // by chunk
 	plains  int
 	lights  int
@@ -71,11 +71,9 @@ func (b *Builder) Last() uint64 { return b.last }
 func (b *Builder) code(dict int, text []byte) uint64 {
 	code, ok := b.codes[dict][string(text)]
 	if !ok {
-		code = uint32(len(b.texts[dict]))
-		t := string(text)
-		b.texts[dict] = append(b.texts[dict], t)
-		b.codes[dict][t] = code
-		b.bytes += len(t)
+		code = uint32(b.dicts[dict].add(text))
+		b.codes[dict][string(text)] = code
+		b.bytes += len(text)
 	}
 	return uint64(code)
 }
@@ -126,10 +124,9 @@ func (b *Builder) object(name []byte, kind, namespace uint64, uid []byte) uint64
 	b.key = key
 	code, ok := b.codes[dictObject][string(key)]
 	if !ok {
-		code = uint32(len(b.texts[dictObject]))
+		code = uint32(b.dicts[dictObject].add(name))
 		b.codes[dictObject][string(key)] = code
-		b.texts[dictObject] = append(b.texts[dictObject], string(name))
-		b.texts[dictObjectOf] = append(b.texts[dictObjectOf], string(key[:of]))
+		b.dicts[dictObjectOf].add(key[:of])
 		b.bytes += len(key)
 	}
 	return uint64(code)
@@ -137,8 +134,8 @@ func (b *Builder) object(name []byte, kind, namespace uint64, uid []byte) uint64
 
 // note returns the code of the template of a note, and adds its words.
 func (b *Builder) note(note, object, namespace []byte) uint64 {
-	if b.split.Split(note, object, namespace) && len(b.texts[dictWords])+len(b.split.Words) <= maxWords {
-		if _, known := b.codes[dictTemplate][string(b.split.Template)]; known || len(b.texts[dictTemplate]) < maxTemplates {
+	if b.split.Split(note, object, namespace) && b.dicts[dictWords].len()+len(b.split.Words) <= maxWords {
+		if _, known := b.codes[dictTemplate][string(b.split.Template)]; known || b.dicts[dictTemplate].len() < maxTemplates {
 			for _, word := range b.split.Words {
 				b.words = append(b.words, b.code(dictWords, word))
 			}
@@ -177,7 +174,7 @@ func (b *Builder) pieces(put func(key []byte, piece []byte) error, copies bool) 
 				if column < numColumns {
 					numbers = b.numbers[column][from:to]
 				} else {
-					numbers = b.words[b.wordsBefore(from):b.wordsBefore(to)]
+					numbers = b.words[wordsBefore(b.wordEnd, from):wordsBefore(b.wordEnd, to)]
 				}
 				chunks = append(chunks, appendChunk(nil, salt(b.last, column, from/ChunkRows), numbers))
 			}
@@ -206,16 +203,9 @@ func (b *Builder) Table() (*Table, error) {
 	return Open(b.last, pieces)
 }
 
-func (b *Builder) wordsBefore(row int) int {
-	if row == 0 {
-		return 0
-	}
-	return b.wordEnd[row-1]
-}
-
 func (b *Builder) dictionaries(put func(key []byte, piece []byte) error, copies bool) error {
-	for dict, texts := range b.texts {
-		content := appendDictionary(nil, salt(b.last, columnOfDicts+dict, 0), texts)
+	for dict := range b.dicts {
+		content := appendDictionary(nil, salt(b.last, columnOfDicts+dict, 0), &b.dicts[dict])
 		if len(content) > maxDictionary {
 			return errTooMany
 		}

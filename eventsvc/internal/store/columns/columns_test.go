@@ -195,12 +195,34 @@ func heldOf(rows []Row) func(uint64, *event.Filter) (bool, error) {
 	}
 }
 
+func opened(t *testing.T, pieces Pieces, last uint64) *Table {
+	t.Helper()
+	table, err := Open(last, pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+// growingTable returns the table of the first rows of a builder, which then takes the others.
+func growingTable(rows []Row, n int) (table *Table) {
+	b := NewBuilder(0)
+	for i := range rows {
+		b.Add(&rows[i])
+		if i+1 == n {
+			table = b.Growing()
+		}
+	}
+	return table
+}
+
 // TestRandomScans compares what scans find and count with what each filter says of each row.
 func TestRandomScans(t *testing.T) {
 	r := rng(t)
 	for range 12 {
 		rows := someRows(r, 1+r.IntN(1300))
 		pieces, last := build(t, rows)
+		grown := growingTable(rows, 1+r.IntN(len(rows)))
 		for range 25 {
 			q := &Query{From: -1e5, To: 1e10, Last: last, Held: heldOf(rows), Spans: r.IntN(2) == 0}
 			light := true
@@ -215,7 +237,11 @@ func TestRandomScans(t *testing.T) {
 			if r.IntN(3) == 0 {
 				q.Last = rows[r.IntN(len(rows))].Revision
 			}
-			compare(t, r, q, rows, pieces, last, light && !q.Whole)
+			table, of := opened(t, pieces, last), rows
+			if r.IntN(3) == 0 {
+				table, of = grown, rows[:grown.rows]
+			}
+			compare(t, r, q, of, table, light && !q.Whole)
 			if t.Failed() {
 				return
 			}
@@ -267,7 +293,7 @@ func (w *wanted) add(q *Query, r *Row) {
 	})
 }
 
-func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces Pieces, last uint64, light bool) {
+func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, table *Table, light bool) {
 	c := &store.Count{Objects: r.IntN(2) == 0, By: [][]string{nil, {}, {"reason"}, {"node", "owner"}, {"pattern"}, {"type", "pattern"}}[r.IntN(6)], Step: []int64{0, 1000, 1e9}[r.IntN(3)]}
 	if c.Patterns() { // light rows have no note
 		q.Whole, light = true, false
@@ -280,10 +306,6 @@ func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, pieces Pieces, la
 	c.Group = func(d event.Dimensions, o event.Regarding) int {
 		groups = append(groups, fmt.Sprint(d, o))
 		return len(groups) - 1
-	}
-	table, err := Open(last, pieces)
-	if err != nil {
-		t.Fatal(err)
 	}
 	s, err := table.Scan(q)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/bits"
-	"slices"
 	"sort"
 	"sync"
 	"unicode/utf8"
@@ -20,7 +19,7 @@ import (
 // maxDictionary is the most bytes of a dictionary, and of its copy when it is inflated.
 const maxDictionary = 64 << 20
 
-// A dictionary is texts by code. It is never changed.
+// A dictionary is texts by code. That of a builder grows, and what there is of it never changes.
 type dictionary struct {
 	text []byte
 	ends []uint32
@@ -33,6 +32,13 @@ func (d *dictionary) begin(code int) int {
 		return 0
 	}
 	return int(d.ends[code-1])
+}
+
+// add adds a text, and returns its code.
+func (d *dictionary) add(text []byte) (code int) {
+	d.text = append(d.text, text...)
+	d.ends = append(d.ends, uint32(len(d.text)))
+	return len(d.ends) - 1
 }
 
 // at returns the text of a code.
@@ -95,22 +101,22 @@ func (d *dictionary) fitting(fits func(text string) bool) *codeSet {
 
 // A finder finds the codes of a text, of which there may be several. It is a hash table with chains.
 type finder struct {
-	first []uint32 // by hash: the last code, 1 beyond; as many as a power of two
-	next  []uint32 // by code: the one before
+	codes int
 	key   func(code int) []byte
+	first []uint32 // by hash: the last code, 1 beyond; as many as a power of two. Nil: all codes are compared
+	next  []uint32 // by code: the one before
 }
 
 // finderSeed is random, so that nobody can choose texts that are all in one chain.
 var finderSeed = maphash.MakeSeed()
 
-// newFinder returns a finder of so many codes by a part of their texts.
-func newFinder(codes int, key func(code int) []byte) *finder {
-	f := &finder{first: make([]uint32, 1<<bits.Len(uint(codes))), next: make([]uint32, codes), key: key}
-	for code := range codes {
-		at := f.at(key(code))
+// index makes the hash table.
+func (f *finder) index() {
+	f.first, f.next = make([]uint32, 1<<bits.Len(uint(f.codes))), make([]uint32, f.codes)
+	for code := range f.codes {
+		at := f.at(f.key(code))
 		f.next[code], *at = *at, uint32(code)+1
 	}
-	return f
 }
 
 func (f *finder) at(text []byte) *uint32 {
@@ -120,14 +126,23 @@ func (f *finder) at(text []byte) *uint32 {
 // exactly returns the codes of a text.
 func (f *finder) exactly(text []byte) *codeSet {
 	set := &codeSet{}
-	for code := *f.at(text); code > 0; code = f.next[code-1] {
-		if !bytes.Equal(f.key(int(code-1)), text) {
-			continue
+	each := func(code int) {
+		if !bytes.Equal(f.key(code), text) {
+			return
 		}
 		if set.has == nil {
-			set.has = make([]bool, len(f.next))
+			set.has = make([]bool, f.codes)
 		}
-		set.add(int(code - 1))
+		set.add(code)
+	}
+	if f.first == nil {
+		for code := range f.codes {
+			each(code)
+		}
+		return set
+	}
+	for code := *f.at(text); code > 0; code = f.next[code-1] {
+		each(int(code - 1))
 	}
 	return set
 }
@@ -168,21 +183,21 @@ const (
 
 // appendDictionary appends texts: their number 4, the heads of blocks, where texts and lengths end 4 each, the CRC32C
 // of all this, the lengths (uvarints), and the texts.
-func appendDictionary(dst []byte, salt uint64, texts []string) []byte {
-	var lengths, all []byte
-	dst = binary.BigEndian.AppendUint32(dst, uint32(len(texts)))
+func appendDictionary(dst []byte, salt uint64, d *dictionary) []byte {
+	var lengths []byte
+	dst = binary.BigEndian.AppendUint32(dst, uint32(d.len()))
 	start := len(dst) - 4
-	for block := range slices.Chunk(texts, blockTexts) {
-		text, length := len(all), len(lengths)
-		for _, t := range block {
-			lengths, all = binary.AppendUvarint(lengths, uint64(len(t))), append(all, t...)
+	for first := 0; first < d.len(); first += blockTexts {
+		text, length, end := d.begin(first), len(lengths), min(first+blockTexts, d.len())
+		for code := first; code < end; code++ {
+			lengths = binary.AppendUvarint(lengths, uint64(len(d.at(code))))
 		}
 		dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(dst, uint32(text)), uint32(length))
-		dst = binary.BigEndian.AppendUint32(dst, blockChecksum(salt, lengths[length:], all[text:]))
+		dst = binary.BigEndian.AppendUint32(dst, blockChecksum(salt, lengths[length:], d.text[text:d.ends[end-1]]))
 	}
-	dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(dst, uint32(len(all))), uint32(len(lengths)))
+	dst = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(dst, uint32(len(d.text))), uint32(len(lengths)))
 	dst = binary.BigEndian.AppendUint32(dst, boltfile.Checksum(salt, dst[start:]))
-	return append(append(dst, lengths...), all...)
+	return append(append(dst, lengths...), d.text...)
 }
 
 // blockChecksum returns the checksum of a block.

@@ -5,7 +5,8 @@
 //
 // A [Row] is a version of an event: an observation, with its dimensions, its object, its labels and its note, and
 // the version itself as it is stored. A [Builder] takes rows in the order of their revisions and makes a table of
-// them: pieces, each with a key, which its owner stores. A [Table] reads pieces where they are stored. A [Scan]
+// them: pieces, each with a key, which its owner stores. The rows so far can be read as a table
+// where they are ([Builder.Growing]). A [Table] reads pieces where they are stored. A [Scan]
 // decides chunk by chunk which rows match an [event.Filter]; a [Counter] counts them by groups. [Records] reads
 // versions.
 //

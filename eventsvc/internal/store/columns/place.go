@@ -3,6 +3,7 @@ package columns
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store/boltfile"
@@ -99,6 +100,9 @@ func (t *Table) placesOf() ([]place, error) {
 	t.mu.Unlock()
 	if all != nil {
 		return all, nil
+	}
+	if t.growing != nil {
+		all = slices.Clone(t.growing.places)
 	}
 	damage := fmt.Errorf("the places of the rows up to revision %d: %w", t.id, boltfile.ErrChecksum)
 	for n := 0; n < 2 && all == nil; n++ {

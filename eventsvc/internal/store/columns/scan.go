@@ -299,6 +299,10 @@ func (s *Scan) object(f *event.Filter) (*node, error) {
 
 // column returns the numbers of a column of the chunk.
 func (s *Scan) column(column int) ([]uint64, error) {
+	if g := s.table.growing; g != nil {
+		s.numbers[column] = g.chunk(column, s.chunk)
+		return s.numbers[column], nil
+	}
 	if s.numbers[column] == nil {
 		s.numbers[column] = make([]uint64, min(ChunkRows, s.table.rows))
 	}
@@ -457,7 +461,7 @@ const fewRows = 16
 
 // ofCodes leaves out rows whose codes do not match.
 func (s *Scan) ofCodes(n *node, mask []bool) error {
-	if s.have&(1<<n.column) == 0 {
+	if s.have&(1<<n.column) == 0 && s.table.growing == nil {
 		var few [fewRows]int
 		if rows := rowsOf(few[:0], mask); len(rows) < fewRows {
 			return s.fewOfCodes(n, rows, mask)

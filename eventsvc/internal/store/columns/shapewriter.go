@@ -78,7 +78,7 @@ func (w *shapeWriter) shape(r *Row, start int) uint64 {
 			continue
 		}
 		_, known := w.builder.codes[dictShape][string(w.steps)]
-		if !known && len(w.builder.texts[dictShape]) >= most {
+		if !known && w.builder.dicts[dictShape].len() >= most {
 			continue
 		}
 		read := shapeReader{source: w, steps: w.steps, cells: w.cells[start:], bases: w.basesOf(w.builder.rows / cellRows)}
@@ -337,7 +337,7 @@ func (w *shapeWriter) isFew(place uint64, text []byte) bool {
 // repeats reports whether a text in a place is probably one of others, so that it belongs into the dictionary.
 func (w *shapeWriter) repeats(place uint64, text []byte) bool {
 	p := w.places[place]
-	if !w.own || p == nil || len(w.builder.texts[dictValues]) >= maxWords {
+	if !w.own || p == nil || w.builder.dicts[dictValues].len() >= maxWords {
 		return false
 	}
 	_, known := w.builder.codes[dictValues][string(text)]
@@ -360,7 +360,7 @@ func (w *shapeWriter) suffix(text []byte) bool {
 		return false
 	}
 	if !bytes.Equal(front, w.refs[refObject]) {
-		if !w.own || len(w.builder.texts[dictValues]) >= maxWords {
+		if !w.own || w.builder.dicts[dictValues].len() >= maxWords {
 			return false
 		}
 		flags |= suffixOfValue
@@ -414,7 +414,7 @@ func decimal(text []byte) (int64, bool) {
 // A shapeWriter is what the shape of its present row refers to, so that it is read as it will be.
 func (w *shapeWriter) ref(ref int) ([]byte, error) { return w.refs[ref], nil }
 func (w *shapeWriter) value(code uint64) ([]byte, error) {
-	return []byte(w.builder.texts[dictValues][code]), nil
+	return w.builder.dicts[dictValues].at(int(code)), nil
 }
 func (w *shapeWriter) numbersOf() (*[numColumns]uint64, error) { return w.numbers, nil }
 

@@ -30,11 +30,12 @@ func ParseKey(key []byte) (last uint64, at uint32, ok bool) {
 // A Table is rows that are read. It is safe for concurrent use, and valid as long as its pieces are.
 type Table struct {
 	Span
-	pieces Pieces
-	id     uint64 // the last revision
-	base   uint64
-	after  uint64 // it has all rows behind this revision
-	plains int    // rows with a plain note
+	pieces  Pieces
+	growing *growing // instead of pieces; nil: there are these
+	id      uint64   // the last revision
+	base    uint64
+	after   uint64 // it has all rows behind this revision
+	plains  int    // rows with a plain note
 
 	mu     sync.Mutex
 	bytes  int // about what was read once, and is kept
@@ -145,6 +146,10 @@ func (t *Table) damagedRow(row int, err error) error {
 
 // read reads the numbers of a chunk. Codes are less than limit.
 func (t *Table) read(dst []uint64, column, chunk, limit int) error {
+	if t.growing != nil {
+		copy(dst, t.growing.chunk(column, chunk))
+		return nil
+	}
 	found, behind, err := t.find(column, chunk)
 	if err == nil {
 		err = readChunk(dst, salt(t.id, column, chunk), found, behind)
@@ -248,8 +253,11 @@ func (t *Table) finder(dict int) (*finder, error) {
 				return uid
 			}
 		}
-		t.finds[dict] = newFinder(d.len(), key)
-		t.bytes += 12 * d.len()
+		t.finds[dict] = &finder{codes: d.len(), key: key}
+		if t.growing == nil { // else there is another table soon
+			t.finds[dict].index()
+			t.bytes += 12 * d.len()
+		}
 	}
 	return t.finds[dict], nil
 }
@@ -346,6 +354,9 @@ func (t *Table) holesOf() ([]int, error) {
 
 // plain returns the plain notes of a chunk.
 func (t *Table) plain(chunk int) ([]byte, error) {
+	if t.growing != nil {
+		return t.growing.plain[chunk], nil
+	}
 	frame, err := unseal(salt(t.id, columnOfPlain, chunk), t.piece(columnOfPlain, chunk))
 	if err == nil {
 		frame, err = inflate(frame)
@@ -371,6 +382,10 @@ func (s *Scan) ChunkTimes(chunk int) (first, last int64, err error) {
 
 // bounds returns bounds of the numbers of a chunk.
 func (t *Table) bounds(column, chunk int) (least, most uint64, err error) {
+	if t.growing != nil {
+		numbers := t.growing.chunk(column, chunk)
+		return slices.Min(numbers), slices.Max(numbers), nil
+	}
 	found, _, err := t.find(column, chunk)
 	if err == nil {
 		least, most, err = chunkBounds(salt(t.id, column, chunk), found)

@@ -147,8 +147,8 @@ func (r *Reader) grow(i int, m *segmentTables) error {
 	if err != nil {
 		return err
 	}
-	if m.next == 0 {
-		m.load(v.tx)
+	if through := noted(v.tx, metaThrough); m.next == 0 || through != damagedNote && through >= m.next+memoryRows {
+		m.load(v.tx) // which takes less than to add the records
 	}
 	before := m.next
 	if err := m.addAll(v.file, last); err != nil {
@@ -158,7 +158,7 @@ func (r *Reader) grow(i int, m *segmentTables) error {
 		m.addPending(r.pending, r.seen)
 	}
 	if m.err == nil && m.tail != nil && m.tail.Rows() > 0 && m.next > before {
-		m.tailed, m.err = m.tail.Table()
+		m.tailed = m.tail.Growing()
 	}
 	m.next = max(m.next, last+1)
 	return m.err
@@ -195,7 +195,7 @@ func (m *segmentTables) load(tx *bbolt.Tx) {
 		all, damaged = append(all, t), damaged || err != nil
 	})
 	if !damaged {
-		m.tables, m.next = all, noted(tx, metaThrough)+1
+		m.tables, m.tail, m.tailed, m.next = all, nil, nil, noted(tx, metaThrough)+1
 	}
 }
 
