@@ -464,7 +464,7 @@ func searched(r *rand.Rand, arguments map[string]any) string {
 	if r.IntN(3) > 0 {
 		return ""
 	}
-	text := apitest.Pick(r, "note 3", "type:warning -ns:team-b", `reason:Pull*,Kill* OR "note 1"`, "kind:node (p1 OR p2)", "backoff", "nowhere", "cluster:west", `"`, "reason:")
+	text := apitest.Pick(r, "note 3", "type:warning -ns:team-b", `reason:Pull*,Kill* OR "note 1"`, "kind:pod (p1 OR p2)", "backoff", "nowhere", "cluster:west", `"`, "reason:")
 	arguments["search"] = text
 	return "&search=" + url.QueryEscape(text)
 }
@@ -527,11 +527,11 @@ func equalSearch(w *apitest.World, r *rand.Rand, arguments map[string]any, query
 	w.T.Helper()
 	arguments["from"], query = "-2h", query+"&from=-2h&limit=20"
 	var terms []string
-	for argument, c := range map[string][2]string{
-		"kind": {"regarding.kind", "Pod"}, "name": {"regarding.name", "p2"}, "reason": {"reason", "odd reason"}, "type": {"type", "Warning"}, "cluster": {"cluster", "west"},
+	for _, c := range [][3]string{
+		{"kind", "regarding.kind", "Pod"}, {"name", "regarding.name", "p2"}, {"reason", "reason", "odd reason"}, {"type", "type", "Warning"}, {"cluster", "cluster", "west"},
 	} {
 		if r.IntN(4) == 0 {
-			arguments[argument], terms = c[1], append(terms, c[0]+"%3D"+strings.ReplaceAll(c[1], " ", "%20"))
+			arguments[c[0]], terms = c[2], append(terms, c[1]+"%3D"+strings.ReplaceAll(c[2], " ", "%20"))
 		}
 	}
 	query += searched(r, arguments)
