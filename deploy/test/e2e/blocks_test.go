@@ -62,7 +62,6 @@ var otherBlocks = map[string]map[string]struct {
 }{
 	"deploy/docs/how-to/clients-database.md":  {"sql": {2, "TestClientsDatabasePage of tokensvc runs them"}},
 	"deploy/docs/how-to/database-password.md": {"sql": {1, "they make and drop roles that services use"}},
-	"deploy/docs/how-to/no-secrets.md":        {"sql": {1, "TestClientsDatabasePage of tokensvc runs the like"}},
 	"deploy/docs/how-to/replicas.md":          {"sql": {1, "it makes a database, which no transaction can take back; the tests of the engine make theirs in the same way"}},
 	"deploy/docs/reference/clients.md":        {"sql": {1, "it changes a role for good; TestSession of the store of clients sets the same in each session"}},
 	"eventsvc/README.md":                      {"sh": {2, "one is the lines of docker, which testDockerRun runs; the other builds the program, as these tests do"}},
