@@ -20,6 +20,7 @@ func screens(t *testing.T) (*services, map[string]string) {
 		"drawer":   "events?q=reason%3AOOMKilling&from=-8d",
 		"live":     "live",
 		"groups":   "groups?by=object" + day,
+		"patterns": "groups?by=pattern" + day,
 		"changes":  "changes?window=1h&at=" + stamp(facts.NotReady.End),
 		"compare":  "changes?window=1h&at=" + stamp(facts.NotReady.End) + "&other=" + stamp(facts.NotReady.Begin),
 		"object":   fmt.Sprintf("object?kind=Pod&ns=%s&name=%s", facts.OOM.Namespace, facts.OOM.Pod),

@@ -100,6 +100,49 @@ func TestChoose(t *testing.T) {
 	b.wait(`document.querySelectorAll("[data-group]").length === 1`)
 }
 
+// TestTopMessages: the overview leads to the warnings by message pattern, whose placeholders are told apart from their
+// text, and a pattern to its events.
+func TestTopMessages(t *testing.T) {
+	t.Parallel()
+	s, b := withEvents(t, 50) // 10 warnings: Number N has happened
+	const written = `Said "<b>no</b>, \" to <num>`
+	ev := event("default", "quoted")
+	ev.Note = strings.Replace(written, "<num>", "17", 1)
+	s.create(t, ev)
+	show(b, "overview?from=-1h")
+	b.clickText(".panel-box a", "Top messages")
+	b.waitText(`[data-group="Number <num> has happened"] th`, "Number <num> has happened")
+	b.waitText(`[data-group] .number`, "10")
+	b.waitText(`[data-group] .placeholder`, "<num>")
+	if n := b.count("[data-group]"); n != 1 {
+		t.Errorf("%d patterns of one", n)
+	}
+	b.clickText("[data-group] th a", "")
+	b.waitText(".count", "10 events")
+	b.waitText(".chip .placeholder", "<num>")
+	for _, test := range []struct{ button, count string }{{"", "1 event"}, {"Only", "1 event"}, {"Leave out", "50 events"}} {
+		show(b, "groups?from=-1h&by=pattern")
+		b.waitText(`[data-group^="Said"] th`, written)
+		if test.button == "" {
+			b.click(`[data-group^="Said"] th a`)
+		} else {
+			b.click(`[aria-label^="` + test.button + ` Said"]`)
+			b.wait(`document.querySelectorAll("[data-group]").length === 1`)
+			b.clickText(".views a", "Events")
+		}
+		b.waitText(".count", test.count)
+	}
+	for _, width := range []int64{390, 1024, 1440} {
+		b.size(width, 900)
+		show(b, "groups?from=-1h&by=pattern")
+		b.wait(`document.querySelectorAll("[data-group]").length === 2`)
+		b.settled()
+		if hidden := evaluate[float64](b, `document.querySelector(".scroll-x").scrollWidth - document.querySelector(".scroll-x").clientWidth`); hidden > 0 {
+			t.Errorf("at %d pixels %.0f of the groups are hidden", width, hidden)
+		}
+	}
+}
+
 // TestRowsAreLinks: a row opens in another tab by the middle button or with Ctrl, as a link does, and its text can be
 // selected.
 func TestRowsAreLinks(t *testing.T) {

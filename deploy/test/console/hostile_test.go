@@ -28,7 +28,7 @@ func TestHostileEvents(t *testing.T) {
 	b := openTab(t, s)
 	b.open("/console/#/overview")
 	b.signIn(admin)
-	for _, view := range []string{"overview", "events", "live", "groups?by=object", "groups?by=kind", "changes?window=1h", "changes?window=1m&other=-1s"} {
+	for _, view := range []string{"overview", "events", "live", "groups?by=object", "groups?by=kind", "groups?by=pattern", "changes?window=1h", "changes?window=1m&other=-1s"} {
 		show(b, view)
 		unharmed(b, view)
 	}

@@ -63,8 +63,8 @@ func (*queryCmd) Help() string {
     eventsvc query --deleted --since 2h -n shop
 
 Words and phrases ("in quotation marks") are searched in the note, the reason, the name of the object and the node. field:value and
-field=value ask for a field: type, reason, kind, name, namespace (ns), reporter, cluster, owner, node, uid, note, or one of kubectl's
-field selectors; label:key=value asks for a label. A value may be several, field:a,b, and * stands for any text: name:web-*. All terms
+field=value ask for a field: type, reason, kind, name, namespace (ns), reporter, cluster, owner, node, uid, note, pattern,
+or one of kubectl's field selectors; label:key=value asks for a label. A value may be several, field:a,b, and * stands for any text: name:web-*. All terms
 have to match; -term and NOT leave out, OR and parentheses choose: 'type:warning (reason:Failed* OR "no space") -ns:dev'.
 
 A time is when something was observed. Counts are of occurrences: a series counts as often as it says. The newest

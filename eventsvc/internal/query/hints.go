@@ -89,7 +89,7 @@ func hintOf(term wish, alone bool, values map[string]map[string]bool) string {
 	switch {
 	case term.Kind == search.Word && !term.Note:
 		return hintOfWord(term.Text, alone, values)
-	case term.Kind != search.Field:
+	case term.Kind != search.Field || term.Name == string(Pattern):
 		return ""
 	case !term.Dimensional():
 		return hintOfCase(term.Expr)

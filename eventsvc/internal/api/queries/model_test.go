@@ -25,6 +25,7 @@ import (
 	"tidings.example/eventsvc/internal/api"
 	"tidings.example/eventsvc/internal/api/apitest"
 	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/shared/randtest"
@@ -384,6 +385,7 @@ func (h *history) condition() condition {
 	}
 	not := func(f func(*version) bool) func(*version) bool { return func(v *version) bool { return !f(v) } }
 	reason, namespace, word := apitest.Pick(r, modelReasons...), apitest.Pick(r, modelNamespaces...), apitest.Pick(r, modelWords...)
+	pattern := h.versions[r.IntN(len(h.versions))].dimension("pattern")
 	cluster := "tidings.example/cluster"
 	return apitest.Pick(
 		r,
@@ -409,6 +411,7 @@ func (h *history) condition() condition {
 		condition{text: `"` + strings.ToUpper(word) + `"`, records: true, means: func(v *version) bool { return v.has(word) }},
 		condition{text: "FAILED back", records: true, means: func(v *version) bool { return v.has("failed") && v.has("back") }},
 		condition{text: "note:failed -note:image", records: true, means: func(v *version) bool { return folds(v.Note, "failed") && !folds(v.Note, "image") }},
+		condition{text: search.Term("pattern", pattern), records: true, means: is("pattern", pattern)},
 		condition{text: "type:warning", means: is("type", "Warning")},
 		condition{text: "NOT (reason:back* OR kind:node)", means: func(v *version) bool { return v.Reason != "BackOff" && v.Regarding.Kind != "Node" }},
 		condition{text: "ns:shop,build node!=p1", means: func(v *version) bool {

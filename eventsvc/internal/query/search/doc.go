@@ -11,8 +11,9 @@
 //	-term NOT term           the term does not match
 //	a OR b, a AND b, ( )     AND binds more closely than OR, NOT more closely than AND
 //
-// Upper and lower case do not matter in words and in the values of dimensions; names of objects, UIDs, fieldPaths and
-// labels are compared as they are written. What looks like a field, but is none, is a word: notes are full of colons.
+// Upper and lower case do not matter in words and in the values of dimensions; names of objects, UIDs, fieldPaths,
+// patterns of notes and labels are compared as they are written. What looks like a field, but is none, is a word: notes
+// are full of colons.
 //
 // The console reads the same texts, to show their terms. testdata/sentences.json has texts with their meaning for the
 // tests of both.

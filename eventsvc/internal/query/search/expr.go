@@ -42,6 +42,7 @@ type Subject struct {
 	Dimensions      *event.Dimensions
 	Attributes      event.Attributes
 	Has             func(word *Expr) bool // whether the text of the event has a word
+	Pattern         func() string         // of the note ([event.Pattern])
 }
 
 // Matches reports whether an expression matches an event.
@@ -60,8 +61,11 @@ func (e *Expr) Matches(s *Subject) bool {
 		value, ok := s.Attributes.Lookup(e.Name)
 		return ok && (len(e.Values) == 0 || e.fits(value))
 	}
-	if e.Dimensional() {
+	switch {
+	case e.Dimensional():
 		return e.fits(fold(*s.Dimensions.Text(e.Name)))
+	case e.Name == event.PatternDimension:
+		return e.fits(s.Pattern())
 	}
 	switch f := exact[e.Name]; f {
 	case event.FieldName:
@@ -81,8 +85,11 @@ func (e *Expr) Filter() *event.Filter {
 			return l.Has(e.Name) && (len(e.Values) == 0 || e.fits(l.Get(e.Name)))
 		}}
 	case Field:
-		if e.Dimensional() {
+		switch {
+		case e.Dimensional():
 			return &event.Filter{Kind: event.FilterDimension, Dimension: e.Name, Fits: e.Fits}
+		case e.Name == event.PatternDimension:
+			return &event.Filter{Kind: event.FilterDimension, Dimension: e.Name, Fits: e.fits}
 		}
 		return &event.Filter{Kind: event.FilterField, Field: exact[e.Name], Fits: e.fits}
 	}
@@ -113,7 +120,7 @@ func (e *Expr) every(is func(*Expr) bool) bool {
 	return is(e)
 }
 
-// Dimensional reports whether an expression is about dimensions alone.
+// Dimensional reports whether an expression is about dimensions alone that need no note: pattern is none of them.
 func (e *Expr) Dimensional() bool {
 	return e.every(func(t *Expr) bool { return t.Kind == Field && slices.Contains(event.DimensionNames, t.Name) })
 }
@@ -173,6 +180,9 @@ func About(ev *eventsv1.Event) *Subject {
 	note, _ := event.CutNote(text)
 	s.Has = func(word *Expr) bool {
 		return bytes.Contains(note, word.Word) || !word.Note && bytes.Contains(text, word.Word)
+	}
+	s.Pattern = func() string {
+		return event.Pattern([]byte(ev.Note), s.Attributes.Field(event.RegardingName), []byte(ev.Namespace))
 	}
 	return s
 }

@@ -40,11 +40,11 @@ const noteField = "note"
 // names are the names of the fields in lower case, with others for the same field.
 var names = func() map[string]string {
 	all := map[string]string{
-		"ns": "namespace", "object": "name", "host": "node", "message": noteField, noteField: noteField, "source": "reporter", "controller": "reporter",
+		"ns": "namespace", "object": "name", "host": "node", "message": noteField, "source": "reporter", "controller": "reporter",
 		"metadata.name": "event", "metadata.namespace": "namespace", "reportingcontroller": "reporter", "regarding.kind": "kind",
 		"regarding.name": "name", "regarding.uid": "uid", "regarding.fieldpath": "path",
 	}
-	for _, name := range slices.Concat(event.DimensionNames, slices.Collect(maps.Keys(exact))) {
+	for _, name := range slices.Concat(Fields(), slices.Collect(maps.Keys(exact))) {
 		all[strings.ToLower(name)] = name
 	}
 	return all
@@ -52,8 +52,7 @@ var names = func() map[string]string {
 
 // Fields are the names of the fields, without the long ones of field selectors.
 func Fields() []string {
-	all := append(slices.Clone(event.DimensionNames), "name", "uid", "path", "event", noteField)
-	return all
+	return append(slices.Clone(event.DimensionNames), "name", "uid", "path", "event", noteField, event.PatternDimension)
 }
 
 // parser reads one text.

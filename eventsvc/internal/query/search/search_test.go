@@ -10,6 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/shared/randtest"
@@ -40,6 +43,7 @@ func (o *one) has(e *search.Expr) bool {
 			}
 			return strings.Contains(string(in), string(word.Word))
 		},
+		Pattern: func() string { return event.Pattern([]byte(o.note), []byte(o.name), []byte(o.Namespace)) },
 	})
 }
 
@@ -55,6 +59,7 @@ func TestMatches(t *testing.T) {
 		"name:cassandra-3": true, "name:cassandra-*": true, "name:Cassandra-3": false, "object:Pod/cassandra-3": true, "object:job/cassandra-3": false,
 		"object:cassandra-3": true, "uid:uid-1": true, "regarding.name=cassandra-3": true, "regarding.kind!=Pod": false, "metadata.name:e": true,
 		"note:setup": true, "note:cassandra-3": false, "message:x,setup": true, "-note:FailedMount": true,
+		`pattern:"MountVolume.SetUp failed: \"no space\" left (code <num>)"`: true, "pattern:MountVolume*": true, "pattern:mountvolume*": false, `pattern!=""`: true,
 		"label:app=web": true, "label:app!=web": false, "label:app": true, "label:b": false, "label.app:web": true, "-label:b": true, "label:app=w*": true,
 		"zz OR setup": true, "zz OR yy": false, "setup OR yy zz": true, "(setup OR yy) zz": false, "(zz OR setup) kind:pod": true, "NOT (zz OR yy)": true,
 		"NOT (zz OR setup)": false, "-(zz OR yy)": true, "zz AND setup": false, "no AND space": true, "type:normal OR cassandra-3": true,
@@ -68,6 +73,19 @@ func TestMatches(t *testing.T) {
 			continue
 		}
 		if crash.has(e) != want {
+			t.Errorf("%s: %t", text, !want)
+		}
+	}
+}
+
+// TestAbout: an event that is in no store is searched as well.
+func TestAbout(t *testing.T) {
+	t.Parallel()
+	ev := &eventsv1.Event{Note: "Scaled up web-7d9f8 to 3", Reason: "Scaled", Regarding: corev1.ObjectReference{Kind: "ReplicaSet", Name: "web-7d9f8"}}
+	for text, want := range map[string]bool{
+		`pattern:"Scaled up <name> to <num>"`: true, `pattern:"Scaled up"`: false, "reason:scaled kind:replicaset name:web-7d9f8": true, "note:web-7d9f8 -note:scaled": false,
+	} {
+		if parse(t, text).Matches(search.About(ev)) != want {
 			t.Errorf("%s: %t", text, !want)
 		}
 	}

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { Heights } from "../../static/js/parts/heights.js";
 import { reading } from "../../static/js/lib/time.js";
-import { dimmed, hashed, localised, Ruler } from "../../static/js/parts/text.js";
+import { dimmed, hashed, localised, patterned, Ruler } from "../../static/js/parts/text.js";
 
 globalThis.document = { createElement: () => ({ getContext: () => ({ measureText: () => ({ width: 10 }) }) }) };
 
@@ -16,6 +16,16 @@ test("what is made by chance is dimmed", () => {
     assert.deepEqual(dimmed(text).filter((c) => typeof c === "object").map((c) => c.children[0]), want, text);
     assert.equal(hashed(text), want.length > 0, text);
     assert.equal(dimmed(text).map((c) => (typeof c === "object" ? c.children[0] : c)).join(""), text);
+  }
+});
+
+test("placeholders of a pattern are told apart from its text", () => {
+  for (const [text, want] of [
+    ["Scaled <name> from <num> to <num>.", ["<name>", "<num>", "<num>"]], ["<image>", ["<image>"]], ["<b>bold</b> <script> <number> <num", []], ["<<ip>>", ["<ip>"]], ["", []],
+  ]) {
+    const parts = patterned(text);
+    assert.deepEqual(parts.filter((c) => typeof c === "object").map((c) => c.children[0]), want, text);
+    assert.equal(parts.map((c) => (typeof c === "object" ? c.children[0] : c)).join(""), text);
   }
 });
 

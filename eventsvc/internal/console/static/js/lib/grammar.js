@@ -22,6 +22,7 @@ export const fields = {
   owner: { list: "", help: "controller at the top, as Deployment/web" },
   node: { list: "", help: "node on which it happened" },
   note: { list: "", help: "text that the note itself contains" },
+  pattern: { list: "", help: "message pattern, as Scaled up to <num>" },
   uid: { list: "regarding.uid", help: "UID of the object" },
   path: { list: "regarding.fieldPath", help: "part of the object, as a container" },
   event: { list: "metadata.name", help: "name of the event itself" },

@@ -62,7 +62,7 @@ export function commands(app) {
   return [
     { name: "curl", text: curl(path), lacks: "" },
     { name: "eventsvc", text: ["eventsvc query", ...flags(app), ...(search.some((t) => t.startsWith("-")) ? ["--"] : []), ...search.map(quote)].join(" "), lacks: "" },
-    { name: "kubectl", text: kubectl, lacks: lacking([derived, "the range, as lists have none", terms.some((t) => !t.field || t.field === "()" || t.field === "note") && "texts", ...["cluster", "owner", "node", "reporter"].map((f) => terms.some((t) => t.field === f) && `the ${f}`)]) },
+    { name: "kubectl", text: kubectl, lacks: lacking([derived, "the range, as lists have none", terms.some((t) => !t.field || t.field === "()" || t.field === "note") && "texts", ...["cluster", "owner", "node", "reporter", "pattern"].map((f) => terms.some((t) => t.field === f) && `the ${f}`)]) },
     { name: "kubectl, raw", text: `kubectl get --raw ${quote(path)}`, lacks: "" },
     { name: "LogQL", text: [`{${streams.some((s) => !s.includes("!=")) ? streams.join(", ") : ['type=~".+"', ...streams].join(", ")}}`, ...filters].join(" "), lacks: lacking([derived, unasked.length && unasked.join(", ")]) },
   ];

@@ -4,6 +4,7 @@ import { h } from "../lib/dom.js";
 import * as grammar from "../lib/grammar.js";
 import { Completion } from "./completion.js";
 import { icon } from "./icons.js";
+import { patterned } from "./text.js";
 
 export class SearchBox {
   draft = "";
@@ -59,7 +60,7 @@ export class SearchBox {
     const turn = { ...t, not: !t.not };
     return h("span", { class: t.not ? "chip not" : "chip", key: `${text} ${i}` },
       h("button", { type: "button", class: "chip-text", title: t.not ? "Show only these" : "Leave these out instead", "aria-label": `${text}: turn round`, onclick: () => this.app.add(turn) },
-        t.field === "()" ? [t.not && h("span", { class: "chip-field" }, "not "), `(${t.value})`] : t.field ? [h("span", { class: "chip-field" }, (t.not ? "not " : "") + t.field), " ", t.value] : [t.not && h("span", { class: "chip-field" }, "not "), `“${t.value}”`]),
+        t.field === "()" ? [t.not && h("span", { class: "chip-field" }, "not "), `(${t.value})`] : t.field ? [h("span", { class: "chip-field" }, (t.not ? "not " : "") + t.field), " ", t.field === "pattern" ? patterned(t.value) : t.value] : [t.not && h("span", { class: "chip-field" }, "not "), `“${t.value}”`]),
       h("button", { type: "button", class: "chip-remove", title: "Remove", "aria-label": `Remove ${text}`, onclick: () => { this.app.remove(t); this.#input?.focus(); } }, icon("close")));
   }
 

@@ -30,6 +30,12 @@ export function dimmed(text) {
 }
 
 /**
+ * A message pattern, with its placeholders told apart from its text.
+ * @param {string} text @returns {import("../lib/dom.js").Child[]}
+ */
+export const patterned = (text) => text.split(/(<(?:num|name|uuid|hash|time|ip|address|url|path|image)>)/).map((part, i) => (i % 2 ? h("span", { class: "placeholder" }, part) : clear(part)));
+
+/**
  * A sentence of the server with its times, which are in UTC, as they are read here.
  * @param {string} text @returns {import("../lib/dom.js").Child[]}
  */

@@ -13,10 +13,13 @@ import { objectName } from "../parts/columns.js";
 import { failed, loading, nothing, partial } from "../parts/message.js";
 import { sparkline } from "../parts/sparkline.js";
 import { lifeOf } from "../parts/table.js";
+import { patterned } from "../parts/text.js";
 
 /** @typedef {{by: Record<string, any>, count: number, first: string, last: string, every?: number, state?: string, sample?: any}} Group */
 
-const dimensions = ["reason", "object", "node", "owner", "namespace", "kind", "reporter", "cluster"];
+const dimensions = ["reason", "pattern", "object", "node", "owner", "namespace", "kind", "reporter", "cluster"];
+/** @param {string} dimension */
+const titled = (dimension) => (dimension === "pattern" ? "Message pattern" : dimension[0].toUpperCase() + dimension.slice(1));
 const orders = /** @type {[string, string][]} */ ([["", "Most frequent"], ["newest", "Newest"], ["oldest", "Oldest"]]);
 const bars = 40;
 
@@ -59,7 +62,7 @@ export class Groups {
     if (by !== "object") this.course.want(app.key("course", by, step), (signal) => app.query("histogram", { ...app.question(), by, step }, signal));
     return [
       h("div", { class: "bar-line" },
-        h("div", { class: "choice by", role: "group", "aria-label": "Group by" }, dimensions.map((d) => h("button", { type: "button", key: d, "aria-pressed": by === d, onclick: () => app.go({ by: d }) }, d))),
+        h("div", { class: "choice", role: "group", "aria-label": "Group by" }, dimensions.map((d) => h("button", { type: "button", key: d, "aria-pressed": by === d, onclick: () => app.go({ by: d }) }, titled(d)))),
         h("div", { class: "choice", role: "group", "aria-label": "Order" }, orders.map(([o, title]) => h("button", { type: "button", key: o, "aria-pressed": app.state.order === o, onclick: () => app.go({ order: o }) }, title)))),
       this.#table(by, step),
     ];
@@ -79,8 +82,8 @@ export class Groups {
       return [partial(pager.head), nothing(app, pager.head)];
     }
     return h("div", { class: pager.fresh ? "answer" : "answer stale", "aria-busy": pager.loading }, partial(pager.head),
-      h("div", { class: "scroll-x" }, h("table", { class: "groups", "aria-label": "Groups" },
-        h("thead", null, h("tr", null, [by, "Count", "Course", "First", "Last", "Newest note"].map((t) => h("th", { scope: "col", key: t, class: "group-" + t.toLowerCase().split(" ").pop() }, t)))),
+      h("div", { class: "scroll-x" }, h("table", { class: `groups by-${by}`, "aria-label": "Groups" },
+        h("thead", null, h("tr", null, [titled(by), "Count", "Course", "First", "Last", "Newest note"].map((t) => h("th", { scope: "col", key: t, class: "group-" + t.toLowerCase().split(" ").pop() }, t)))),
         h("tbody", null, pager.rows.map((g) => this.#group(g, by, step))))),
       pager.failure && failed(app, pager.failure),
       pager.more && h("p", { class: "actions" }, h("button", { type: "button", disabled: pager.loading, onclick: () => { pager.next(); app.redraw(); } }, pager.loading ? "Loading …" : "More groups")));
@@ -96,8 +99,8 @@ export class Groups {
     const last = Date.parse(g.last);
     const terms = /** @type {grammar.Term[]} */ (object ? only(g.by) : [{ field: by, value: g.by[by], not: false }]);
     const q = terms.reduce(grammar.add, app.state.q);
-    return h("tr", { key: object ? JSON.stringify(g.by) : name, "data-group": name },
-      h("th", { scope: "row" }, h("div", { class: "group-head" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, name), (object?.namespace || g.by.namespace) && object && h("span", { class: "hint" }, object.namespace || g.by.namespace),
+    return h("tr", { key: JSON.stringify(g.by), "data-group": name },
+      h("th", { scope: "row" }, h("div", { class: "group-head" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, by === "pattern" && g.by[by] ? patterned(g.by[by]) : name), (object?.namespace || g.by.namespace) && object && h("span", { class: "hint" }, object.namespace || g.by.namespace),
         h("span", { class: "group-ways" }, name !== "none" && choose(app, terms, name),
           object && h("a", { class: "life", href: app.href(lifeOf({ ...object, namespace: object.namespace || g.by.namespace })) }, "life")))),
       h("td", { class: "number", title: g.count.toLocaleString("en") }, human(g.count)),

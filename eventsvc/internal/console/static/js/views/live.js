@@ -92,7 +92,7 @@ export class Live {
     let namespaces = [one?.value ?? ""];
     /** @type {string[]} */
     const notices = [];
-    if (rest.some((t) => t.field === "()")) notices.push("OR, NOT, parentheses and kind/name choose among older events only: what arrives is compared with the other terms.");
+    if (rest.some((t) => t.field === "()" || t.field === "pattern")) notices.push("OR, NOT, parentheses, kind/name and patterns choose among older events only: what arrives is compared with the other terms.");
     if (!one && answer.namespaces) {
       // Not all may be seen: those that may are watched one by one.
       try {

@@ -44,6 +44,7 @@ export class Overview {
         h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
           data.changes.length ? changeList(app, { ...data, changes: data.changes.slice(0, 8) }) : h("p", { class: "quiet" }, data.verdict?.text))),
         h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
+          h("a", { class: "all", href: app.href({ view: "groups", by: "pattern", order: "", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "Top messages"),
           h("a", { class: "all", href: app.href({ view: "events", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "All of them")),
           answered(app, this.warnings, "warnings", (data) => this.#warnings(data)))),
       this.clusters.draw(), // which come when they like, below what would move
