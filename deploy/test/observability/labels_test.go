@@ -38,9 +38,9 @@ func (l label) String() string {
 
 var (
 	seatClass   = label{name: "class", values: []string{"read", "write", "watch", "refusal"}}
-	source      = label{name: "namespace", open: "the namespace that is mirrored; empty for all"}
+	source      = label{name: "namespace", open: "what is mirrored; empty for all"}
 	jwksURL     = label{name: "url", open: "address of the issuer's keys"}
-	verb        = label{name: "verb", open: "the verb of Kubernetes, such as `list`; the method where a path has no verb; `other` for unknown methods"}
+	verb        = label{name: "verb", open: "the verb of Kubernetes, such as `list`; else the method, or `other`"}
 	buildLabels = []label{
 		{name: "goversion", open: "version of Go"},
 		{name: "revision", open: "commit"},
@@ -64,21 +64,21 @@ var metricLabels = map[string][]label{
 		"not-ready", "no-certificate", "unknown-authority", "expired", "no-client-auth", "name-not-allowed", "no-user",
 	}}},
 	"eventsvc_alerts_failures_total": {
-		{name: "code", open: "status of HTTP; `0` if there was no answer"},
-		{name: "to", open: "address of the event server, or of an Alertmanager"},
+		{name: "code", open: "status of HTTP"},
+		{name: "to", open: "address of what was asked"},
 	},
-	"eventsvc_alerts_told_total":                    {{name: "rule", open: "name of the rule; `EventsMissed` for what the server no longer kept"}},
+	"eventsvc_alerts_told_total":                    {{name: "rule", open: "name of the rule, or `EventsMissed`"}},
 	"eventsvc_audit_entries_total":                  {{name: "result", values: []string{"written", "dropped"}}},
 	"eventsvc_basic_trades_total":                   {{name: "outcome", values: []string{"ok", "refused", "not-accepted", "throttled", "unavailable"}}},
 	"eventsvc_build_info":                           buildLabels,
 	"eventsvc_bulk_events_total":                    {{name: "code", open: "status of the line"}},
 	"eventsvc_cluster_complete_seconds":             {{name: "cluster", open: "the label of the cursor"}},
-	"eventsvc_cluster_last_event_timestamp_seconds": {{name: "cluster", open: "the label of the event; `other` beyond the first 100 clusters"}},
+	"eventsvc_cluster_last_event_timestamp_seconds": {{name: "cluster", open: "the label of the event"}},
 	"eventsvc_mirror_connected":                     {source},
 	"eventsvc_mirror_enriched_total":                {{name: "result", values: []string{"added", "late", "unknown", "off"}}},
 	"eventsvc_mirror_events_total":                  {source, {name: "result", values: []string{"created", "replaced", "unchanged", "refused", "kept"}}},
 	"eventsvc_mirror_failures_total": {
-		{name: "code", open: "status of HTTP; `0` if there was no answer"},
+		{name: "code", open: "status of HTTP"},
 		{name: "side", values: []string{"source", "target"}},
 	},
 	"eventsvc_mirror_dropped_total": {{name: "rule", open: "name of the rule"}},

@@ -22,10 +22,9 @@ const document = "deploy/docs/reference/dependencies.md"
 
 // tests is the end of the document.
 const tests = `
-The SBOM of each program lists what is linked through these. The test reads the licence of each of them too: MIT, Apache-2.0, BSD and ISC.
-Modules that only tests and tools need are in the go.mod files below deploy, each with its reason. The same test wants a licence without
-conditions for them. Three programs are only run: logcli of github.com/grafana/loki/v3 (AGPL-3.0), github.com/prometheus/alertmanager
-(Apache-2.0) and github.com/axllent/mailpit (MIT). Nothing of them is linked into a service, a client or a test.
+The SBOM of each program lists what is linked through these, under MIT, Apache-2.0, BSD and ISC. Modules that only tests and tools need are
+in the go.mod files below deploy, under licences without conditions. Three programs are only run, and not linked: logcli of
+github.com/grafana/loki/v3 (AGPL-3.0), github.com/prometheus/alertmanager (Apache-2.0) and github.com/axllent/mailpit (MIT).
 `
 
 // modules are those of the repository. The first three make the services, the
