@@ -8,7 +8,7 @@ const (
 	// NoteHole stands for a word in a template, and NoteMark is the template of notes that have none. A note that has
 	// one of these bytes has no template.
 	NoteHole = 1
-	NoteMark = 2
+	NoteMark = 2 // see NoteHole
 
 	maxTemplateNote = 2048 // bytes of a note that has a template
 	maxWord         = 128

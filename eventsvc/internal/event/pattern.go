@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,25 +25,40 @@ const (
 
 // ClassOf returns the class of a word.
 func ClassOf(word []byte) WordClass {
-	hex, digits := true, 0
-	for _, c := range word {
-		isDigit := c >= '0' && c <= '9'
-		hex = hex && (isDigit || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' || c == '-')
-		if isDigit {
-			digits++
-		}
-	}
+	digits, letters, hyphens := hexDigits(word)
+	hex := digits+letters+hyphens == len(word)
 	switch {
-	case hex && len(word) >= 7 && digits > 0 && digits < len(word) && bytes.IndexByte(word, '-') < 0:
+	case hex && len(word) >= 7 && digits > 0 && letters > 0 && hyphens == 0:
 		return HashWord
 	case isNumber(word):
 		return NumberWord
-	case hex && len(word) == 36 && word[8] == '-' && word[13] == '-' && word[18] == '-' && word[23] == '-':
+	case hex && len(word) == 36 && hyphens == 4 && word[8] == '-' && word[13] == '-' && word[18] == '-':
 		return UUIDWord
-	case len(word) >= 10 && word[4] == '-' && word[7] == '-' && isNumber(word[:4]) && isNumber(word[5:7]) && isNumber(word[8:10]):
+	case isDate(word):
 		return DateWord
 	}
 	return NameWord
+}
+
+// hexDigits counts the hexadecimal digits of a word: those from 0 to 9, and those that are letters. It counts hyphens
+// as well.
+func hexDigits(word []byte) (digits, letters, hyphens int) {
+	for _, c := range word {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'a' && c <= 'f', c >= 'A' && c <= 'F':
+			letters++
+		case c == '-':
+			hyphens++
+		}
+	}
+	return digits, letters, hyphens
+}
+
+// isDate reports whether a word begins with a date of RFC 3339.
+func isDate(word []byte) bool {
+	return len(word) >= 10 && word[4] == '-' && word[7] == '-' && isNumber(word[:4]) && isNumber(word[5:7]) && isNumber(word[8:10])
 }
 
 // maxUnit is the most letters of a unit behind a number.
@@ -143,15 +159,20 @@ func placeholder(core string, classes []WordClass) string {
 	case isImage(core):
 		return "image"
 	}
-	numbers := true
-	for _, c := range classes {
-		numbers = numbers && c == NumberWord
+	if !slices.ContainsFunc(classes, func(c WordClass) bool { return c != NumberWord }) {
+		switch shape := strings.ReplaceAll(core, wordMark, "1"); {
+		case shape == "1.1.1.1", shape == "1.1.1.1:1", shape == "1.1.1.1/1":
+			return "ip"
+		case strings.Trim(shape, "1.:+-%/") == "":
+			return "num"
+		}
 	}
-	switch shape := strings.ReplaceAll(core, wordMark, "1"); {
-	case numbers && (shape == "1.1.1.1" || shape == "1.1.1.1:1" || shape == "1.1.1.1/1"):
-		return "ip"
-	case numbers && strings.Trim(shape, "1.:+-%/") == "":
-		return "num"
+	return placeholderOfNames(core, classes)
+}
+
+// placeholderOfNames names what a token is that has a word other than numbers, or other characters between them.
+func placeholderOfNames(core string, classes []WordClass) string {
+	switch {
 	case strings.Contains(core, "/"):
 		return "path"
 	case strings.HasSuffix(core, ":"+wordMark) && classes[len(classes)-1] == NumberWord && strings.Count(core, ":") == 1:

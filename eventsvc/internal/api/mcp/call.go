@@ -167,31 +167,7 @@ func (c *call) page(t *queries.Table) *page {
 func (c *call) covers(t *queries.Table) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "range %s..%s rev %d; history from %s; ", queries.Stamp(t.From), queries.Stamp(t.To), t.Revision, seconds(queries.Stamp(t.Begin)))
-	const mostGaps = 5
-	for i, g := range t.Gaps {
-		if i == mostGaps {
-			fmt.Fprintf(&b, "and %d GAPS more, the last until %s; ", len(t.Gaps)-i, queries.Stamp(t.Gaps[len(t.Gaps)-1].To))
-			break
-		}
-		fmt.Fprintf(&b, "GAP %s..%s %s (events may be missing); ", queries.Stamp(g.From), queries.Stamp(g.To), token(g.Cluster))
-	}
-	if len(t.Gaps) == 0 {
-		b.WriteString("no known gaps; ")
-	}
-	for i, l := range t.Late {
-		if i == mostGaps {
-			fmt.Fprintf(&b, "and %d LATE mirrors more; ", len(t.Late)-i)
-			break
-		}
-		fmt.Fprintf(&b, "mirror of %s is LATE: events since %s may be missing; ", token(l.Cluster), queries.Stamp(l.Since))
-	}
-	for i, g := range t.Dropped {
-		if i == mostGaps {
-			fmt.Fprintf(&b, "and DROPPED by %d rules more; ", len(t.Dropped)-i)
-			break
-		}
-		fmt.Fprintf(&b, "DROPPED by rule %s: %d in %s..%s %s (not stored); ", g.Rule, g.Count, queries.Stamp(g.From), queries.Stamp(g.To), token(g.Cluster))
-	}
+	lacks(&b, t)
 	if len(t.Asked) > 0 {
 		fmt.Fprintf(&b, "namespace %s; ", some(t.Asked, 20))
 	}
@@ -218,6 +194,35 @@ func (c *call) covers(t *queries.Table) string {
 		b.WriteString("; " + quote(hint, usualNote))
 	}
 	return b.String()
+}
+
+// lacks writes which events an answer may lack.
+func lacks(b *strings.Builder, t *queries.Table) {
+	const mostGaps = 5
+	for i, g := range t.Gaps {
+		if i == mostGaps {
+			fmt.Fprintf(b, "and %d GAPS more, the last until %s; ", len(t.Gaps)-i, queries.Stamp(t.Gaps[len(t.Gaps)-1].To))
+			break
+		}
+		fmt.Fprintf(b, "GAP %s..%s %s (events may be missing); ", queries.Stamp(g.From), queries.Stamp(g.To), token(g.Cluster))
+	}
+	if len(t.Gaps) == 0 {
+		b.WriteString("no known gaps; ")
+	}
+	for i, l := range t.Late {
+		if i == mostGaps {
+			fmt.Fprintf(b, "and %d LATE mirrors more; ", len(t.Late)-i)
+			break
+		}
+		fmt.Fprintf(b, "mirror of %s is LATE: events since %s may be missing; ", token(l.Cluster), queries.Stamp(l.Since))
+	}
+	for i, g := range t.Dropped {
+		if i == mostGaps {
+			fmt.Fprintf(b, "and DROPPED by %d rules more; ", len(t.Dropped)-i)
+			break
+		}
+		fmt.Fprintf(b, "DROPPED by rule %s: %d in %s..%s %s (not stored); ", g.Rule, g.Count, queries.Stamp(g.From), queries.Stamp(g.To), token(g.Cluster))
+	}
 }
 
 // ask asks a question with the arguments that all questions have.

@@ -93,19 +93,22 @@ func list(of schema) schema { return schema{"type": "array", "items": of} }
 
 func dictionary(of schema) schema { return schema{"type": "object", "additionalProperties": of} }
 
+// answerOf describes an answer with what all answers have, and more.
+func answerOf(more schema, optional ...string) schema {
+	text := schema{"type": "string"}
+	all := schema{
+		"range": ref("range"), "revision": text, "historyFrom": schema{"type": "string", "format": "date-time"},
+		"gaps": list(ref("gap")), "late": list(ref("gap")), "dropped": list(ref("drop")), "namespaces": list(text), "clusters": list(text),
+		"partial": schema{"type": "boolean"}, "partialReason": text, "hints": list(text), "permalink": text,
+	}
+	maps.Copy(all, more)
+	return members(all, append(optional, "late", "dropped", "namespaces", "clusters", "partialReason", "hints")...)
+}
+
 // schemas describe the answers.
 func schemas() schema {
 	text, number, yes := schema{"type": "string"}, schema{"type": "integer", "format": "int64"}, schema{"type": "boolean"}
 	at := schema{"type": "string", "format": "date-time"}
-	head := func(more schema, optional ...string) schema {
-		all := schema{
-			"range": ref("range"), "revision": text, "historyFrom": at, "gaps": list(ref("gap")), "late": list(ref("gap")), "dropped": list(ref("drop")),
-			"namespaces": list(text), "clusters": list(text),
-			"partial": yes, "partialReason": text, "hints": list(text), "permalink": text,
-		}
-		maps.Copy(all, more)
-		return members(all, append(optional, "late", "dropped", "namespaces", "clusters", "partialReason", "hints")...)
-	}
 	kind := schema{"type": "string", "enum": []changes.Kind{
 		changes.New, changes.More, changes.Again, changes.Less, changes.Silent, changes.Failing, changes.Changed,
 	}}
@@ -119,7 +122,7 @@ func schemas() schema {
 	part := maps.Clone(overview)
 	part["counting"], part["error"] = members(schema{"since": at, "until": at, "progress": text}, "since", "until"), ref("Status")
 	return schema{
-		"overview": head(overview, "over", "continue"),
+		"overview": answerOf(overview, "over", "continue"),
 		"part":     schema{"type": "object", "properties": part, "description": "A line before the last one, which is an overview, or an error."},
 		"Event":    schema{"type": "object", "description": "Event of events.k8s.io/v1, in the group of this service."},
 		"Status":   schema{"type": "object", "description": "Status of Kubernetes."},
@@ -143,24 +146,24 @@ func schemas() schema {
 			"former": ref("former"), "events": text, "cause": ref("reference"),
 		}, "kind", "by", "object", "since", "last", "every", "former", "events", "cause"),
 		"happened": members(schema{"time": at, "revision": text, "count": number, "deleted": yes, "event": ref("Event")}, "deleted"),
-		"events":   head(schema{"items": list(ref("Event")), "continue": text, "total": number}, "continue", "total"),
-		"histogram": head(schema{
+		"events":   answerOf(schema{"items": list(ref("Event")), "continue": text, "total": number}, "continue", "total"),
+		"histogram": answerOf(schema{
 			"counted": counted, "step": text, "by": list(text), "buckets": list(ref("bucket")), "total": number,
 		}, "by"),
 		"cluster":  members(schema{"name": text, "completeUntil": at, "lag": number, "every": number, "late": yes, "lastEvent": at, "gaps": number, "mirror": text}, "every", "lastEvent", "mirror"),
-		"clusters": head(schema{"items": list(ref("cluster"))}),
-		"facets": head(schema{
+		"clusters": answerOf(schema{"items": list(ref("cluster"))}),
+		"facets": answerOf(schema{
 			"counted": counted, "facets": dictionary(list(ref("value"))), "other": dictionary(number), "distinct": dictionary(number), "total": number,
 		}),
-		"groups":  head(schema{"counted": counted, "groups": list(ref("group")), "continue": text}, "continue"),
-		"changes": head(schema{"scope": text, "verdict": ref("verdict"), "changes": list(ref("change"))}, "scope"),
+		"groups":  answerOf(schema{"counted": counted, "groups": list(ref("group")), "continue": text}, "continue"),
+		"changes": answerOf(schema{"scope": text, "verdict": ref("verdict"), "changes": list(ref("change"))}, "scope"),
 		"deleter": schema{"type": "object", "properties": schema{"user": text, "client": text, "audit": text}},
 		"deletion": members(schema{
 			"time": at, "revision": text, "by": ref("deleter"), "believed": yes, "source": number, "event": ref("Event"),
 		}, "believed", "source"),
-		"deleted": head(schema{"items": list(ref("deletion")), "continue": text, "total": number}, "continue", "total"),
+		"deleted": answerOf(schema{"items": list(ref("deletion")), "continue": text, "total": number}, "continue", "total"),
 		"came":    members(schema{"reason": text, "type": text, "count": number, "first": at, "last": at, "every": every, "state": state}, "every"),
-		"table":   head(schema{"scope": text, "verdict": ref("verdict"), "continue": text, "columns": list(text), "rows": list(list(text))}, "scope", "verdict", "continue"),
-		"object":  head(schema{"series": list(ref("came")), "items": list(ref("happened")), "continue": text}, "series", "continue"),
+		"table":   answerOf(schema{"scope": text, "verdict": ref("verdict"), "continue": text, "columns": list(text), "rows": list(list(text))}, "scope", "verdict", "continue"),
+		"object":  answerOf(schema{"series": list(ref("came")), "items": list(ref("happened")), "continue": text}, "series", "continue"),
 	}
 }

@@ -30,9 +30,14 @@ func PublicURL(public, listen string, scopes []string) (string, error) {
 		return "", fmt.Errorf("--public-url %q is no http(s) URL without user, query and fragment, such as https://events.example", public)
 	}
 	for _, scope := range scopes {
-		if strings.ContainsFunc(scope, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' }) || scope == "" {
+		if !isScope(scope) {
 			return "", fmt.Errorf("--resource-scopes: %q is no scope (RFC 6749 section 3.3): write words without spaces, quotes and backslashes, separated by commas", scope)
 		}
 	}
 	return strings.TrimSuffix(public, "/"), nil
+}
+
+// isScope follows RFC 6749 section 3.3.
+func isScope(text string) bool {
+	return text != "" && !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' || r == '\\' })
 }
