@@ -5,10 +5,10 @@ import (
 )
 
 const (
-	// NoteHole stands for a word in a template, and NoteMark is the template of notes that have none. A note that has
-	// one of these bytes has no template.
+	// NoteHole stands for a word in a template. A note that has this byte has no template.
 	NoteHole = 1
-	NoteMark = 2 // see NoteHole
+	// NoteMark is the template of notes that have none. A note that has this byte has no template.
+	NoteMark = 2
 
 	maxTemplateNote = 2048 // bytes of a note that has a template
 	maxWord         = 128
