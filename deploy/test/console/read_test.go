@@ -460,6 +460,7 @@ func TestAutoRefresh(t *testing.T) {
 	b.wait(`document.querySelector('.tr.new[data-row="default/first"]')`)
 	evaluate[bool](b, `(document.querySelector(".table").scrollTop = 200, true)`)
 	b.waitText(".auto", "Paused")
+	b.settled() // the turn before may be under way
 	before := b.rows()
 	more("second")
 	asked := evaluate[int](b, `performance.getEntriesByType("resource").length`)

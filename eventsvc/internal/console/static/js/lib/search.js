@@ -30,13 +30,13 @@ export class Search {
   want(order = "newest") {
     const { app, step, limit } = this;
     const question = { ...app.question(), by: dimensions.join(","), values: String(values), over: "type", step, order, limit: String(limit) };
-    const [from, to] = app.range().map((at) => rfc3339(at));
+    const range = app.range();
     this.answer.want(app.key(step, order, limit), (signal, part) => {
       /** @type {Partial<Found>} */
       let first = {};
       return app.query("overview", question, signal, (/** @type {Found} */ so) => {
         if (so.items) first = { items: so.items, continue: so.continue };
-        if (so.buckets) part({ ...so, ...first, range: { from, to } });
+        if (so.buckets) part({ ...so, ...first, range: { from: rfc3339(range[0]), to: rfc3339(range[1]) } });
       });
     });
   }
