@@ -360,15 +360,15 @@ func TestLights(t *testing.T) {
 		return lines, lights
 	}
 	var want []string
-	first, held := rows[0].First.Unix(), int64(1<<60)
+	first, held := int64(1<<60), int64(1<<60)
 	for i := range rows {
-		first = min(first, rows[i].First.Unix())
-		if rows[i].Light == nil {
-			held = min(held, rows[i].First.Unix())
-			continue
-		}
 		var spread []int64
 		rows[i].Spread(func(second, span, n int64) { spread = append(spread, second, span, n) })
+		first = min(first, spread[0])
+		if rows[i].Light == nil {
+			held = min(held, spread[0])
+			continue
+		}
 		want = append(want, fmt.Sprint(rows[i].Revision, *rows[i].Light, spread))
 	}
 	pieces, last := build(t, rows)
