@@ -53,23 +53,31 @@ func (c *canI) options() (policy.Options, error) {
 	return policyOptions(c.Issuer, all), nil
 }
 
+// policy returns the policy that the service would start with. An issuer of the cluster need not be known for that.
+func (c *canI) policy() (*policy.Policy, error) {
+	o, err := c.options()
+	if err != nil {
+		return nil, cli.Usagef("--issuers-file: %w", err)
+	}
+	live, err := policy.NewLive(policy.Config{
+		Path: c.PolicyFile, Options: func() policy.Options { return o }, Log: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry(),
+	})
+	if err != nil {
+		return nil, cli.Usagef("--policy-file: %w", err)
+	}
+	return live.Current(), nil
+}
+
 // Run prints the answer and the rule that gives it.
 func (c *canI) Run(std stdio) error {
 	verb, err := policy.ParseVerb(c.Verb)
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	o, err := c.options()
+	p, err := c.policy()
 	if err != nil {
-		return cli.Usagef("--issuers-file: %w", err)
+		return err
 	}
-	live, err := policy.NewLive(policy.Config{
-		Path: c.PolicyFile, Options: func() policy.Options { return o }, Log: slog.New(slog.DiscardHandler), Registry: prometheus.NewRegistry(),
-	})
-	if err != nil {
-		return cli.Usagef("--policy-file: %w", err)
-	}
-	p := live.Current()
 	std.warn(p.Unreachable())
 	caller := &bearer.Caller{Issuer: cmp.Or(c.TokenIssuer, c.Issuer), ClientID: c.ClientID, Scopes: strings.Fields(c.Scope), Claims: map[string][]string{}}
 	for name, value := range c.Claim {

@@ -44,17 +44,17 @@ func (c *configPrint) Run(ctx context.Context, parsed *cli.Context, std stdio) e
 	if err := c.Settings.Check(); err != nil {
 		return err
 	}
-	silent, registry := slog.New(slog.DiscardHandler), prometheus.NewRegistry()
-	_, rights, err := c.Settings.access(silent, registry, func() {}, func() {})
+	s := &c.Settings
+	rights, err := (&canI{PolicyFile: s.PolicyFile, Issuer: s.Issuer, IssuersFile: s.IssuersFile, Claims: s.Claims}).policy()
 	if err != nil {
 		return err
 	}
-	live, err := c.Settings.rules(silent, registry, nil)
+	live, err := s.rules(slog.New(slog.DiscardHandler), prometheus.NewRegistry(), nil)
 	if err != nil {
 		return err
 	}
 	std.warn(live.Current().Unreachable())
-	std.warn(rights.Current().Unreachable())
+	std.warn(rights.Unreachable())
 	return nil
 }
 
