@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/bbolt"
+
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
 	"tidings.example/eventsvc/internal/store/bolttest"
@@ -191,3 +194,59 @@ func TestNameOfAnotherFile(t *testing.T) {
 		t.Errorf("opened with %v", err)
 	}
 }
+
+// TestListOverDamagedColumns: a list with a selector is whole although a column of a file that has the records
+// themselves is damaged.
+func TestListOverDamagedColumns(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir()}
+	db := bolttest.Open(t, o)
+	const events, every = 800, 8 // one of eight is a warning
+	bolttest.Fill(t, db, events, func(i int) (store.Key, store.Draft) {
+		kind := "Normal"
+		if i%every == 0 {
+			kind = "Warning"
+		}
+		return bolttest.Key(i), store.Draft{Attributes: event.NewAttributes([event.NumFields]string{event.Type: kind}, nil), Value: []byte("value")}
+	})
+	if err := db.Seal(); err != nil {
+		t.Fatal(err)
+	}
+	bolttest.Close(t, db)
+	spoiled := 0
+	editBucket(t, filepath.Join(o.Dir, "log-00000000000000000002.db"), "columns", func(b *bbolt.Bucket) error {
+		c := b.Cursor()
+		for k, v := c.First(); k != nil; k, v = c.Next() {
+			if k[8] == typeColumn {
+				spoiled++
+				v = bytes.Clone(v)
+				v[len(v)/2] ^= 4
+				if err := b.Put(bytes.Clone(k), v); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	db = bolttest.Open(t, o)
+	defer func() {
+		if err := db.Close(); err != nil { // the damage stays
+			t.Error(err)
+		}
+	}()
+	got := 0
+	page, err := db.List(t.Context(), store.Query{Selector: field(event.Type, "Warning")}, func(*store.View) bool {
+		got++
+		return true
+	})
+	if err != nil || got != events/every || page.More || spoiled == 0 {
+		t.Errorf("listed are %d events of %d, with %d damaged pieces: %v", got, events/every, spoiled, err)
+	}
+	count := store.Count{Range: store.Range{To: time.Now().Add(time.Hour)}, Filter: field(event.Type, "Warning").Filter(), Group: func(event.Dimensions, event.Regarding) int { return 0 }}
+	if err := db.Timeline().Count(t.Context(), count, func(store.Occurred) {}); !errors.As(err, new(*store.CorruptError)) {
+		t.Errorf("the same events are counted over the damage: %v", err)
+	}
+}
+
+// typeColumn is the column of types.
+const typeColumn = 1

@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/eventsvc/internal/store/boltfile"
 	"tidings.example/eventsvc/internal/store/columns"
 	"tidings.example/eventsvc/internal/store/index"
 	"tidings.example/eventsvc/internal/store/seglog"
@@ -107,7 +108,7 @@ func (l *lister) choose(ctx context.Context) error {
 	if err != nil {
 		l.selection = selection{}
 	}
-	if errors.As(err, new(*store.CorruptError)) {
+	if errors.As(err, new(*store.CorruptError)) || errors.Is(err, boltfile.ErrChecksum) {
 		return nil
 	}
 	return err
