@@ -172,21 +172,35 @@ func checkHeadings(t *testing.T, levels []int) {
 	}
 }
 
-// checkLines reports lines of paragraphs and lists that are too wide to read in a diff.
+// ends is how the last line of a paragraph or of an item ends, and begins how a line begins before which one ends.
+var (
+	ends   = regexp.MustCompile("(?:^|[.:!?;)`*…])\n?$")
+	begins = regexp.MustCompile("^(?:[-*] .*|\\d{1,2}\\. .*|```.*|)\n?$")
+)
+
+// checkLines reports lines of paragraphs and lists that are too wide to read in a diff, and those that end in the
+// middle of a sentence.
 func checkLines(t *testing.T, source string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../..", source))
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := false
-	for line := range strings.Lines(string(text)) {
+	code, before := false, ""
+	for line := range strings.Lines(string(text) + "\n") {
 		begin := strings.TrimLeft(line, " ")
+		if begins.MatchString(begin) && !ends.MatchString(before) {
+			t.Errorf("a paragraph ends in the middle of a sentence: %s", before)
+		}
 		if strings.HasPrefix(begin, "```") {
 			code = !code
 		}
 		if n := utf8.RuneCountInString(line) - 1; n > widest && !code && !strings.HasPrefix(begin, "|") && !strings.HasPrefix(line, "    ") {
 			t.Errorf("a line has %d columns, more than %d: %s", n, widest, line)
+		}
+		before = begin
+		if code || strings.HasPrefix(line, "    ") || strings.ContainsAny(begin[:1], "|#<") {
+			before = ""
 		}
 	}
 }

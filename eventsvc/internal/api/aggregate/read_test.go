@@ -253,6 +253,9 @@ func TestNoAnswer(t *testing.T) {
 			<-r.Context().Done()
 		}
 	}, nil)
+	if longest := w.server.patience + w.server.look; longest > 5*time.Second {
+		t.Errorf("kubectl hears after %s that nobody answers", longest)
+	}
 	w.server.patience, w.server.look = 100*time.Millisecond, 100*time.Millisecond
 	for _, path := range []string{all, all + "?watch=1", "/apis/" + group + "/v1/namespaces/shop/events/e"} {
 		a := w.get(path).must(503)
