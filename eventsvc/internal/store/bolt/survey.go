@@ -81,12 +81,15 @@ func (p *surveyor) table(t *columns.Table) error {
 			err = p.chunk(scan, counters, chunk)
 		}
 	}
+	for _, c := range counters {
+		c.Flush()
+	}
 	p.order()
 	return err
 }
 
 func (p *surveyor) chunk(scan *columns.Scan, counters []*columns.Counter, chunk int) error {
-	_, n, err := scan.Select(chunk)
+	n, err := scan.Select(chunk)
 	if err != nil || n == 0 {
 		return err
 	}

@@ -101,6 +101,9 @@ func countTable(scan *columns.Scan, c *store.Count, turns *turns, visit func(sto
 			err = counter.Chunk(chunk)
 		}
 	}
+	if err == nil {
+		counter.Flush()
+	}
 	return err
 }
 

@@ -324,6 +324,7 @@ func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, table *Table, lig
 				t.Fatal(err)
 			}
 		}
+		n.Flush()
 	}
 	if !slices.Equal(found, w.found) {
 		t.Errorf("%s: found %d, want %d", describe(q.Filter), len(found), len(w.found))
@@ -440,6 +441,7 @@ func TestFlips(t *testing.T) {
 			if err != nil {
 				return "", err
 			}
+			n.Flush()
 		}
 		return all.String() + fmt.Sprint(found), nil
 	}

@@ -1,7 +1,7 @@
 package columns
 
 import (
-	"cmp"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -28,8 +28,9 @@ type Counter struct {
 	few     []int32 // 1 beyond the group, 0 if it was not asked for
 	many    map[groupKey]int32
 	codes   [numDims + 2][]uint64
-	sums    []int64  // by the places of few, of a chunk that is counted as a whole
-	summed  []int    // a row of each
+	second  int64    // of a row that is counted in sums: all are of one step
+	sums    []int64  // by the places of few
+	summed  []uint64 // those that are not 0
 	places  []uint64 // in few, by row
 }
 
@@ -66,7 +67,7 @@ func (s *Scan) Chunks() int { return s.table.chunks() }
 
 // Chunk counts the rows of a chunk that match.
 func (n *Counter) Chunk(chunk int) error {
-	_, found, err := n.Select(chunk)
+	found, err := n.Select(chunk)
 	if err != nil || found == 0 {
 		return err
 	}
@@ -75,91 +76,96 @@ func (n *Counter) Chunk(chunk int) error {
 
 // Selected counts the rows of the chunk that were selected last. Several counters can count what one scan has selected.
 func (n *Counter) Selected() error {
-	chunk, mask := n.chunk, n.mask
 	if err := n.read(n.columns, n.codes[:]); err != nil {
 		return err
 	}
 	if n.count.Patterns() {
 		var err error
-		if n.codes[len(n.columns)], err = n.patterns(mask); err != nil {
+		if n.codes[len(n.columns)], err = n.patterns(&n.rows); err != nil {
 			return err
 		}
 	}
-	_, span, err := n.table.bounds(colSpan, chunk)
+	first, last, err := n.ChunkTimes(n.chunk)
 	if err != nil {
 		return err
 	}
-	if span > 0 {
-		return n.spans(mask)
+	if n.few != nil {
+		n.place()
 	}
-	first, last, err := n.ChunkTimes(chunk)
-	if err != nil {
-		return err
+	if n.times.spans {
+		return n.spans()
 	}
 	if step := n.count.Step; step > 0 && first >= n.From && last < n.To && floor(first, step) == floor(last, step) {
-		return n.sum(mask, first)
+		return n.sum(first)
 	}
-	return n.each(mask)
+	return n.each()
 }
 
-// sum counts rows that are all of one step, of which a second is given: first by combinations of codes, then by groups.
-func (n *Counter) sum(mask []bool, second int64) error {
-	added, err := n.column(colNew)
+// sum counts rows that are all of one step, of which a second is given: first by combinations of codes, then, when
+// there is another step, by groups.
+func (n *Counter) sum(second int64) error {
+	added, err := n.column(colNew, &n.rows)
 	if err != nil {
 		return err
 	}
 	if n.few == nil {
-		return n.sumMany(mask, added, second)
+		return n.sumMany(added, second)
 	}
-	for i, at := range n.combined() {
-		if !mask[i] || added[i] == 0 {
-			continue
-		}
-		if n.sums[at] == 0 {
-			n.summed = append(n.summed, i)
-		}
-		n.sums[at] += int64(added[i])
+	if step := n.count.Step; floor(second, step) != floor(n.second, step) {
+		n.Flush()
 	}
-	for _, row := range n.summed {
-		at := n.place(row)
-		count := n.sums[at]
+	n.second = second
+	sums, places := n.sums, n.places[:len(added)]
+	for i, word := range n.rows { // all takes twice as long
+		for ; word > 0; word &= word - 1 {
+			row := i*64 + bits.TrailingZeros64(word)
+			at := places[row]
+			if sums[at] == 0 && added[row] > 0 {
+				if _, err := n.group(row); err != nil {
+					return err
+				}
+				n.summed = append(n.summed, at)
+			}
+			sums[at] += int64(added[row])
+		}
+	}
+	return nil
+}
+
+// Flush counts what was summed up. Call it when all chunks have been counted.
+func (n *Counter) Flush() {
+	for _, at := range n.summed {
+		if group := int(n.few[at]) - 1; group >= 0 {
+			n.visit(store.Occurred{Group: group, Second: n.second, Count: n.sums[at]})
+		}
 		n.sums[at] = 0
-		group, failed := n.group(row)
-		if err = cmp.Or(err, failed); err == nil && group >= 0 {
-			n.visit(store.Occurred{Group: group, Second: second, Count: count})
-		}
 	}
 	n.summed = n.summed[:0]
-	return err
 }
 
-// combined returns the place of each row of the chunk in few.
-func (n *Counter) combined() []uint64 {
+// place finds the places of the rows in few.
+func (n *Counter) place() {
 	if len(n.columns) == 1 {
-		return n.codes[0]
+		n.places = n.codes[0]
+		return
 	}
-	n.places = slices.Grow(n.places[:0], ChunkRows)[:n.table.chunkLen(n.chunk)]
+	n.places = slices.Grow(n.places[:0], ChunkRows)[:ChunkRows]
 	clear(n.places)
 	for i, size := range n.sizes {
-		for row, code := range n.codes[i] {
-			n.places[row] = n.places[row]*uint64(size) + code
+		codes, places := n.codes[i], n.places[:len(n.codes[i])]
+		for w, word := range n.rows {
+			for ; word > 0; word &= word - 1 {
+				row := w*64 + bits.TrailingZeros64(word)
+				places[row] = places[row]*uint64(size) + codes[row]
+			}
 		}
 	}
-	return n.places
-}
-
-// place returns the place of a row in few.
-func (n *Counter) place(row int) (at int) {
-	for i := range n.columns {
-		at = at*n.sizes[i] + int(n.codes[i][row])
-	}
-	return at
 }
 
 // sumMany is sum of combinations of codes that are too many for an array.
-func (n *Counter) sumMany(mask []bool, added []uint64, second int64) error {
-	for i, is := range mask {
-		if !is || added[i] == 0 {
+func (n *Counter) sumMany(added []uint64, second int64) error {
+	for i := range n.rows.all {
+		if added[i] == 0 {
 			continue
 		}
 		group, err := n.group(i)
@@ -174,14 +180,14 @@ func (n *Counter) sumMany(mask []bool, added []uint64, second int64) error {
 }
 
 // each counts rows that have no span, one by one.
-func (n *Counter) each(mask []bool) error {
+func (n *Counter) each() error {
 	var in [2][]uint64 // seconds, new observations
 	if err := n.read([]int{colSecond, colNew}, in[:]); err != nil {
 		return err
 	}
-	for i, is := range mask {
+	for i := range n.rows.all {
 		second := unbiased(in[0][i])
-		if !is || in[1][i] == 0 || second < n.From || second >= n.To {
+		if in[1][i] == 0 || second < n.From || second >= n.To {
 			continue
 		}
 		group, err := n.group(i)
@@ -196,13 +202,13 @@ func (n *Counter) each(mask []bool) error {
 }
 
 // spans counts rows of which some may have a span.
-func (n *Counter) spans(mask []bool) error {
+func (n *Counter) spans() error {
 	var in [4][]uint64 // seconds, new observations, spans, counts
 	if err := n.read([]int{colSecond, colNew, colSpan, colCount}, in[:]); err != nil {
 		return err
 	}
-	for i, is := range mask {
-		if !is || in[1][i] == 0 {
+	for i := range n.rows.all {
+		if in[1][i] == 0 {
 			continue
 		}
 		group, err := n.group(i)
@@ -219,7 +225,7 @@ func (n *Counter) spans(mask []bool) error {
 // read reads columns of the chunk into as many places.
 func (n *Counter) read(columns []int, into [][]uint64) (err error) {
 	for i, column := range columns {
-		if into[i], err = n.column(column); err != nil {
+		if into[i], err = n.column(column, &n.rows); err != nil {
 			return err
 		}
 	}
@@ -240,7 +246,7 @@ func (n *Counter) row(i, group int, in *[4][]uint64) error {
 
 // spread counts a row that was observed before its first version.
 func (n *Counter) spread(row, group int, second int64) error {
-	micros, err := n.column(colMicro)
+	micros, err := n.column(colMicro, &n.rows)
 	if err != nil {
 		return err
 	}
@@ -256,7 +262,7 @@ func (n *Counter) spread(row, group int, second int64) error {
 // group returns the group of a row.
 func (n *Counter) group(row int) (int, error) {
 	if n.few != nil {
-		at := n.place(row)
+		at := n.places[row]
 		if known := n.few[at]; known != 0 {
 			return int(known) - 1, nil
 		}
@@ -311,7 +317,7 @@ type Found struct {
 
 // Find appends the rows of a chunk that match, and were observed in the range.
 func (s *Scan) Find(chunk int, found []Found) ([]Found, error) {
-	_, n, err := s.Select(chunk)
+	n, err := s.Select(chunk)
 	if err != nil || n == 0 {
 		return found, err
 	}
@@ -319,20 +325,19 @@ func (s *Scan) Find(chunk int, found []Found) ([]Found, error) {
 }
 
 // Whole leaves light rows out of those that were selected last.
-func (s *Scan) Whole() error { return s.whole(s.mask) }
+func (s *Scan) Whole() error { return s.unlit(&s.rows) }
 
 // Found appends the rows that were selected last and were observed in the range.
 func (s *Scan) Found(found []Found) (_ []Found, err error) {
-	mask := s.mask
 	var in [3][]uint64
 	for i, column := range []int{colSecond, colMicro, colRevision} {
-		if in[i], err = s.column(column); err != nil {
+		if in[i], err = s.column(column, &s.rows); err != nil {
 			return found, err
 		}
 	}
-	for i, is := range mask {
+	for i := range s.rows.all {
 		second := unbiased(in[0][i])
-		if !is || second < s.From {
+		if second < s.From {
 			continue
 		}
 		f := Found{second*1e6 + int64(in[1][i]), s.revision(i, in[2][i])}
@@ -352,18 +357,16 @@ func (s *Scan) Found(found []Found) (_ []Found, err error) {
 
 // Revisions appends the revisions of the rows of a chunk that match.
 func (s *Scan) Revisions(chunk int, dst []uint64) ([]uint64, error) {
-	mask, n, err := s.Select(chunk)
+	n, err := s.Select(chunk)
 	if err != nil || n == 0 {
 		return dst, err
 	}
-	beyond, err := s.column(colRevision)
+	beyond, err := s.column(colRevision, &s.rows)
 	if err != nil {
 		return dst, err
 	}
-	for i, is := range mask {
-		if is {
-			dst = append(dst, s.revision(i, beyond[i]))
-		}
+	for row := range s.rows.all {
+		dst = append(dst, s.revision(row, beyond[row]))
 	}
 	return dst, nil
 }
@@ -373,7 +376,7 @@ func (s *Scan) Revisions(chunk int, dst []uint64) ([]uint64, error) {
 func (s *Scan) before(row int, f *Found) (in bool, err error) {
 	var numbers [3]uint64
 	for i, column := range []int{colSpan, colCount, colNew} {
-		all, err := s.column(column)
+		all, err := s.column(column, &s.rows)
 		if err != nil || !s.Spans {
 			return false, err
 		}

@@ -149,8 +149,14 @@ func (f *finder) exactly(text []byte) *codeSet {
 
 // A codeSet is a set of codes of a dictionary.
 type codeSet struct {
-	has []bool
-	n   int
+	has         []bool
+	n           int
+	least, most int // of those in the set
+}
+
+// within reports whether there may be a code in the set from one to another.
+func (s *codeSet) within(from, to uint64) bool {
+	return s.n > 0 && uint64(s.least) <= to && uint64(s.most) >= from
 }
 
 // meets reports whether two sets have a code in common.
@@ -164,10 +170,15 @@ func (s *codeSet) meets(other *codeSet) bool {
 }
 
 func (s *codeSet) add(code int) {
-	if !s.has[code] {
-		s.has[code] = true
-		s.n++
+	if s.has[code] {
+		return
 	}
+	if s.n == 0 {
+		s.least = code
+	}
+	s.least, s.most = min(s.least, code), max(s.most, code)
+	s.has[code] = true
+	s.n++
 }
 
 // blockTexts is how many texts of a dictionary have a checksum of their own, so that one is read without the others.

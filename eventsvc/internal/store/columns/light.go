@@ -20,14 +20,11 @@ func (t *Table) Lights(f func(r *Row) error) error {
 	s := &Scan{Query: &Query{}, table: t}
 	for chunk := range t.chunks() {
 		s.chunk, s.have = chunk, 0
-		sets, err := s.column(colLabels)
-		if err != nil {
+		s.rows.fill(t.chunkLen(chunk))
+		if err := s.narrow(ofCodes(colLabels, light), &s.rows); err != nil {
 			return err
 		}
-		for row, set := range sets {
-			if !light.has[set] {
-				continue
-			}
+		for row := range s.rows.all {
 			r, err := s.lightRow(row, known)
 			if err == nil {
 				err = f(r)
@@ -55,7 +52,7 @@ func (s *Scan) lightRow(row int, known map[[numDims]uint64]*event.Dimensions) (*
 		if column >= numDims && column < colSecond || column > colRevision {
 			continue
 		}
-		all, err := s.column(column)
+		all, err := s.column(column, &s.rows)
 		if err != nil {
 			return nil, err
 		}

@@ -92,13 +92,26 @@ func (c *openChunk) at(i int) uint64 {
 	return binary.LittleEndian.Uint64(c.packed[bit/8:])>>(bit%8)&(1<<c.width-1) + c.least
 }
 
-// readChunk verifies a chunk and reads as many numbers as dst has room for.
-func readChunk(dst []uint64, salt uint64, chunk, behind []byte) error {
-	c, err := parseChunk(salt, chunk, behind, len(dst))
-	if err == nil {
-		unpack(dst, c.packed, c.width, c.least)
+// most returns a bound of the numbers.
+func (c *openChunk) most() uint64 {
+	if c.width == wholeWidth {
+		return math.MaxUint64
 	}
-	return err
+	return max(c.least, c.least+1<<c.width-1)
+}
+
+// read reads all numbers. It reports false if limit is not 0, and not greater than all of them.
+func (c *openChunk) read(dst []uint64, limit int) bool {
+	unpack(dst, c.packed, c.width, c.least)
+	most := c.most()
+	if limit == 0 || most < uint64(limit) || most > math.MaxInt64 {
+		return limit == 0 || most < uint64(limit)
+	}
+	last, beyond := uint64(limit-1), uint64(0)
+	for _, n := range dst {
+		beyond |= last - n // has the highest bit set if n is greater
+	}
+	return beyond <= math.MaxInt64
 }
 
 // chunkBounds verifies a chunk, and returns bounds of its numbers.
@@ -125,22 +138,27 @@ func unpack(dst []uint64, src []byte, width uint, least uint64) {
 	if need := packedBytes(len(dst), width) + 8; len(src) < need {
 		src = append(make([]byte, 0, need), src...)[:need]
 	}
-	mask := uint64(1)<<width - 1
-	switch {
-	case width == wholeWidth:
+	if width == wholeWidth {
 		for i := range dst {
 			dst[i] = binary.LittleEndian.Uint64(src[8*i:])
 		}
-	case width == 8:
-		for i := range dst {
-			dst[i] = uint64(src[i]) + least
+		return
+	}
+	mask := uint64(1)<<width - 1
+	for ; width <= 16 && len(dst) >= 8; dst = dst[8:] { // eight numbers are as many bytes as one has bits
+		d := (*[8]uint64)(dst)
+		low := binary.LittleEndian.Uint64(src)
+		high := binary.LittleEndian.Uint64(src[width/2:]) >> (width % 2 * 4)
+		src = src[width:]
+		for i := range 4 {
+			d[i], d[4+i] = low&mask+least, high&mask+least
+			low, high = low>>width, high>>width
 		}
-	default:
-		bit := uint(0)
-		for i := range dst {
-			dst[i] = binary.LittleEndian.Uint64(src[bit/8:])>>(bit%8)&mask + least
-			bit += width
-		}
+	}
+	bit := uint(0)
+	for i := range dst {
+		dst[i] = binary.LittleEndian.Uint64(src[bit/8:])>>(bit%8)&mask + least
+		bit += width
 	}
 }
 

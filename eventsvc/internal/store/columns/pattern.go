@@ -1,8 +1,6 @@
 package columns
 
 import (
-	"slices"
-
 	"tidings.example/eventsvc/internal/event"
 )
 
@@ -41,9 +39,8 @@ func (p *patterns) code(text string) uint64 {
 	return code
 }
 
-// patterns returns the codes of the patterns of those rows of the chunk that are in a mask. They are valid until it is
-// called for another chunk.
-func (s *Scan) patterns(mask []bool) ([]uint64, error) {
+// patterns returns the codes of the patterns of rows of the chunk. They are valid until it is called for another chunk.
+func (s *Scan) patterns(of *rowSet) ([]uint64, error) {
 	p := &s.pattern
 	words, err := s.table.dict(dictWords)
 	if err != nil {
@@ -53,29 +50,27 @@ func (s *Scan) patterns(mask []bool) ([]uint64, error) {
 		p.first, p.texts, p.bytes = p.first+uint64(len(p.texts)), nil, 0
 		p.codes, p.shapes = map[string]uint64{}, map[patternShape]uint64{}
 		p.classes = make([]uint8, words.len())
+		p.rows = make([]uint64, ChunkRows)
 	}
-	templates, err := s.column(colTemplate)
+	templates, err := s.column(colTemplate, of)
 	if err != nil {
 		return nil, err
 	}
-	p.rows = slices.Grow(p.rows[:0], len(mask))[:len(mask)]
-	for row, is := range mask {
-		switch {
-		case !is:
-		case templates[row] == plainTemplate:
+	for row := range of.all {
+		if templates[row] == plainTemplate {
 			text, err := s.plainPattern(row)
 			if err != nil {
 				return nil, err
 			}
 			p.rows[row] = p.code(text)
-		default:
-			of, err := s.wordsOf(row)
-			if err != nil {
-				return nil, err
-			}
-			if p.rows[row], err = s.patternOf(templates[row], of, words); err != nil {
-				return nil, err
-			}
+			continue
+		}
+		noted, err := s.wordsOf(row)
+		if err != nil {
+			return nil, err
+		}
+		if p.rows[row], err = s.patternOf(templates[row], noted, words); err != nil {
+			return nil, err
 		}
 	}
 	return p.rows, nil
@@ -117,7 +112,7 @@ func (s *Scan) plainPattern(row int) (string, error) {
 	}
 	var of [2][]byte
 	for i, column := range []int{colObject, colNamespace} {
-		codes, err := s.column(column)
+		codes, err := s.whole(column)
 		if err != nil {
 			return "", err
 		}
@@ -131,21 +126,20 @@ func (s *Scan) plainPattern(row int) (string, error) {
 }
 
 // ofPattern leaves out rows whose patterns do not fit.
-func (s *Scan) ofPattern(n *node, mask []bool) error {
-	codes, err := s.patterns(mask)
+func (s *Scan) ofPattern(n *node, rows *rowSet) error {
+	codes, err := s.patterns(rows)
 	if err != nil {
 		return err
 	}
-	for i, is := range mask {
-		if !is {
-			continue
-		}
-		fits, known := n.patterns[codes[i]]
+	for row := range rows.all {
+		fits, known := n.patterns[codes[row]]
 		if !known {
-			fits = n.filter.Fits(s.pattern.text(codes[i]))
-			n.patterns[codes[i]] = fits
+			fits = n.filter.Fits(s.pattern.text(codes[row]))
+			n.patterns[codes[row]] = fits
 		}
-		mask[i] = fits
+		if !fits {
+			rows.remove(row)
+		}
 	}
 	return nil
 }

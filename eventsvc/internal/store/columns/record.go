@@ -479,7 +479,7 @@ func (r *Records) wordsBefore() (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		templates, err := r.scan.column(colTemplate)
+		templates, err := r.scan.whole(colTemplate)
 		if err != nil {
 			return 0, err
 		}

@@ -2,6 +2,7 @@ package columns
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 
 	"tidings.example/eventsvc/internal/event"
@@ -26,14 +27,25 @@ type Scan struct {
 	light bool // light rows match too
 
 	chunk   int
-	have    uint64               // columns of the chunk that were read
+	rows    rowSet     // of the chunk: those that match
+	times   chunkTimes // of the chunk that was asked for last
+	opened  [numColumns]openChunk
+	have    uint64               // columns of the chunk that were read whole
 	numbers [numColumns][]uint64 // nil: not read of any chunk
-	words   []uint64
-	ends    []int // of each row in words; nil: not read
+	noted   openChunk            // the words of notes
+	words   []uint64             // of a row
+	ends    []int                // in noted, of the words before each row, and of all; empty: they are not known
 	notes   [][]byte
-	mask    []bool
 	room    []byte
 	pattern patterns
+}
+
+// chunkTimes is what a chunk tells of the times of its rows: the seconds in which they were observed, or further ones,
+// and whether some have a span.
+type chunkTimes struct {
+	chunk       int // 1 beyond its number
+	first, last int64
+	spans       bool
 }
 
 // A node is a filter by the codes of a table.
@@ -130,7 +142,7 @@ func (s *Scan) compound(f *event.Filter) (*node, error) {
 	if len(n.parts) == 0 {
 		return neutral, nil
 	}
-	slices.SortStableFunc(n.parts, func(a, b *node) int { return a.cost() - b.cost() })
+	slices.SortStableFunc(n.parts, func(a, b *node) int { return cmp.Compare(a.cost(), b.cost()) })
 	return n, nil
 }
 
@@ -145,11 +157,11 @@ func negation(n *node) *node {
 	return &node{kind: event.FilterNot, parts: []*node{n}}
 }
 
-// cost orders the parts of a filter: those first that are decided faster.
-func (n *node) cost() int {
+// cost orders the parts of a filter: those first that are decided faster, and of codes those that are fewer.
+func (n *node) cost() float64 {
 	switch {
 	case n.codes != nil:
-		return 0
+		return float64(n.codes.n) / float64(len(n.codes.has))
 	case n.word != nil:
 		return 2
 	case n.patterns != nil:
@@ -297,8 +309,8 @@ func (s *Scan) object(f *event.Filter) (*node, error) {
 	return ofCodes(colObject, set), err
 }
 
-// column returns the numbers of a column of the chunk.
-func (s *Scan) column(column int) ([]uint64, error) {
+// column returns the numbers of a column of the chunk. Only those of some rows are valid.
+func (s *Scan) column(column int, of *rowSet) ([]uint64, error) {
 	if g := s.table.growing; g != nil {
 		s.numbers[column] = g.chunk(column, s.chunk)
 		return s.numbers[column], nil
@@ -311,13 +323,44 @@ func (s *Scan) column(column int) ([]uint64, error) {
 		return dst, nil
 	}
 	limit, err := s.table.limit(column)
-	if err == nil {
-		err = s.table.read(dst, column, s.chunk, limit)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil {
-		s.have |= 1 << column
+	c, err := s.open(column)
+	if err != nil {
+		return nil, err
 	}
-	return dst, err
+	if of.len() < fewRows {
+		for row := range of.all {
+			if dst[row] = c.at(row); limit > 0 && dst[row] >= uint64(limit) {
+				return nil, s.table.damaged(column, s.chunk)
+			}
+		}
+		return dst, nil
+	}
+	if !c.read(dst, limit) {
+		return nil, s.table.damaged(column, s.chunk)
+	}
+	s.have |= 1 << column
+	return dst, nil
+}
+
+// whole returns the numbers of a column of all rows of the chunk.
+func (s *Scan) whole(column int) ([]uint64, error) {
+	var all rowSet
+	all.fill(s.table.chunkLen(s.chunk))
+	return s.column(column, &all)
+}
+
+// fewRows is the number of rows of a chunk that are read one by one.
+const fewRows = 16
+
+// open opens a column of the chunk.
+func (s *Scan) open(column int) (c *openChunk, err error) {
+	if c = &s.opened[column]; c.number != s.chunk+1 {
+		*c, err = s.table.openChunk(column, s.chunk, s.table.chunkLen(s.chunk))
+	}
+	return c, err
 }
 
 // May reports whether a chunk can have rows that match, as far as their places and times tell.
@@ -332,78 +375,68 @@ func (s *Scan) May(chunk int) (bool, error) {
 	return first < s.To && last >= s.From, err
 }
 
-// Select returns which rows of a chunk match, and how many.
-func (s *Scan) Select(chunk int) (rows []bool, n int, err error) {
-	s.chunk, s.have, s.ends, s.notes = chunk, 0, nil, nil
-	length := s.table.chunkLen(chunk)
-	s.mask = slices.Grow(s.mask[:0], length)[:length]
-	mask := s.mask
-	may, err := s.May(chunk)
-	for i := range mask {
-		mask[i] = may
+// Select selects the rows of a chunk that match, and returns how many they are.
+func (s *Scan) Select(chunk int) (n int, err error) {
+	s.chunk, s.have, s.ends, s.notes, s.rows = chunk, 0, s.ends[:0], nil, rowSet{}
+	if may, err := s.May(chunk); err != nil || !may {
+		return 0, err
 	}
-	if err != nil || !may {
-		return mask, 0, err
-	}
-	err = s.within(mask)
+	rows := &s.rows
+	rows.fill(s.table.chunkLen(chunk))
+	err = s.within(rows)
 	if err == nil && s.table.id > s.Last {
-		err = s.upTo(mask)
+		err = s.upTo(rows)
 	}
 	if err == nil && !s.light {
-		err = s.whole(mask)
+		err = s.unlit(rows)
 	}
 	if err == nil {
-		err = s.narrow(s.root, mask)
+		err = s.narrow(s.root, rows)
 	}
-	return mask, count(mask), err
-}
-
-func count(mask []bool) (n int) {
-	for _, is := range mask {
-		if is {
-			n++
-		}
-	}
-	return n
+	return rows.len(), err
 }
 
 // within leaves out rows without an observation in the range.
-func (s *Scan) within(mask []bool) error {
+func (s *Scan) within(rows *rowSet) error {
 	if s.table.from >= s.From && s.table.to < s.To {
 		return nil
 	}
 	if first, last, err := s.ChunkTimes(s.chunk); err != nil || first >= s.From && last < s.To {
 		return err
 	}
-	seconds, err := s.column(colSecond)
+	seconds, err := s.column(colSecond, rows)
 	if err != nil {
 		return err
 	}
-	spans, err := s.column(colSpan)
+	spans, err := s.column(colSpan, rows)
 	if err != nil {
 		return err
 	}
 	from, to := biased(s.From), biased(s.To)
-	for i, second := range seconds {
-		mask[i] = second >= from && (second < to || second-spans[i]/1e6-1 < to)
+	for row, second := range seconds {
+		if second < from || second >= to && second-spans[row]/1e6-1 >= to {
+			rows.remove(row)
+		}
 	}
 	return nil
 }
 
 // upTo leaves out versions that are newer than asked for.
-func (s *Scan) upTo(mask []bool) error {
-	revisions, err := s.column(colRevision)
+func (s *Scan) upTo(rows *rowSet) error {
+	revisions, err := s.column(colRevision, rows)
 	if err != nil {
 		return err
 	}
-	for i, r := range revisions {
-		mask[i] = mask[i] && s.revision(i, r) <= s.Last
+	for row := range rows.all {
+		if s.revision(row, revisions[row]) > s.Last {
+			rows.remove(row)
+		}
 	}
 	return nil
 }
 
-// whole leaves out light rows.
-func (s *Scan) whole(mask []bool) error {
+// unlit leaves out light rows.
+func (s *Scan) unlit(rows *rowSet) error {
 	if s.table.lights == 0 {
 		return nil
 	}
@@ -411,120 +444,84 @@ func (s *Scan) whole(mask []bool) error {
 	if err != nil {
 		return err
 	}
-	return s.narrow(negation(ofCodes(colLabels, d.fitting(isLight))), mask)
+	return s.narrow(negation(ofCodes(colLabels, d.fitting(isLight))), rows)
 }
 
 // narrow leaves out rows that do not match.
-func (s *Scan) narrow(n *node, mask []bool) error {
+func (s *Scan) narrow(n *node, rows *rowSet) error {
 	switch {
 	case n == everything:
 		return nil
 	case n == nothing:
-		clear(mask)
+		*rows = rowSet{}
 		return nil
 	case n.codes != nil:
-		return s.ofCodes(n, mask)
+		return s.ofCodes(n, rows)
 	case n.word != nil:
-		return s.word(n, mask)
+		return s.word(n, rows)
 	case n.patterns != nil:
-		return s.ofPattern(n, mask)
+		return s.ofPattern(n, rows)
 	}
 	switch n.kind {
 	case event.FilterAll:
-		return s.all(n, mask)
+		return s.all(n, rows)
 	case event.FilterAny:
-		return s.either(n, mask)
+		return s.either(n, rows)
 	case event.FilterNot:
-		matched := slices.Clone(mask)
-		err := s.narrow(n.parts[0], matched)
-		for i := range mask {
-			mask[i] = mask[i] && !matched[i]
-		}
+		matched := *rows
+		err := s.narrow(n.parts[0], &matched)
+		rows.less(&matched)
 		return err
 	case event.FilterPlace, event.FilterDimensions:
-		return s.dimensions(n, mask)
+		return s.dimensions(n, rows)
 	}
-	return s.held(n, mask)
+	return s.held(n, rows)
 }
 
-func (s *Scan) all(n *node, mask []bool) error {
+func (s *Scan) all(n *node, rows *rowSet) error {
 	for _, part := range n.parts {
-		if err := s.narrow(part, mask); err != nil || !slices.Contains(mask, true) {
+		if err := s.narrow(part, rows); err != nil || rows.empty() {
 			return err
 		}
 	}
 	return nil
 }
 
-// fewRows is the number of rows of a chunk of which codes are read one by one.
-const fewRows = 16
-
 // ofCodes leaves out rows whose codes do not match.
-func (s *Scan) ofCodes(n *node, mask []bool) error {
+func (s *Scan) ofCodes(n *node, rows *rowSet) error {
 	if s.have&(1<<n.column) == 0 && s.table.growing == nil {
-		var few [fewRows]int
-		if rows := rowsOf(few[:0], mask); len(rows) < fewRows {
-			return s.fewOfCodes(n, rows, mask)
+		c, err := s.open(n.column)
+		if err != nil {
+			return err
+		}
+		if !n.codes.within(c.least, c.most()) {
+			*rows = rowSet{}
+			return nil
 		}
 	}
-	codes, err := s.column(n.column)
-	has := n.codes.has
-	for i, code := range codes[:len(mask)] {
-		if mask[i] {
-			mask[i] = has[code]
-		}
+	codes, err := s.column(n.column, rows)
+	if err == nil {
+		rows.keep(codes, n.codes.has)
 	}
 	return err
 }
 
-// fewOfCodes is ofCodes for a few rows.
-func (s *Scan) fewOfCodes(n *node, rows []int, mask []bool) error {
-	c, err := s.table.openChunk(n.column, s.chunk, len(mask))
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		code := c.at(row)
-		if code >= uint64(len(n.codes.has)) {
-			return s.table.damaged(n.column, s.chunk)
-		}
-		mask[row] = n.codes.has[code]
-	}
-	return nil
-}
-
-// rowsOf appends the rows of a mask, as far as there is room.
-func rowsOf(rows []int, mask []bool) []int {
-	for at := 0; len(rows) < cap(rows); at++ {
-		next := slices.Index(mask[at:], true)
-		if next < 0 {
-			break
-		}
-		at += next
-		rows = append(rows, at)
-	}
-	return rows
-}
-
-func (s *Scan) either(n *node, mask []bool) error {
-	left := slices.Clone(mask)
-	clear(mask)
+func (s *Scan) either(n *node, rows *rowSet) error {
+	left := *rows
+	*rows = rowSet{}
 	for _, part := range n.parts {
-		matched := slices.Clone(left)
-		if err := s.narrow(part, matched); err != nil {
+		matched := left
+		if err := s.narrow(part, &matched); err != nil {
 			return err
 		}
-		for i, is := range matched {
-			if is {
-				mask[i], left[i] = true, false
-			}
-		}
+		rows.join(&matched)
+		left.less(&matched)
 	}
 	return nil
 }
 
 // dimensions asks for each combination of dimensions once.
-func (s *Scan) dimensions(n *node, mask []bool) error {
+func (s *Scan) dimensions(n *node, rows *rowSet) error {
 	columns := placeColumns
 	if n.kind == event.FilterDimensions {
 		columns = []int{colNamespace, colType, colReason, colKind, colReporter, colCluster, colOwner, colNode}
@@ -532,18 +529,15 @@ func (s *Scan) dimensions(n *node, mask []bool) error {
 	var codes [numDims][]uint64
 	for _, c := range columns {
 		var err error
-		if codes[c], err = s.column(c); err != nil {
+		if codes[c], err = s.column(c, rows); err != nil {
 			return err
 		}
 	}
 	var key, last [numDims]uint64
 	answer, known := false, false
-	for i, is := range mask {
-		if !is {
-			continue
-		}
+	for row := range rows.all {
 		for _, c := range columns {
-			key[c] = codes[c][i]
+			key[c] = codes[c][row]
 		}
 		if !known || key != last {
 			if answer, known = n.wanted[key]; !known {
@@ -560,7 +554,9 @@ func (s *Scan) dimensions(n *node, mask []bool) error {
 			}
 			last, known = key, true
 		}
-		mask[i] = answer
+		if !answer {
+			rows.remove(row)
+		}
 	}
 	return nil
 }
@@ -583,46 +579,63 @@ func (s *Scan) revision(row int, beyond uint64) uint64 {
 }
 
 // held asks for versions one by one.
-func (s *Scan) held(n *node, mask []bool) error {
-	revisions, err := s.column(colRevision)
-	for i := 0; i < len(mask) && err == nil; i++ {
-		if mask[i] {
-			mask[i], err = s.Held(s.revision(i, revisions[i]), n.filter)
+func (s *Scan) held(n *node, rows *rowSet) error {
+	revisions, err := s.column(colRevision, rows)
+	if err != nil {
+		return err
+	}
+	for row := range rows.all {
+		matches, err := s.Held(s.revision(row, revisions[row]), n.filter)
+		if err != nil {
+			return err
+		}
+		if !matches {
+			rows.remove(row)
 		}
 	}
-	return err
+	return nil
 }
 
 // word leaves out rows that do not have a word.
-func (s *Scan) word(n *node, mask []bool) error {
-	templates, err := s.column(colTemplate)
+func (s *Scan) word(n *node, rows *rowSet) error {
+	templates, err := s.column(colTemplate, rows)
 	if err != nil {
 		return err
 	}
 	p := n.word
-	var other [3][]uint64
-	for i, set := range p.other {
-		if set != nil {
-			if other[i], err = s.column(otherColumns[i]); err != nil {
-				return err
-			}
+	left, found := *rows, rowSet{}
+	for row := range left.all {
+		if p.states[templates[row]] == always {
+			found.add(row)
 		}
 	}
-	for i, is := range mask {
-		state := p.states[templates[i]]
-		if !is || state == always {
+	left.less(&found)
+	for i, set := range p.other {
+		if set == nil || left.empty() {
 			continue
 		}
-		mask[i] = false
-		for o, set := range p.other {
-			mask[i] = mask[i] || set != nil && set.has[other[o][i]]
+		codes, err := s.column(otherColumns[i], &left)
+		if err != nil {
+			return err
 		}
-		if state == maybe && !mask[i] {
-			if mask[i], err = s.noteHas(p, i, templates[i]); err != nil {
-				return err
-			}
+		matched := left
+		matched.keep(codes, set.has)
+		found.join(&matched)
+		left.less(&matched)
+	}
+	for row := range left.all {
+		if p.states[templates[row]] != maybe {
+			continue
+		}
+		has, err := s.noteHas(p, row, templates[row])
+		if err != nil {
+			return err
+		}
+		if has {
+			found.add(row)
 		}
 	}
+	*rows = found
 	return nil
 }
 
@@ -637,39 +650,56 @@ func (s *Scan) noteHas(p *wordPlan, row int, template uint64) (bool, error) {
 	return err == nil && p.holds(template, words), err
 }
 
-// wordsOf returns the words of a row.
+// wordsOf returns the words of a row. They are valid until those of another one are asked for.
 func (s *Scan) wordsOf(row int) ([]uint64, error) {
-	if s.ends == nil {
-		holes, err := s.table.holesOf()
-		if err != nil {
+	if len(s.ends) == 0 {
+		if err := s.openWords(); err != nil {
 			return nil, err
 		}
-		templates, err := s.column(colTemplate)
-		if err != nil {
-			return nil, err
-		}
-		end := 0
-		ends := make([]int, 0, ChunkRows+1)
-		for _, template := range templates {
-			ends = append(ends, end)
-			end += holes[template]
-		}
-		limit, err := s.table.limit(colWords)
-		if err != nil {
-			return nil, err
-		}
-		s.words = slices.Grow(s.words[:0], end)[:end]
-		if err := s.table.read(s.words, colWords, s.chunk, limit); err != nil {
-			return nil, err
-		}
-		s.ends = append(ends, end)
 	}
-	return s.words[s.ends[row]:s.ends[row+1]], nil
+	if g := s.table.growing; g != nil {
+		return g.chunk(colWords, s.chunk)[s.ends[row]:s.ends[row+1]], nil
+	}
+	limit, err := s.table.limit(colWords)
+	s.words = s.words[:0]
+	for at := s.ends[row]; err == nil && at < s.ends[row+1]; at++ {
+		word := s.noted.at(at)
+		if word >= uint64(limit) {
+			err = s.table.damaged(colWords, s.chunk)
+		}
+		s.words = append(s.words, word)
+	}
+	return s.words, err
+}
+
+// openWords opens the words of the chunk, and finds out where those of each row end.
+func (s *Scan) openWords() error {
+	holes, err := s.table.holesOf()
+	if err != nil {
+		return err
+	}
+	templates, err := s.whole(colTemplate)
+	if err != nil {
+		return err
+	}
+	end := 0
+	ends := append(s.ends, 0)
+	for _, template := range templates {
+		end += holes[template]
+		ends = append(ends, end)
+	}
+	if s.table.growing == nil {
+		if s.noted, err = s.table.openChunk(colWords, s.chunk, end); err != nil {
+			return err
+		}
+	}
+	s.ends = ends
+	return nil
 }
 
 // plainNote returns the note of a row without a template.
 func (s *Scan) plainNote(row int) ([]byte, error) {
-	templates, err := s.column(colTemplate)
+	templates, err := s.whole(colTemplate)
 	if err != nil {
 		return nil, err
 	}

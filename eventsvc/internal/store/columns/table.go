@@ -144,31 +144,6 @@ func (t *Table) damagedRow(row int, err error) error {
 	return fmt.Errorf("row %d up to revision %d: %w", row, t.id, err)
 }
 
-// read reads the numbers of a chunk. Codes are less than limit.
-func (t *Table) read(dst []uint64, column, chunk, limit int) error {
-	if t.growing != nil {
-		copy(dst, t.growing.chunk(column, chunk))
-		return nil
-	}
-	found, behind, err := t.find(column, chunk)
-	if err == nil {
-		err = readChunk(dst, salt(t.id, column, chunk), found, behind)
-	}
-	if err != nil {
-		return t.damaged(column, chunk)
-	}
-	if limit > 0 {
-		most := uint64(0)
-		for _, n := range dst {
-			most = max(most, n)
-		}
-		if most >= uint64(limit) {
-			return t.damaged(column, chunk)
-		}
-	}
-	return nil
-}
-
 // dict returns a dictionary: if it is damaged, its copy.
 func (t *Table) dict(dict int) (*dictionary, error) {
 	t.mu.Lock()
@@ -369,15 +344,22 @@ func (t *Table) plain(chunk int) ([]byte, error) {
 
 // ChunkTimes returns the seconds in which the rows of a chunk were observed, or further ones.
 func (s *Scan) ChunkTimes(chunk int) (first, last int64, err error) {
-	least, most, err := s.table.bounds(colSecond, chunk)
-	if err != nil {
-		return 0, 0, err
+	t := &s.times
+	if t.chunk != chunk+1 {
+		least, most, err := s.table.bounds(colSecond, chunk)
+		if err != nil {
+			return 0, 0, err
+		}
+		_, span, err := s.table.bounds(colSpan, chunk)
+		if err != nil {
+			return 0, 0, err
+		}
+		*t = chunkTimes{chunk: chunk + 1, first: unbiased(least), last: min(unbiased(most), s.table.to), spans: span > 0}
+		if t.spans {
+			t.first = max(t.first-int64(min(span/1e6, math.MaxInt64/4))-1, s.table.from)
+		}
 	}
-	_, span, err := s.table.bounds(colSpan, chunk)
-	if first, last = unbiased(least), unbiased(most); span > 0 {
-		first = max(first-int64(min(span/1e6, math.MaxInt64/4))-1, s.table.from)
-	}
-	return first, min(last, s.table.to), err
+	return t.first, t.last, nil
 }
 
 // bounds returns bounds of the numbers of a chunk.

@@ -33,16 +33,16 @@ func (s *Scan) Values(c *store.Count, visit func(dimension, value string)) (*Val
 
 // Chunk finds the values of the rows of a chunk that match. It reports false if no other chunk can have more.
 func (v *Values) Chunk(chunk int) (more bool, err error) {
-	mask, n, err := v.Select(chunk)
+	n, err := v.Select(chunk)
 	if err != nil || n == 0 {
 		return true, err
 	}
-	added, err := v.column(colNew)
+	added, err := v.column(colNew, &v.rows)
 	if err != nil {
 		return false, err
 	}
 	for _, column := range v.columns {
-		codes, err := v.column(column)
+		codes, err := v.column(column, &v.rows)
 		if err != nil {
 			return false, err
 		}
@@ -51,8 +51,8 @@ func (v *Values) Chunk(chunk int) (more bool, err error) {
 			return false, err
 		}
 		known := v.found[column]
-		for i, code := range codes {
-			if mask[i] && added[i] > 0 && !known.has[code] {
+		for row := range v.rows.all {
+			if code := codes[row]; added[row] > 0 && !known.has[code] {
 				known.add(int(code))
 				v.visit(dimensionNames[column], event.CutDimension(string(texts.at(int(code)))))
 			}

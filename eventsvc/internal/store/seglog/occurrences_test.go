@@ -46,7 +46,9 @@ func countIn(l *Log, last uint64, sees *event.Filter, visit func(store.Occurred)
 			for chunk := 0; failed == nil && chunk < scan.Chunks(); chunk++ {
 				failed = counter.Chunk(chunk)
 			}
-			err = cmp.Or(err, failed)
+			if err = cmp.Or(err, failed); err == nil {
+				counter.Flush()
+			}
 		}
 		return err
 	})
