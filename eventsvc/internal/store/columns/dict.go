@@ -69,13 +69,18 @@ func isASCII(text []byte) bool {
 
 // having calls found with each code whose text contains a piece.
 func (d *dictionary) having(piece []byte, found func(code int)) {
+	code := 0
 	for at := 0; at <= len(d.text); {
 		i := bytes.Index(d.text[at:], piece)
 		if i < 0 {
 			return
 		}
 		at += i
-		code := sort.Search(len(d.ends), func(i int) bool { return int(d.ends[i]) > at })
+		step := 1 // the next one is near if there are many
+		for ; code+step < len(d.ends) && int(d.ends[code+step]) <= at; step *= 2 {
+			code += step
+		}
+		code += sort.Search(min(step, len(d.ends)-code), func(i int) bool { return int(d.ends[code+i]) > at })
 		if code == len(d.ends) {
 			return
 		}

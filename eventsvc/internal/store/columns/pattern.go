@@ -65,23 +65,27 @@ func (s *Scan) patterns(of *rowSet) ([]uint64, error) {
 			p.rows[row] = p.code(text)
 			continue
 		}
-		noted, err := s.wordsOf(row)
-		if err != nil {
-			return nil, err
-		}
-		if p.rows[row], err = s.patternOf(templates[row], noted, words); err != nil {
+		if p.rows[row], err = s.patternOf(row, templates[row], words); err != nil {
 			return nil, err
 		}
 	}
 	return p.rows, nil
 }
 
-// patternOf returns the code of the pattern of a template and words.
-func (s *Scan) patternOf(template uint64, of []uint64, words *dictionary) (uint64, error) {
+// patternOf returns the code of the pattern of a row with a template.
+func (s *Scan) patternOf(row int, template uint64, words *dictionary) (uint64, error) {
 	p := &s.pattern
 	shape := patternShape{template: template}
 	p.of = p.of[:0]
-	for _, word := range of {
+	begin, end, err := s.wordsOf(row)
+	if err != nil {
+		return 0, err
+	}
+	for at := begin; at < end; at++ {
+		word, err := s.wordAt(at)
+		if err != nil {
+			return 0, err
+		}
 		if p.classes[word] == 0 {
 			p.classes[word] = 1 + uint8(event.ClassOf(words.at(int(word))))
 		}
@@ -89,7 +93,7 @@ func (s *Scan) patternOf(template uint64, of []uint64, words *dictionary) (uint6
 		shape.classes = shape.classes<<classBits | uint64(class)
 		p.of = append(p.of, event.WordClass(class))
 	}
-	short := len(of) <= 64/classBits
+	short := end-begin <= 64/classBits
 	if code, ok := p.shapes[shape]; ok && short {
 		return code, nil
 	}

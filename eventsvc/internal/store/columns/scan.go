@@ -33,7 +33,8 @@ type Scan struct {
 	have    uint64               // columns of the chunk that were read whole
 	numbers [numColumns][]uint64 // nil: not read of any chunk
 	noted   openChunk            // the words of notes
-	words   []uint64             // of a row
+	words   []uint64             // those of a table that grows
+	codes   uint64               // those of words are less
 	ends    []int                // in noted, of the words before each row, and of all; empty: they are not known
 	notes   [][]byte
 	room    []byte
@@ -646,30 +647,43 @@ func (s *Scan) noteHas(p *wordPlan, row int, template uint64) (bool, error) {
 		s.room = event.Fold(s.room[:0], note)
 		return bytes.Contains(s.room, p.piece), err
 	}
-	words, err := s.wordsOf(row)
-	return err == nil && p.holds(template, words), err
+	begin, _, err := s.wordsOf(row)
+next:
+	for _, way := range p.ways[template] {
+		for _, c := range way {
+			word, damage := s.wordAt(begin + c.hole)
+			if err = cmp.Or(err, damage); err != nil {
+				return false, err
+			}
+			if !c.words.has[word] {
+				continue next
+			}
+		}
+		return true, nil
+	}
+	return false, err
 }
 
-// wordsOf returns the words of a row. They are valid until those of another one are asked for.
-func (s *Scan) wordsOf(row int) ([]uint64, error) {
+// wordsOf returns where the words of a row begin and end among those of the chunk.
+func (s *Scan) wordsOf(row int) (begin, end int, err error) {
 	if len(s.ends) == 0 {
 		if err := s.openWords(); err != nil {
-			return nil, err
+			return 0, 0, err
 		}
 	}
-	if g := s.table.growing; g != nil {
-		return g.chunk(colWords, s.chunk)[s.ends[row]:s.ends[row+1]], nil
+	return s.ends[row], s.ends[row+1], nil
+}
+
+// wordAt returns a word of the chunk, whose words are open.
+func (s *Scan) wordAt(at int) (uint64, error) {
+	if s.table.growing != nil {
+		return s.words[at], nil
 	}
-	limit, err := s.table.limit(colWords)
-	s.words = s.words[:0]
-	for at := s.ends[row]; err == nil && at < s.ends[row+1]; at++ {
-		word := s.noted.at(at)
-		if word >= uint64(limit) {
-			err = s.table.damaged(colWords, s.chunk)
-		}
-		s.words = append(s.words, word)
+	word := s.noted.at(at)
+	if word >= s.codes {
+		return 0, s.table.damaged(colWords, s.chunk)
 	}
-	return s.words, err
+	return word, nil
 }
 
 // openWords opens the words of the chunk, and finds out where those of each row end.
@@ -688,13 +702,14 @@ func (s *Scan) openWords() error {
 		end += holes[template]
 		ends = append(ends, end)
 	}
-	if s.table.growing == nil {
-		if s.noted, err = s.table.openChunk(colWords, s.chunk, end); err != nil {
-			return err
-		}
+	if g := s.table.growing; g != nil {
+		s.words = g.chunk(colWords, s.chunk)
+	} else if s.noted, err = s.table.openChunk(colWords, s.chunk, end); err != nil {
+		return err
 	}
-	s.ends = ends
-	return nil
+	limit, err := s.table.limit(colWords)
+	s.ends, s.codes = ends, uint64(limit)
+	return err
 }
 
 // plainNote returns the note of a row without a template.

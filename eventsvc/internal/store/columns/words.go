@@ -156,17 +156,3 @@ func (p *wordPlanner) having(k wordKey) *codeSet {
 	p.sets[k] = set
 	return set
 }
-
-// holds reports whether the words of a note are so that the piece is there.
-func (p *wordPlan) holds(template uint64, words []uint64) bool {
-next:
-	for _, w := range p.ways[template] {
-		for _, c := range w {
-			if !c.words.has[words[c.hole]] {
-				continue next
-			}
-		}
-		return true
-	}
-	return false
-}
