@@ -24,7 +24,7 @@ COMPILE  := GOGC=400 $(GO)
 BUILD    := $(COMPILE) build -trimpath -ldflags "-s -w -X tidings.example/shared/service.revision=$(REVISION)"
 # Not from the cache: many tests are random, others look at binaries and files that the cache does not know.
 # A test that hangs is ended after half an hour: on a small, busy machine the longest tests take minutes.
-TEST     := $(or $(GOTEST),$(GO) test) -count=1 -timeout 30m $(TESTFLAGS)
+TEST     := $(GO) test -count=1 -timeout 30m $(TESTFLAGS)
 # Packages whose tests drive whole programs, or move much data in few goroutines, which the race detector makes ten times slower.
 # make race NORACE=none has them too.
 NORACE   := /(tokensvc|eventsvc|dump|console|codec|docs/site|query/changes|store/maintenance|store/postgres)$$

@@ -1,7 +1,6 @@
 package security
 
 import (
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -44,52 +43,6 @@ func TestSkippedTestsFailCI(t *testing.T) {
 	}
 	if shown, _ := verdict(t, passes); strings.Contains(shown, "fine") {
 		t.Errorf("of a package that passes more is shown than its last line:\n%s", shown)
-	}
-}
-
-// TestSecondTry: a test that fails once and passes then is named, and does not fail CI. One that fails twice does, and
-// so does, at once, what no second try may hide.
-func TestSecondTry(t *testing.T) {
-	t.Parallel()
-	const failed = "--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/part (0.00s)\nFAIL\tp/a\t1.0s\n"
-	for name, test := range map[string]struct {
-		first  string // what the first try prints, which fails
-		second int    // exit code of the second
-		passed bool
-		calls  string
-	}{
-		"flaky":       {"ok  \tp/b\t1.0s\n" + failed + "FAIL\n", 0, true, "-v -run ^(TestA)$ p/a\n"},
-		"fails twice": {failed, 1, false, "-v -run ^(TestA)$ p/a\n"},
-		"two tests":   {"--- FAIL: TestB (0.00s)\n" + failed, 0, true, "-v -run ^(TestB|TestA)$ p/a\n"},
-		"data race":   {"WARNING: DATA RACE\n" + failed, 0, false, ""},
-		"panic":       {failed + "panic: runtime error\n", 0, false, ""},
-		"no compiler": {failed + "FAIL\tp/d [build failed]\n", 0, false, ""},
-		"no test":     {"FAIL\tp/a\t1.0s\n", 0, false, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			for file, text := range map[string]string{
-				"said": test.first,
-				"go":   fmt.Sprintf("#!/bin/sh\ncd %q\nshift\necho \"$*\" >>calls\ntest ! -f tried || exit %d\ntouch tried\ncat said\nexit 1\n", dir, test.second),
-			} {
-				if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o700); err != nil {
-					t.Fatal(err)
-				}
-			}
-			try := exec.Command(root+"/.ci/gotest", "-v", "./...")
-			try.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "FLAKY="+filepath.Join(dir, "flaky"))
-			out, err := try.CombinedOutput()
-			if (err == nil) != test.passed {
-				t.Errorf("%v:\n%s", err, out)
-			}
-			if calls, _ := os.ReadFile(filepath.Join(dir, "calls")); string(calls) != "-v ./...\n"+test.calls {
-				t.Errorf("called with %q:\n%s", calls, out)
-			}
-			if named, _ := os.ReadFile(filepath.Join(dir, "flaky")); strings.Contains(string(named), "TestA failed once") != test.passed {
-				t.Errorf("named as flaky: %q", named)
-			}
-		})
 	}
 }
 
@@ -221,16 +174,17 @@ func TestWorkflows(t *testing.T) {
 }
 
 // TestRun runs .ci/run with programs that only say what they are called for. All stages run once, those that need the
-// images after them. What a stage prints stays together, and one that fails is in the verdict.
+// images after them. What a stage prints stays together, and one that fails is in the verdict. Tests that fail are run
+// once.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	bin := filepath.Join(dir, "bin")
 	for name, text := range map[string]string{
 		".ci/run": read(t, ".ci/run"), ".ci/tests.awk": read(t, ".ci/tests.awk"), ".ci/skips": read(t, ".ci/skips"),
-		".ci/gotest": "#!/bin/sh\necho \"tests in $(basename $PWD)\"\ntest $(basename $PWD) != bad || { echo 'FAIL\tp\t1s'; exit 1; }\necho 'ok\tp\t1s'\n",
-		"bin/make":   "#!/bin/sh\necho \"first of $1\"\necho \"ok\tmake $1\t1s\"\n",
-		"bin/curl":   "#!/bin/sh\nexit 1\n", "bin/docker": "#!/bin/sh\n", "bin/apt-get": "#!/bin/sh\n", "bin/sudo": "#!/bin/sh\n",
+		"bin/go":   "#!/bin/sh\necho \"tests in $(basename $PWD)\"\ntest $(basename $PWD) != bad || { echo 'FAIL\tp\t1s'; exit 1; }\necho 'ok\tp\t1s'\n",
+		"bin/make": "#!/bin/sh\necho \"first of $1\"\necho \"ok\tmake $1\t1s\"\n",
+		"bin/curl": "#!/bin/sh\nexit 1\n", "bin/docker": "#!/bin/sh\n", "bin/apt-get": "#!/bin/sh\n", "bin/sudo": "#!/bin/sh\n",
 		"deploy/test/bad/x": "", "deploy/test/good/x": "", "deploy/test/e2e/x": "", "deploy/test/conformance/x": "", "deploy/test/alertmanager/x": "",
 	} {
 		path := filepath.Join(dir, name)
@@ -256,7 +210,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s is not said", stage)
 		}
 	}
-	if passed || !strings.HasSuffix(said, "\n13 passed, 1 failed, 1 skipped\n") ||
+	if passed || strings.Count(said, "tests in bad\n") != 1 || !strings.HasSuffix(said, "\n13 passed, 1 failed, 1 skipped\n") ||
 		!strings.Contains(said, "=== RUN   lint\nfirst of lint\nok\tmake lint\t1s\n--- PASS: lint (") ||
 		strings.Index(said, "--- PASS: images (") > strings.Index(said, "--- PASS: e2e (") {
 		t.Errorf("passed %t:\n%s", passed, said)
