@@ -90,7 +90,7 @@ func TestGetWaits(t *testing.T) {
 	}
 	done := make(chan string, 1)
 	go func() {
-		out, said, code := use(t, append(access, "--reason=Late", "--wait=10s")...)
+		out, said, code := use(t, append(access, "--reason=Late", "--wait=1h")...)
 		done <- fmt.Sprintf("%d %q %d", code, said, strings.Count(out, "\n"))
 	}()
 	body := `{"metadata":{"name":"late"},"eventTime":"2026-01-02T03:04:05.000000Z","reportingController":"c","reportingInstance":"i",` +

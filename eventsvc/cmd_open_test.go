@@ -16,7 +16,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"tidings.example/shared/waittest"
 )
@@ -306,9 +305,8 @@ func TestOpenBrowser(t *testing.T) {
 				return err == nil && strings.Contains(string(page), "url="+html.EscapeString(console))
 			})
 		}
-		begun := time.Now()
-		if code := s.end(); code != 0 || time.Since(begun) > 10*time.Second {
-			t.Errorf("%s: exit code %d after %s", name, code, time.Since(begun))
+		if code := s.end(); code != 0 {
+			t.Errorf("%s: exit code %d", name, code)
 		}
 		if said := s.complaints(); tt.want == "" && said != "" {
 			t.Errorf("%s: %s", name, said)

@@ -384,24 +384,21 @@ func TestRightsTakenAway(t *testing.T) {
 	}
 	progress := func(what string, want bool, line string, lines int) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); ; { // it asks again after 15 s at most, and RBAC takes a moment
-			if owned() == want && said(line) == lines {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: not within a minute:\n%s", what, m.out)
-			}
-		}
+		within(t, time.Minute, what, func() bool { // it asks again after 15 s at most, and RBAC takes a moment
+			return owned() == want && said(line) == lines
+		})
 	}
 	c.grant(nil)
 	progress("the right is given", true, on, 2)
 	c.grant(eventsOnly)
-	for deadline := time.Now().Add(10 * time.Second); said(off) != 4; g.CloseClientConnections() { // a watch that runs goes on
-		if time.Now().After(deadline) {
-			t.Fatalf("the right is taken away: not within 10 s:\n%s", m.out)
+	eventually(t, "the right is taken away", func() bool {
+		if said(off) == 4 {
+			return true
 		}
+		g.CloseClientConnections() // a watch that runs goes on
 		time.Sleep(200 * time.Millisecond)
-	}
+		return false
+	})
 	progress("the right is taken away", false, off, 4)
 	c.grant(nil)
 	progress("the right is given back", true, on, 4)

@@ -101,10 +101,10 @@ func (v *validator) read(w store.Watcher) bool {
 			v.t.Error(err)
 			return false
 		}
-		if idle++; err == nil {
+		if idle++; err == nil || v.db.Revision() < v.next {
 			idle = 0
 		} else if idle == 200 {
-			v.t.Errorf("a watcher of kind %d was told nothing for 10 s; next is %d, and the store is at %d", v.kind, v.next, v.db.Revision())
+			v.t.Errorf("a watcher of kind %d was told nothing 200 times; next is %d, and the store is at %d", v.kind, v.next, v.db.Revision())
 			return false
 		}
 		for _, d := range b.Changes {
