@@ -83,7 +83,7 @@ func (c events) save(ctx context.Context) error {
 	stored, _, revision, err := c.loadCursor(ctx)
 	comparable := err == nil && !c.renew
 	if comparable && c.saved.version != "" && client.Newer(c.saved.version, stored.version) {
-		c.Log.WarnContext(ctx, "the target has lost writes, going back to its cursor", "namespace", c.label(), "saved", c.saved.version, "found", stored.version)
+		c.Log.WarnContext(ctx, "the target has lost writes, going back to its cursor", "namespace", c.name, "saved", c.saved.version, "found", stored.version)
 		return errLost
 	}
 	if later := comparable && stored.version != "" && client.Newer(stored.version, c.cursor.version); err == nil && !later {

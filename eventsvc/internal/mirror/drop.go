@@ -160,13 +160,8 @@ func (o ownEvents) dropEvent(d drop, n int64, now time.Time) *corev1.Event {
 		last = now
 	}
 	ev.FirstTimestamp, ev.LastTimestamp = metav1.NewTime(from), metav1.NewTime(last)
-	ev.Annotations = map[string]string{
-		annotationGapFrom: stamp(from), annotationGapTo: stamp(to),
-		event.DroppedRule: d.rule, event.DroppedCount: strconv.FormatInt(n, 10),
-	}
-	if o.namespace != "" {
-		ev.Annotations[annotationGapNamespace] = o.namespace
-	}
+	ev.Annotations = o.between(from, to)
+	ev.Annotations[event.DroppedRule], ev.Annotations[event.DroppedCount] = d.rule, strconv.FormatInt(n, 10)
 	return ev
 }
 

@@ -65,8 +65,8 @@ func (c *copier) report(ctx context.Context, g gap, reason string) error {
 		return nil
 	}
 	ev := c.gap(g, reason)
-	c.metrics.gaps.WithLabelValues(c.label()).Inc()
-	c.Log.WarnContext(ctx, "events may be missing", "namespace", c.label(), "from", stamp(g.cursor.complete), "to", stamp(g.end()),
+	c.metrics.gaps.WithLabelValues(c.name).Inc()
+	c.Log.WarnContext(ctx, "events may be missing", "namespace", c.name, "from", stamp(g.cursor.complete), "to", stamp(g.end()),
 		"reason", reason)
 	err := c.insist(ctx, func() error { return c.put(ctx, ev) })
 	if refused(err) {

@@ -143,13 +143,10 @@ func baseCopier(m *Mirror, namespace, name, path string) *copier {
 	return c
 }
 
-// label returns the namespace as metrics and logs show it.
-func (c *copier) label() string { return c.name }
-
 // events are the events of the source, or of one of its namespaces.
 type events struct{ *copier }
 
-func (c *copier) count(result string) { c.metrics.events.WithLabelValues(c.label(), result).Inc() }
+func (c *copier) count(result string) { c.metrics.events.WithLabelValues(c.name, result).Inc() }
 
 // run copies until ctx ends. It tries again after any failure, because events are lost while no mirror runs.
 func (c *copier) run(ctx context.Context) {
@@ -213,7 +210,7 @@ func (c events) begin(ctx context.Context) error {
 		return c.list(ctx, reasonFirst)
 	}
 	c.moved(stored.version)
-	c.Log.InfoContext(ctx, "continuing from the cursor", "namespace", c.label(), "version", stored.version)
+	c.Log.InfoContext(ctx, "continuing from the cursor", "namespace", c.name, "version", stored.version)
 	return nil
 }
 
@@ -225,8 +222,8 @@ func (c events) list(ctx context.Context, reason string) error {
 			return err
 		}
 	}
-	c.metrics.lists.WithLabelValues(c.label(), reason).Inc()
-	c.Log.InfoContext(ctx, "listing the source", "namespace", c.label(), "reason", reason)
+	c.metrics.lists.WithLabelValues(c.name, reason).Inc()
+	c.Log.InfoContext(ctx, "listing the source", "namespace", c.name, "reason", reason)
 	c.drops.pending = nil
 	c.await(nil)
 	c.rewound = reason == reasonRewound
@@ -277,7 +274,7 @@ func (c events) list(ctx context.Context, reason string) error {
 		return err
 	}
 	c.dropped()
-	c.Log.InfoContext(ctx, "listed the source", "namespace", c.label(), "events", n, "version", version)
+	c.Log.InfoContext(ctx, "listed the source", "namespace", c.name, "events", n, "version", version)
 	c.moved(version)
 	c.cursor.complete = asked
 	return c.save(ctx)
@@ -404,7 +401,7 @@ func (c *copier) appendItem(items []item, ev *corev1.Event, modified bool) []ite
 // appendNone counts and logs what is no event. It is left out: to try it again would not help.
 func (c *copier) appendNone(items []item, err error) []item {
 	c.count(resultRefused)
-	c.Log.Warn("left out", "namespace", c.label(), "error", err)
+	c.Log.Warn("left out", "namespace", c.name, "error", err)
 	return items
 }
 
@@ -447,9 +444,9 @@ func (c *copier) failed(side string, err error) {
 		return // a request to wait is no failure
 	}
 	if err == nil {
-		c.Log.Info("answers again", "side", side, "namespace", c.label())
+		c.Log.Info("answers again", "side", side, "namespace", c.name)
 		return
 	}
-	c.Log.Warn("requests fail, trying again until they succeed", "side", side, "namespace", c.label(),
+	c.Log.Warn("requests fail, trying again until they succeed", "side", side, "namespace", c.name,
 		"error", err, "hint", client.Hint(err))
 }

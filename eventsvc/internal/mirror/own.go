@@ -18,18 +18,9 @@ import (
 // annotationDropped is the annotation of the cursor's event that has the counts of hours that are not over, in JSON.
 const annotationDropped = "mirror.tidings.example/dropped"
 
-// reasonGap is the reason of an event that reports a gap.
-const reasonGap = "MirrorGap"
-
-// The annotations of such an event. Times are in RFC 3339.
-const (
-	annotationGapFrom      = "mirror.tidings.example/gap-from"
-	annotationGapTo        = "mirror.tidings.example/gap-to"
-	annotationGapNamespace = "mirror.tidings.example/gap-namespace" // the only namespace that it concerns; not set: all
-)
-
-// controller is the reportingController of the mirror's own events.
-const controller = "tidings.example/mirror"
+// annotationGapNamespace is the annotation of a report of a gap that has the only namespace that it concerns; not set:
+// all.
+const annotationGapNamespace = "mirror.tidings.example/gap-namespace"
 
 // ownEvents are the events of the target that a copier itself reports: its cursor, and its gaps.
 type ownEvents struct {
@@ -61,7 +52,7 @@ func (o ownEvents) event(name, eventType, reason string) *corev1.Event {
 		Type:                eventType,
 		Reason:              reason,
 		Source:              corev1.EventSource{Component: "eventsvc-mirror"},
-		ReportingController: controller,
+		ReportingController: event.GapReporter,
 	}
 	ev.APIVersion, ev.Kind = "v1", "Event"
 	ev.Name, ev.Namespace, ev.Labels = name, o.CursorNamespace, o.labels()
@@ -118,14 +109,20 @@ func (o ownEvents) gapName(g gap) string {
 
 // gap returns the event that reports a gap.
 func (o ownEvents) gap(g gap, reason string) *corev1.Event {
-	ev := o.event(o.gapName(g), corev1.EventTypeWarning, reasonGap)
+	ev := o.event(o.gapName(g), corev1.EventTypeWarning, event.GapReason)
 	ev.Message = g.note(o, reason)
 	ev.FirstTimestamp, ev.LastTimestamp = metav1.NewTime(g.cursor.complete), metav1.NewTime(g.end())
-	ev.Annotations = map[string]string{annotationGapFrom: stamp(g.cursor.complete), annotationGapTo: stamp(g.end())}
-	if o.namespace != "" {
-		ev.Annotations[annotationGapNamespace] = o.namespace
-	}
+	ev.Annotations = o.between(g.cursor.complete, g.end())
 	return ev
+}
+
+// between returns the annotations of an event that reports what happened between two times.
+func (o ownEvents) between(from, to time.Time) map[string]string {
+	annotations := map[string]string{event.GapFrom: stamp(from), event.GapTo: stamp(to)}
+	if o.namespace != "" {
+		annotations[annotationGapNamespace] = o.namespace
+	}
+	return annotations
 }
 
 // put stores one of these events, whether there is one of its name or not.

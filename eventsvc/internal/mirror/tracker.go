@@ -77,7 +77,7 @@ func (t *tracker) begin(ctx context.Context) error {
 
 // list compares all objects with what was seen of them.
 func (t *tracker) list(ctx context.Context, reason string) error {
-	t.metrics.lists.WithLabelValues(t.label(), reason).Inc()
+	t.metrics.lists.WithLabelValues(t.name, reason).Inc()
 	t.Log.InfoContext(ctx, "listing objects", "resource", t.resource.String(), "reason", reason)
 	t.inexact = true
 	t.await(nil)
@@ -353,7 +353,7 @@ func (t *tracker) add(b *batch, about *objectchange.Seen, reason, which, note st
 		},
 		Type: corev1.EventTypeNormal, Reason: reason, Message: note, Count: count,
 		FirstTimestamp: metav1.NewTime(first), LastTimestamp: metav1.NewTime(last),
-		Source: corev1.EventSource{Component: "eventsvc-mirror"}, ReportingController: controller,
+		Source: corev1.EventSource{Component: "eventsvc-mirror"}, ReportingController: event.GapReporter,
 	}
 	if ev.Namespace == "" {
 		ev.Namespace = metav1.NamespaceDefault // as for other events about objects of no namespace
