@@ -10,7 +10,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/query/search"
 )
 
 // The limits of what is kept.
@@ -129,7 +128,7 @@ func newBook(rules []*Rule, console string) book {
 func (b *book) observe(ev *eventsv1.Event, isNew bool, now time.Time) {
 	var facts *Facts
 	var o event.Occurrence
-	s := search.About(ev)
+	s := event.SubjectOf(ev)
 	for _, r := range b.rules {
 		begins, ends := r.matches(s)
 		if !begins && !ends {
@@ -164,12 +163,12 @@ func (b *book) observe(ev *eventsv1.Event, isNew bool, now time.Time) {
 }
 
 // matches reports whether an event begins the alert of a rule, or ends it.
-func (r *Rule) matches(s *search.Subject) (begins, ends bool) {
+func (r *Rule) matches(s *event.Subject) (begins, ends bool) {
 	return r.Search.Matches(s), r.EndedBy != nil && r.EndedBy.Matches(s)
 }
 
 // count returns the occurrence of a version, with the observations that are not counted yet.
-func (b *book) count(ev *eventsv1.Event, s *search.Subject, isNew bool, now time.Time) event.Occurrence {
+func (b *book) count(ev *eventsv1.Event, s *event.Subject, isNew bool, now time.Time) event.Occurrence {
 	o, _ := s.Attributes.Written(now).Occurrence()
 	key := ev.Namespace + "/" + ev.Name + "/" + string(ev.UID)
 	before, known := b.Counted[key]

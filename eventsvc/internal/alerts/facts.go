@@ -9,7 +9,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/shared/printable"
 )
 
@@ -52,9 +51,9 @@ func cut(text string, most int) string {
 }
 
 // newFacts returns the facts of an event. console is the address of the console.
-func newFacts(ev *eventsv1.Event, s *search.Subject, o event.Occurrence, console string) *Facts {
+func newFacts(ev *eventsv1.Event, s *event.Subject, o event.Occurrence, console string) *Facts {
 	text := func(t string) string { return plain(t, event.MaxDimension) }
-	d := s.Dimensions
+	d := s.Dimensions()
 	f := &Facts{
 		Cluster: text(d.Cluster), Namespace: text(ev.Regarding.Namespace), Kind: text(d.Kind), Name: text(ev.Regarding.Name),
 		Owner: text(d.Owner), Node: text(d.Node), Type: text(d.Type), Reason: text(d.Reason), Reporter: text(d.Reporter),

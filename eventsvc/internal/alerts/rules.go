@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/shared/cli"
 )
@@ -33,8 +34,8 @@ const (
 // Rule says which events are an alert.
 type Rule struct {
 	Name                 string
-	Search               *search.Expr  // an event that it matches is an occurrence
-	EndedBy              *search.Expr  // an event that it matches ends the alert with the same labels; may be nil
+	Search               *event.Filter // an event that it matches is an occurrence
+	EndedBy              *event.Filter // an event that it matches ends the alert with the same labels; may be nil
 	Occurrences          int64         // so many
 	Within, For, Silence time.Duration // in this time begin it, if they are not over after this time; after this time without one it is over
 
@@ -121,9 +122,12 @@ func (p *parser) value(r *Rule, name string, n *yaml.Node) (err error) {
 			err = errors.New("must begin with a letter and have letters, digits, - and _, at most 63")
 		}
 	case "search", "endedBy":
-		into := map[string]**search.Expr{"search": &r.Search, "endedBy": &r.EndedBy}[name]
-		if *into, err = search.Parse(n.Value); err == nil && *into == nil {
+		var e *search.Expr
+		if e, err = search.Parse(n.Value); err == nil && e == nil {
 			err = errors.New("is empty, and would match every event: write a search")
+		}
+		if err == nil {
+			*map[string]**event.Filter{"search": &r.Search, "endedBy": &r.EndedBy}[name] = e.Filter()
 		}
 	case "occurrences":
 		if r.Occurrences, err = strconv.ParseInt(n.Value, 10, 64); err != nil || r.Occurrences < 1 || r.Occurrences > maxOccurrences {

@@ -20,7 +20,6 @@ import (
 
 	"tidings.example/eventsvc/internal/client"
 	"tidings.example/eventsvc/internal/event"
-	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/shared/safefile"
 )
 
@@ -239,7 +238,7 @@ func (s Source) list(ctx context.Context, rules []*Rule, wanted func(*eventsv1.E
 			if err := json.Unmarshal(item, ev); err != nil {
 				return fmt.Errorf("%s sent what is no event: %w", s.Server(), err)
 			}
-			about := search.About(ev)
+			about := event.SubjectOf(ev)
 			if wanted(ev) && slices.ContainsFunc(rules, func(r *Rule) bool { begins, ends := r.matches(about); return begins || ends }) {
 				all = append(all, ev)
 			}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"tidings.example/eventsvc/internal/client"
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/printable"
@@ -58,7 +59,7 @@ type following struct {
 	*tail
 	client  *client.Client
 	path    string
-	wanted  *search.Expr    // nil: everything
+	wanted  *event.Filter   // nil: everything
 	awaited fields.Selector // nil: nothing
 	stdout  io.Writer
 	stderr  io.Writer
@@ -80,7 +81,8 @@ func (t *tail) Run(ctx context.Context, std IO) error {
 		}
 	}
 	if t.search != "" {
-		f.wanted, _ = search.Parse(t.search) // it was checked
+		e, _ := search.Parse(t.search) // it was checked
+		f.wanted = e.Filter()
 	}
 	c, namespace, err := t.open()
 	if err != nil {
@@ -132,7 +134,7 @@ func fieldsOf(ev *eventsv1.Event) fields.Set {
 		"reportingController": ev.ReportingController, "reportingInstance": ev.ReportingInstance,
 		"regarding.kind": ev.Regarding.Kind, "regarding.namespace": ev.Regarding.Namespace, "regarding.name": ev.Regarding.Name,
 		"regarding.uid": string(ev.Regarding.UID), "regarding.fieldPath": ev.Regarding.FieldPath,
-		"count": strconv.Itoa(int(occurrences(ev))),
+		"count": strconv.FormatInt(event.OccurrenceOf(ev).Count, 10),
 	}
 }
 
@@ -201,7 +203,7 @@ func (f *following) change(c client.Change) error {
 
 // fits reports whether the terms fit an event.
 func (f *following) fits(s seen) bool {
-	return f.wanted == nil || f.wanted.Matches(search.About(s.event))
+	return f.wanted == nil || f.wanted.Matches(event.SubjectOf(s.event))
 }
 
 func (f *following) connected() {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -71,40 +72,62 @@ func (s *Selector) Filter() *Filter {
 	return all
 }
 
-// Matches reports whether a version matches, of which the text is that of [AppendText]. Every other
-// evaluation of a filter has to agree with this one.
-func (f *Filter) Matches(namespace, name string, a Attributes, text []byte) bool {
-	matches := func(part *Filter) bool { return part.Matches(namespace, name, a, text) }
+// A Subject is what a filter is asked about: a version of an event. Its dimensions are found when they are needed first.
+type Subject struct {
+	Namespace, Name string
+	Attributes      Attributes
+	Text            []byte // of [AppendText]
+
+	dimensions *Dimensions // nil: not found yet
+}
+
+// SubjectOf returns the subject of an event that is in no store.
+func SubjectOf(ev *eventsv1.Event) *Subject {
+	a := AttributesOf(ev)
+	return &Subject{Namespace: ev.Namespace, Name: ev.Name, Attributes: a, Text: AppendText(nil, []byte(ev.Note), a)}
+}
+
+// OfDimensions returns the subject of events of which only the dimensions are known, for filters that ask for nothing
+// else.
+func OfDimensions(d Dimensions) *Subject { return &Subject{dimensions: &d} }
+
+// Dimensions returns the dimensions of the event, without the pattern of its note.
+func (s *Subject) Dimensions() *Dimensions {
+	if s.dimensions == nil {
+		s.dimensions = new(DimensionsOf(s.Namespace, s.Attributes))
+	}
+	return s.dimensions
+}
+
+// Matches reports whether a version matches. Every other evaluation of a filter has to agree with this one.
+func (f *Filter) Matches(s *Subject) bool {
 	switch f.Kind {
 	case FilterAll:
-		return !slices.ContainsFunc(f.Parts, func(part *Filter) bool { return !matches(part) })
+		return !slices.ContainsFunc(f.Parts, func(part *Filter) bool { return !part.Matches(s) })
 	case FilterAny:
-		return slices.ContainsFunc(f.Parts, matches)
+		return slices.ContainsFunc(f.Parts, func(part *Filter) bool { return part.Matches(s) })
 	case FilterNot:
-		return !matches(f.Parts[0])
+		return !f.Parts[0].Matches(s)
 	case FilterLabels:
-		return f.Labels(a)
+		return f.Labels(s.Attributes)
 	case FilterWord:
-		note, rest := CutNote(text)
+		note, rest := CutNote(s.Text)
 		return bytes.IndexByte(f.Word, 0) < 0 && (bytes.Contains(Fold(nil, note), f.Word) || !f.Note && bytes.Contains(Fold(nil, rest), f.Word))
 	case FilterField:
-		return f.Fits(FieldText(f.Field, namespace, name, a))
+		return f.Fits(s.Field(f.Field))
 	case FilterGap:
-		g, marked := a.Gap()
+		g, marked := s.Attributes.Gap()
 		return marked && (g.Rule != "") == f.Dropped
-	}
-	d := DimensionsOf(namespace, a)
-	if f.OnPattern() {
-		note, _ := CutNote(text)
-		d.Pattern = Pattern(note, a.Field(RegardingName), []byte(namespace))
-	}
-	switch f.Kind {
-	case FilterDimension:
-		return f.Fits(*d.Text(f.Dimension))
 	case FilterPlace:
-		return f.Allows(d.Namespace, d.Cluster)
+		return f.Allows(s.Dimensions().Namespace, s.Dimensions().Cluster)
+	case FilterDimensions:
+		return f.Wants(*s.Dimensions())
 	}
-	return f.Wants(d)
+	if f.OnPattern() {
+		note, _ := CutNote(s.Text)
+		return f.Fits(Pattern(note, s.Attributes.Field(RegardingName), []byte(s.Namespace)))
+	}
+	return f.Fits(*s.Dimensions().Text(f.Dimension))
 }
 
 // OnDimensions reports whether a filter looks at nothing but dimensions, which outlive their events.
@@ -123,13 +146,13 @@ func (f *Filter) OnPattern() bool {
 	return f.Kind == FilterDimension && f.Dimension == PatternDimension
 }
 
-// FieldText returns the text of a field of a version, also of those of its key.
-func FieldText(f Field, namespace, name string, a Attributes) string {
+// Field returns the text of a field, also of those of the key.
+func (s *Subject) Field(f Field) string {
 	switch f {
 	case FieldNamespace:
-		return namespace
+		return s.Namespace
 	case FieldName:
-		return name
+		return s.Name
 	}
-	return string(a.Field(f))
+	return string(s.Attributes.Field(f))
 }

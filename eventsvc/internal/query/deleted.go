@@ -29,10 +29,10 @@ func (s *Snapshot) Deleted(ctx context.Context, p ObjectPage) (found []Deletion,
 		}
 	}
 	size := 0
-	selector := s.query.Terms.selector()
+	wanted := s.wants()
 	q := store.DeletionQuery{From: s.From, To: s.To, After: p.After.Revision, Until: s.Head.Revision}
 	err = s.querier.Timeline.Deletions(ctx, q, func(v *store.View, by []byte) bool {
-		if !s.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) || !selector.Matches(v.Namespace, v.Name, v.Attributes) {
+		if !wanted(v) {
 			return true
 		}
 		if next.More = len(found) >= p.Limit || size >= p.Bytes; next.More {

@@ -14,5 +14,5 @@ func ParseText(text string) (*Text, error) {
 // Match reports whether the note of an event that has nothing else matches.
 func (t *Text) Match(note []byte) bool {
 	a := event.NewAttributes([event.NumFields]string{}, nil)
-	return t.filter.Matches("", "", a, event.AppendText(nil, note, a))
+	return t.filter.Matches(&event.Subject{Attributes: a, Text: event.AppendText(nil, note, a)})
 }

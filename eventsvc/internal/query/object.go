@@ -104,8 +104,9 @@ func (s *Snapshot) Object(ctx context.Context, o Subject, p ObjectPage) (Life, e
 func (s *Snapshot) object(ctx context.Context, o Subject, p ObjectPage) (Life, error) {
 	life := life{page: p}
 	series := map[[2]string]*Series{}
+	wanted := s.wants()
 	err := s.querier.Timeline.Versions(ctx, o.selector(), func(v *store.View, gone bool) bool {
-		if v.Revision > s.Head.Revision || !s.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) {
+		if v.Revision > s.Head.Revision || !wanted(v) {
 			return true
 		}
 		h := Happened{Deleted: gone, Count: 1, At: store.Moment{Time: v.Time.UTC().Truncate(time.Microsecond), Revision: v.Revision}}

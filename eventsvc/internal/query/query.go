@@ -124,9 +124,13 @@ func (s *Snapshot) reading(read func() error) error {
 	return read()
 }
 
-// wanted reports whether a query is about events with these dimensions.
-func (s *Snapshot) wanted(d event.Dimensions) bool {
-	return s.query.Allows(d.Namespace, d.Cluster) && s.query.Terms.wanted(d)
+// wants returns what reports whether a query is about a version, but for words and patterns of its note.
+func (s *Snapshot) wants() func(*store.View) bool {
+	asked := s.query.Terms.matching()
+	return func(v *store.View) bool {
+		is := &event.Subject{Namespace: v.Namespace, Name: v.Name, Attributes: v.Attributes}
+		return s.sees(*is.Dimensions()) && asked.Matches(is)
+	}
 }
 
 // sees reports whether a query may be about events with these dimensions, whatever its terms are.

@@ -12,18 +12,13 @@ import (
 	"tidings.example/eventsvc/internal/query/search"
 )
 
-// Terms are what the selectors of a query ask for. A term on a dimension costs nothing,
-// others need events to be read.
+// Terms are what the selectors, the search and the cluster of a query ask for.
 type Terms struct {
-	dimensions []term
-	reasons    []event.FieldRequirement // that one is asked for, which stores may find fast
-	// Rest are the terms that are not on dimensions; nil: none.
-	Rest *event.Selector
-	// The other expressions of a search: on dimensions, on texts, and all that are neither.
-	byDimension, byText, mixed []*search.Expr
-	search                     *search.Expr // all of it
-	cluster                    string       // that a parameter names
-	bookkeeping                bool         // what mirrors say of their own work is asked for
+	dimensions  []term          // of the selectors
+	rest        *event.Selector // what else the selectors ask for; nil: nothing
+	search      *search.Expr    // nil: nothing
+	cluster     string          // that a parameter names
+	bookkeeping bool            // what mirrors say of their own work is asked for
 }
 
 // asksBookkeeping reports whether terms name a reason of book-keeping events, or their reporter.
@@ -94,55 +89,18 @@ func ParseTerms(fieldSelector, labelSelector, text string) (t Terms, err error) 
 		}
 		rest.Labels = append(rest.Labels, r)
 	}
-	e, err := search.Parse(text)
-	if err != nil {
+	if len(rest.Fields)+len(rest.Labels) > 0 {
+		t.rest = &rest
+	}
+	if t.search, err = search.Parse(text); err != nil {
 		return t, invalid("search", "%v", err)
 	}
-	t.setSearch(e, &rest)
 	t.bookkeeping = t.asksBookkeeping()
 	return t, nil
 }
 
-// setSearch adds a search to the terms. rest has the terms of the other parameters that are not on dimensions.
-func (t *Terms) setSearch(e *search.Expr, rest *event.Selector) {
-	t.search = e
-	for _, part := range e.Conjuncts() {
-		t.addSearch(part, rest)
-	}
-	if len(rest.Fields)+len(rest.Labels) > 0 {
-		t.Rest = rest
-	}
-}
-
-// addSearch adds an expression that must match to the earliest stage that can evaluate it.
-func (t *Terms) addSearch(e *search.Expr, rest *event.Selector) {
-	if e.Dimensional() {
-		t.byDimension = append(t.byDimension, e)
-		return
-	}
-	if e.Textual() {
-		t.byText = append(t.byText, e)
-		return
-	}
-	term, not := e, e.Kind == search.Not
-	if not {
-		term = e.Parts[0]
-	}
-	if f, ok := term.ExactField(); ok && len(term.Values) == 1 && !strings.Contains(term.Values[0], "*") {
-		rest.Fields = append(rest.Fields, event.FieldRequirement{Field: f, Value: term.Values[0], Not: not})
-		return
-	}
-	if r := labelRequirement(term, not); r != nil {
-		rest.Labels = append(rest.Labels, *r)
-		return
-	}
-	t.mixed = append(t.mixed, e)
-}
-
 // InCluster adds a term on the cluster, which is compared without case, as in a search.
-func (t *Terms) InCluster(name string) {
-	t.cluster = name
-}
+func (t *Terms) InCluster(name string) { t.cluster = name }
 
 // NamespaceOf returns the namespace that a search names, if it names one.
 func NamespaceOf(text string) []string {
@@ -166,7 +124,8 @@ func namesOne(term *search.Expr) bool {
 // OfSeries splits a search. wanted evaluates the terms on kinds, reasons, types, namespaces and clusters. others has
 // the terms for which events have to be read, nil if there are none. A term that names one namespace is in neither.
 func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others *Terms) {
-	var exprs, read []*search.Expr
+	var read []*search.Expr
+	series := event.All()
 	for _, e := range t.search.Conjuncts() {
 		if namesOne(e) { // it is what the question is about
 			continue
@@ -179,35 +138,12 @@ func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others *Terms) {
 			read = append(read, e)
 			continue
 		}
-		exprs = append(exprs, e)
+		series.Parts = append(series.Parts, e.Filter())
 	}
 	if len(read) > 0 {
-		others = new(Terms)
-		others.setSearch(&search.Expr{Kind: search.And, Parts: read}, new(event.Selector))
+		others = &Terms{search: &search.Expr{Kind: search.And, Parts: read}}
 	}
-	return func(d event.Dimensions) bool {
-		return !slices.ContainsFunc(exprs, func(e *search.Expr) bool { return !e.Matches(&search.Subject{Dimensions: &d}) })
-	}, others
-}
-
-// labelRequirement returns a term on a label as a requirement, nil if it is none.
-func labelRequirement(term *search.Expr, not bool) *labels.Requirement {
-	operator := selection.In
-	switch {
-	case term.Kind != search.Label:
-		return nil
-	case len(term.Values) == 0 && not:
-		operator = selection.DoesNotExist
-	case len(term.Values) == 0:
-		operator = selection.Exists
-	case not:
-		operator = selection.NotIn
-	}
-	r, err := labels.NewRequirement(term.Name, operator, term.Values)
-	if err != nil { // the value is a pattern, or no value of a label
-		return nil
-	}
-	return r
+	return func(d event.Dimensions) bool { return series.Matches(event.OfDimensions(d)) }, others
 }
 
 // addField adds a requirement on a field: to the dimensions if it is one of them, else to the rest.
@@ -218,9 +154,6 @@ func (t *Terms) addField(r fields.Requirement, rest *event.Selector) error {
 	not := r.Operator == selection.NotEquals
 	if d, ok := fieldOf[r.Field]; ok {
 		t.dimensions = append(t.dimensions, term{d, []string{event.CutDimension(r.Value)}, not})
-		if d == Reason && !not {
-			t.reasons = append(t.reasons, event.FieldRequirement{Field: event.Reason, Value: r.Value})
-		}
 		return nil
 	}
 	one, err := fieldRequirement(r.Field, r.Value, not)
@@ -262,45 +195,9 @@ func clusterTerm(r labels.Requirement) (term, bool) {
 	return term{}, false
 }
 
-// selector returns the terms by which a store may find events without reading all of a
-// time; nil: none.
-func (t *Terms) selector() *event.Selector {
-	if len(t.reasons) == 0 {
-		return t.Rest
-	}
-	s := &event.Selector{Fields: t.reasons}
-	if t.Rest != nil {
-		s = &event.Selector{Fields: slices.Concat(t.reasons, t.Rest.Fields), Labels: t.Rest.Labels}
-	}
-	return s
-}
-
-// wanted reports whether events with these dimensions can match.
-func (t *Terms) wanted(d event.Dimensions) bool {
-	for i := range t.dimensions {
-		term := &t.dimensions[i]
-		if !term.accepts(*term.dimension.of(&d)) {
-			return false
-		}
-	}
-	if t.cluster != "" && !strings.EqualFold(d.Cluster, t.cluster) {
-		return false
-	}
-	for _, e := range t.byDimension {
-		of := d // a copy, because what a Subject has is allocated
-		if !e.Matches(&search.Subject{Dimensions: &of}) {
-			return false
-		}
-	}
-	return true
-}
-
-// filter returns the terms as a filter.
-func (t *Terms) filter() *event.Filter {
-	all := event.All(t.Rest.Filter())
-	if !t.bookkeeping {
-		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterNot, Parts: []*event.Filter{unasked}})
-	}
+// matching returns all that is asked for as a filter.
+func (t *Terms) matching() *event.Filter {
+	all := event.All(t.rest.Filter())
 	for i := range t.dimensions {
 		term := &t.dimensions[i]
 		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimension, Dimension: string(term.dimension), Fits: term.accepts})
@@ -309,8 +206,17 @@ func (t *Terms) filter() *event.Filter {
 		same := func(name string) bool { return strings.EqualFold(name, t.cluster) }
 		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterDimension, Dimension: string(Cluster), Fits: same})
 	}
-	for _, e := range slices.Concat(t.byDimension, t.byText, t.mixed) {
+	for _, e := range t.search.Conjuncts() {
 		all.Parts = append(all.Parts, e.Filter())
+	}
+	return all
+}
+
+// filter is matching without what nobody asks for.
+func (t *Terms) filter() *event.Filter {
+	all := t.matching()
+	if !t.bookkeeping {
+		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterNot, Parts: []*event.Filter{unasked}})
 	}
 	return all
 }

@@ -72,7 +72,9 @@ func (o observed) seen(in store.Range) bool {
 // matches reports whether a version matches a filter.
 func matches(f *event.Filter, v *store.View) bool {
 	note, err := codec.Note(v)
-	return f == nil || err == nil && f.Matches(v.Namespace, v.Name, v.Attributes, event.AppendText(nil, note, v.Attributes))
+	return f == nil || err == nil && f.Matches(&event.Subject{
+		Namespace: v.Namespace, Name: v.Name, Attributes: v.Attributes, Text: event.AppendText(nil, note, v.Attributes),
+	})
 }
 
 // Count implements [store.Timeline].

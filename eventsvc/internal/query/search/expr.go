@@ -1,11 +1,9 @@
 package search
 
 import (
-	"bytes"
 	"slices"
 	"strings"
 
-	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"tidings.example/eventsvc/internal/event"
@@ -36,46 +34,7 @@ type Expr struct {
 	Text   string   // as it was written
 }
 
-// Subject is what an expression is evaluated about.
-type Subject struct {
-	Namespace, Name string // of the event
-	Dimensions      *event.Dimensions
-	Attributes      event.Attributes
-	Has             func(word *Expr) bool // whether the text of the event has a word
-	Pattern         func() string         // of the note ([event.Pattern])
-}
-
-// Matches reports whether an expression matches an event.
-func (e *Expr) Matches(s *Subject) bool {
-	matches := func(part *Expr) bool { return part.Matches(s) }
-	switch e.Kind {
-	case And:
-		return !slices.ContainsFunc(e.Parts, func(part *Expr) bool { return !part.Matches(s) })
-	case Or:
-		return slices.ContainsFunc(e.Parts, matches)
-	case Not:
-		return !e.Parts[0].Matches(s)
-	case Word:
-		return s.Has(e)
-	case Label:
-		value, ok := s.Attributes.Lookup(e.Name)
-		return ok && (len(e.Values) == 0 || e.fits(value))
-	}
-	switch {
-	case e.Dimensional():
-		return e.fits(fold(*s.Dimensions.Text(e.Name)))
-	case e.Name == event.PatternDimension:
-		return e.fits(s.Pattern())
-	}
-	switch f := exact[e.Name]; f {
-	case event.FieldName:
-		return e.fits(s.Name)
-	default:
-		return e.fits(string(s.Attributes.Field(f)))
-	}
-}
-
-// Filter returns the expression as a filter that a store evaluates.
+// Filter returns the expression as a filter, which stores evaluate.
 func (e *Expr) Filter() *event.Filter {
 	switch e.Kind {
 	case Word:
@@ -91,7 +50,11 @@ func (e *Expr) Filter() *event.Filter {
 		case e.Name == event.PatternDimension:
 			return &event.Filter{Kind: event.FilterDimension, Dimension: e.Name, Fits: e.fits}
 		}
-		return &event.Filter{Kind: event.FilterField, Field: exact[e.Name], Fits: e.fits}
+		f := &event.Filter{Kind: event.FilterField, Field: exact[e.Name], Fits: e.fits}
+		if len(e.Values) == 1 && !strings.Contains(e.Values[0], "*") {
+			f.Exact = e.Values[0]
+		}
+		return f
 	}
 	f := &event.Filter{Kind: map[Kind]event.FilterKind{And: event.FilterAll, Or: event.FilterAny, Not: event.FilterNot}[e.Kind]}
 	for _, part := range e.Parts {
@@ -123,11 +86,6 @@ func (e *Expr) every(is func(*Expr) bool) bool {
 // Dimensional reports whether an expression is about dimensions alone that need no note: pattern is none of them.
 func (e *Expr) Dimensional() bool {
 	return e.every(func(t *Expr) bool { return t.Kind == Field && slices.Contains(event.DimensionNames, t.Name) })
-}
-
-// Textual reports whether an expression is about words alone.
-func (e *Expr) Textual() bool {
-	return e.every(func(t *Expr) bool { return t.Kind == Word })
 }
 
 // Conjuncts returns the expressions that all have to match.
@@ -163,26 +121,4 @@ func (e *Expr) terms(wanted bool, visit func(*Expr, bool)) {
 	for _, part := range e.Parts {
 		part.terms(wanted != (e.Kind == Not), visit)
 	}
-}
-
-// ExactField returns the field of an event that a term compares as it is written, if it does.
-func (e *Expr) ExactField() (f event.Field, ok bool) {
-	f, ok = exact[e.Name]
-	return f, ok && e.Kind == Field
-}
-
-// About returns what expressions are evaluated about for an event that is in no store.
-func About(ev *eventsv1.Event) *Subject {
-	s := &Subject{Namespace: ev.Namespace, Name: ev.Name, Attributes: event.AttributesOf(ev)}
-	d := event.DimensionsOf(ev.Namespace, s.Attributes)
-	s.Dimensions = &d
-	text := event.Fold(nil, event.AppendText(nil, []byte(ev.Note), s.Attributes))
-	note, _ := event.CutNote(text)
-	s.Has = func(word *Expr) bool {
-		return bytes.Contains(note, word.Word) || !word.Note && bytes.Contains(text, word.Word)
-	}
-	s.Pattern = func() string {
-		return event.Pattern([]byte(ev.Note), s.Attributes.Field(event.RegardingName), []byte(ev.Namespace))
-	}
-	return s
 }

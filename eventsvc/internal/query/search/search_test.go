@@ -12,40 +12,24 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query/search"
 	"tidings.example/shared/randtest"
 )
 
-// one is an event to search for.
-type one struct {
-	event.Dimensions
-	name, uid, note string
-	labels          map[string]string
+// crash is an event to search for.
+var crash = &eventsv1.Event{
+	ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e", Labels: map[string]string{
+		"app": "web", event.ClusterLabel: "east", event.OwnerKindLabel: "Deployment", event.OwnerNameLabel: "web", event.NodeLabel: "node-7",
+	}},
+	Note: `MountVolume.SetUp failed: "no space" left (code 5)`, Type: "Warning", Reason: "FailedMount", ReportingController: "kubelet",
+	Regarding: corev1.ObjectReference{Kind: "Pod", Namespace: "shop", Name: "cassandra-3", UID: "uid-1"},
 }
 
-var crash = one{
-	event.Dimensions{Namespace: "shop", Type: "Warning", Reason: "FailedMount", Kind: "Pod", Reporter: "kubelet", Cluster: "east", Owner: "Deployment/web", Node: "node-7"},
-	"cassandra-3", "uid-1", `MountVolume.SetUp failed: "no space" left (code 5)`, map[string]string{"app": "web"},
-}
-
-// has evaluates a text as plainly as can be.
-func (o *one) has(e *search.Expr) bool {
-	attributes := event.NewAttributes([event.NumFields]string{event.RegardingName: o.name, event.RegardingUID: o.uid, event.Reason: o.Reason, event.Node: o.Node}, o.labels)
-	text := event.Fold(nil, event.AppendText(nil, []byte(o.note), attributes))
-	return e.Matches(&search.Subject{
-		Namespace: o.Namespace, Name: "e", Dimensions: &o.Dimensions, Attributes: attributes,
-		Has: func(word *search.Expr) bool {
-			in := text
-			if word.Note {
-				in, _ = event.CutNote(text)
-			}
-			return strings.Contains(string(in), string(word.Word))
-		},
-		Pattern: func() string { return event.Pattern([]byte(o.note), []byte(o.name), []byte(o.Namespace)) },
-	})
-}
+// finds reports whether a search finds an event.
+func finds(e *search.Expr, ev *eventsv1.Event) bool { return e.Filter().Matches(event.SubjectOf(ev)) }
 
 func TestMatches(t *testing.T) {
 	t.Parallel()
@@ -72,20 +56,20 @@ func TestMatches(t *testing.T) {
 			}
 			continue
 		}
-		if crash.has(e) != want {
+		if finds(e, crash) != want {
 			t.Errorf("%s: %t", text, !want)
 		}
 	}
 }
 
-// TestAbout: an event that is in no store is searched as well.
-func TestAbout(t *testing.T) {
+// TestPatternOfNote: the pattern is that of the note, and a word of a note is in it alone.
+func TestPatternOfNote(t *testing.T) {
 	t.Parallel()
 	ev := &eventsv1.Event{Note: "Scaled up web-7d9f8 to 3", Reason: "Scaled", Regarding: corev1.ObjectReference{Kind: "ReplicaSet", Name: "web-7d9f8"}}
 	for text, want := range map[string]bool{
 		`pattern:"Scaled up <name> to <num>"`: true, `pattern:"Scaled up"`: false, "reason:scaled kind:replicaset name:web-7d9f8": true, "note:web-7d9f8 -note:scaled": false,
 	} {
-		if parse(t, text).Matches(search.About(ev)) != want {
+		if finds(parse(t, text), ev) != want {
 			t.Errorf("%s: %t", text, !want)
 		}
 	}
@@ -248,7 +232,7 @@ func TestMistakes(t *testing.T) {
 }
 
 // model is an expression that was made at random, with the text for it and what it must be.
-func model(rng *rand.Rand, o *one, depth int) (text string, want bool) {
+func model(rng *rand.Rand, depth int) (text string, want bool) {
 	leaves := []struct {
 		text string
 		is   bool
@@ -257,8 +241,8 @@ func model(rng *rand.Rand, o *one, depth int) (text string, want bool) {
 		{"reason:Failed*", true}, {"name:cassandra-3", true}, {"name:*-4", false}, {"label:app=web", true}, {"label:app=x", false}, {"note:node-7", false}, {"node-7", true},
 	}
 	if n := rng.IntN(6); depth > 0 && n > 1 {
-		a, is := model(rng, o, depth-1)
-		b, also := model(rng, o, depth-1)
+		a, is := model(rng, depth-1)
+		b, also := model(rng, depth-1)
 		switch n {
 		case 2:
 			return "(" + a + " OR " + b + ")", is || also
@@ -279,13 +263,13 @@ func TestModel(t *testing.T) {
 	rng := randtest.New(t)
 	read := 0
 	for range 3000 {
-		text, want := model(rng, &crash, 4)
+		text, want := model(rng, 4)
 		e, err := search.Parse(text)
 		if err != nil {
 			continue // too long, or two values of one field
 		}
 		read++
-		if crash.has(e) != want {
+		if finds(e, crash) != want {
 			t.Fatalf("%s: %t", text, !want)
 		}
 	}
@@ -305,7 +289,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q: %v", text, err)
 		}
 		if e != nil {
-			crash.has(e)
+			finds(e, crash)
 		}
 	})
 }

@@ -348,7 +348,7 @@ func (p *timePager) lastOf(version uint64, newest index.Pointer) (uint64, error)
 // matches reports whether the query asks for a version, wherever it is.
 func (p *timePager) matches(e *seglog.Entry) (bool, error) {
 	text, _ := e.AppendText(nil) // a value that is no event has none
-	if !p.query.Matching().Matches(string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:]), e.Attributes, text) {
+	if !p.query.Matching().Matches(subjectOf(e, text)) {
 		return false, nil
 	}
 	return p.wants(e)
@@ -379,5 +379,9 @@ func (t *turns) held(revision uint64, f *event.Filter) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return f.Matches(string(e.Key[:e.NamespaceLen]), string(e.Key[e.NamespaceLen+1:]), e.Attributes, nil), t.next()
+	return f.Matches(subjectOf(&e, nil)), t.next()
+}
+
+func subjectOf(e *seglog.Entry, text []byte) *event.Subject {
+	return &event.Subject{Namespace: string(e.Key[:e.NamespaceLen]), Name: string(e.Key[e.NamespaceLen+1:]), Attributes: e.Attributes, Text: text}
 }

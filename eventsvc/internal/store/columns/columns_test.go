@@ -138,8 +138,8 @@ func someFilter(r *rand.Rand, rows []Row, depth int) (f *event.Filter, light boo
 			event.RegardingAPIVersion, event.RegardingFieldPath, event.FieldNamespace, event.FieldName, event.Source, event.ReportingController,
 		}[r.IntN(12)]
 		light = slices.Contains([]event.Field{event.Reason, event.Type, event.RegardingKind, event.FieldNamespace}, f.Field)
-		row := rows[r.IntN(len(rows))]
-		exact := event.FieldText(f.Field, string(row.Namespace), "event", row.Attributes)
+		row := &rows[r.IntN(len(rows))]
+		exact := subjectOf(row).Field(f.Field)
 		if r.IntN(2) == 0 && event.CutDimension(exact) == exact { // of a longer one a light row has the beginning
 			f.Exact, f.Fits = exact, in(exact)
 			return f, light
@@ -182,7 +182,7 @@ func want(q *Query, rows []Row, light bool, f func(r *Row)) {
 		if r.Revision > q.Last || r.Light != nil && !light {
 			continue
 		}
-		if q.Filter == nil || q.Filter.Matches(string(r.Namespace), "event", r.Attributes, event.AppendText(nil, r.Note, r.Attributes)) {
+		if q.Filter == nil || q.Filter.Matches(subjectOf(r)) {
 			f(r)
 		}
 	}
@@ -191,8 +191,12 @@ func want(q *Query, rows []Row, light bool, f func(r *Row)) {
 func heldOf(rows []Row) func(uint64, *event.Filter) (bool, error) {
 	return func(revision uint64, f *event.Filter) (bool, error) {
 		i := slices.IndexFunc(rows, func(r Row) bool { return r.Revision == revision })
-		return f.Matches(string(rows[i].Namespace), "event", rows[i].Attributes, nil), nil
+		return f.Matches(subjectOf(&rows[i])), nil
 	}
+}
+
+func subjectOf(r *Row) *event.Subject {
+	return &event.Subject{Namespace: string(r.Namespace), Name: "event", Attributes: r.Attributes, Text: event.AppendText(nil, r.Note, r.Attributes)}
 }
 
 func opened(t *testing.T, pieces Pieces, last uint64) *Table {

@@ -49,7 +49,7 @@ func FuzzNote(f *testing.F) {
 		if err == nil && scan != nil {
 			n, err = scan.Select(0)
 		}
-		if want := filter.Matches("shop", "", a, event.AppendText(nil, []byte(note), a)); err != nil || (n == 1) != want {
+		if want := filter.Matches(&event.Subject{Namespace: "shop", Attributes: a, Text: event.AppendText(nil, []byte(note), a)}); err != nil || (n == 1) != want {
 			t.Errorf("%q in %q of %q: %d, %v, want %t", word, note, object, n, err, want)
 		}
 	})
