@@ -102,11 +102,3 @@ func lastSeen(ev *eventsv1.Event) time.Time {
 	}
 	return ev.CreationTimestamp.Time
 }
-
-// occurrences returns how often an event was seen.
-func occurrences(ev *eventsv1.Event) int32 {
-	if ev.Series != nil {
-		return ev.Series.Count
-	}
-	return max(ev.DeprecatedCount, 1)
-}

@@ -13,9 +13,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 
+	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/terminal"
 	"tidings.example/shared/printable"
 )
@@ -220,28 +220,16 @@ func newTable(w io.Writer, namespaces, times, wide bool) *table {
 // cells returns the cells of an event.
 func (t *table) cells(ev *eventsv1.Event, now time.Time) []string {
 	last := lastSeen(ev)
-	when := "<unknown>"
-	switch {
-	case last.IsZero():
-	case t.times:
+	when := event.Age(last, now)
+	if t.times && !last.IsZero() {
 		when = last.Local().Format(time.DateTime)
-	default:
-		when = duration.HumanDuration(now.Sub(last))
 	}
-	cells := []string{when, ev.Namespace, ev.Type, ev.Reason, objectOf(ev), fmt.Sprint(occurrences(ev)), ev.Note}
+	object := event.ObjectName(ev.Regarding.Kind, ev.Regarding.Name)
+	cells := []string{when, ev.Namespace, ev.Type, ev.Reason, object, fmt.Sprint(event.OccurrenceOf(ev).Count), ev.Note}
 	if !t.namespaces {
 		cells = slices.Delete(cells, 1, 2)
 	}
 	return cells
-}
-
-// objectOf returns the object of an event as kubectl names it.
-func objectOf(ev *eventsv1.Event) string {
-	object := strings.ToLower(ev.Regarding.Kind)
-	if ev.Regarding.Name != "" {
-		object += "/" + ev.Regarding.Name
-	}
-	return object
 }
 
 // rows writes events.

@@ -176,19 +176,11 @@ func (r row) rounded(column string) string {
 }
 
 // objectOfRow returns the object of an event as kubectl names it.
-func objectOfRow(r row) string { return named(r.get("kind"), r.get("object")) }
-
-// named names an object as kubectl does.
-func named(kind, name string) string {
-	if name == "" {
-		return strings.ToLower(kind)
-	}
-	return strings.ToLower(kind) + "/" + name
-}
+func objectOfRow(r row) string { return event.ObjectName(r.get("kind"), r.get("object")) }
 
 // groupedObject returns the object of a group with its namespace.
 func groupedObject(r row) string {
-	object, namespace := named(r.get("object_kind"), r.get("object_name")), r.get("object_namespace")
+	object, namespace := event.ObjectName(r.get("object_kind"), r.get("object_name")), r.get("object_namespace")
 	if object == "" || namespace == "" {
 		return object
 	}

@@ -39,26 +39,19 @@ func TableColumns() []metav1.TableColumnDefinition {
 // TableCells returns the cells of an event, one for each of [TableColumns]. Each text is one line without control and
 // formatting characters, because kubectl sends cells to the terminal as they are. Ages are relative to now.
 func TableCells(ev *eventsv1.Event, now time.Time) []any {
-	first := age(ev.DeprecatedFirstTimestamp.Time, now)
-	if ev.DeprecatedFirstTimestamp.IsZero() {
-		first = age(ev.EventTime.Time, now)
-	}
+	first := Age(firstSeen(ev), now)
 	last, count := first, cmp.Or(ev.DeprecatedCount, 1)
 	if !ev.DeprecatedLastTimestamp.IsZero() {
-		last = age(ev.DeprecatedLastTimestamp.Time, now)
+		last = Age(ev.DeprecatedLastTimestamp.Time, now)
 	}
 	if ev.Series != nil {
-		last, count = age(ev.Series.LastObservedTime.Time, now), ev.Series.Count
-	}
-	object := strings.ToLower(ev.Regarding.Kind)
-	if ev.Regarding.Name != "" {
-		object += "/" + ev.Regarding.Name
+		last, count = Age(ev.Series.LastObservedTime.Time, now), ev.Series.Count
 	}
 	source := cmp.Or(ev.DeprecatedSource.Component, ev.ReportingController)
 	if host := cmp.Or(ev.DeprecatedSource.Host, ev.ReportingInstance); host != "" {
 		source += ", " + host
 	}
-	cells := []any{last, ev.Type, ev.Reason, object, ev.Regarding.FieldPath, source, ev.Note, first, count, ev.Name}
+	cells := []any{last, ev.Type, ev.Reason, ObjectName(ev.Regarding.Kind, ev.Regarding.Name), ev.Regarding.FieldPath, source, ev.Note, first, count, ev.Name}
 	for i, cell := range cells {
 		if text, ok := cell.(string); ok {
 			cells[i] = printable.OneLine(text)
@@ -67,8 +60,16 @@ func TableCells(ev *eventsv1.Event, now time.Time) []any {
 	return cells
 }
 
-// age returns the time since t, as kubectl prints it.
-func age(t, now time.Time) string {
+// ObjectName names an object as kubectl does, such as pod/web-0.
+func ObjectName(kind, name string) string {
+	if name == "" {
+		return strings.ToLower(kind)
+	}
+	return strings.ToLower(kind) + "/" + name
+}
+
+// Age returns the time since t, as kubectl prints it.
+func Age(t, now time.Time) string {
 	if t.IsZero() {
 		return "<unknown>"
 	}
