@@ -50,7 +50,6 @@ type found struct {
 	Position
 	raw      []byte
 	view     event.View
-	old      bool // with names in capital letters, as old programs wrote them
 	deleted  bool
 	believed bool
 	version  uint64 // of the source, if a frame says it; otherwise the event does
@@ -108,7 +107,7 @@ func isEvents(apiVersion string) bool {
 
 // isAbout reports whether an object says what it is about, as events do: with an object, and not with a word of a log.
 func isAbout(o *object) bool {
-	for _, name := range []string{"involvedObject", "regarding", "InvolvedObject", "Regarding"} {
+	for _, name := range []string{"involvedObject", "regarding"} {
 		if v := o.get(name); len(v) > 0 && v[0] == '{' {
 			return true
 		}
@@ -123,16 +122,15 @@ func isWhole(o *object, apiVersion string) bool {
 
 // looksLikeEvent reports whether an object without a kind is an event.
 func looksLikeEvent(o *object) bool {
-	return isAbout(o) && (o.get("reason") != nil || o.get("message") != nil || o.get("note") != nil || o.get("Reason") != nil || o.get("Note") != nil)
+	return isAbout(o) && (o.get("reason") != nil || o.get("message") != nil || o.get("note") != nil)
 }
 
 // event keeps an event.
 func (r *reader) event(o *object, apiVersion string, at Position, in frame) {
 	f := found{Position: at, raw: o.raw, view: event.EventsV1, deleted: in.deleted, believed: !in.disbelieved, version: in.version}
-	if apiVersion == "v1" || apiVersion == "" && o.get("regarding") == nil && o.get("note") == nil && o.get("Regarding") == nil {
+	if apiVersion == "v1" || apiVersion == "" && o.get("regarding") == nil && o.get("note") == nil {
 		f.view = event.CoreV1
 	}
-	f.old = o.get("InvolvedObject") != nil || o.get("Regarding") != nil
 	r.add(f)
 }
 

@@ -116,16 +116,14 @@ func TestOldFields(t *testing.T) {
 	const core = `{"kind":"Event","apiVersion":"v1","metadata":{"name":"e","namespace":"n","uid":"u","clusterName":"north","selfLink":"/x"},"involvedObject":{"namespace":"n"},"firstTimestamp":"2026-02-03T04:05:06Z","reason":"r","message":"m","series":{"count":2,"lastObservedTime":"2026-02-03T05:05:06.000000Z","state":"Ongoing"}}`
 	const beta = `{"kind":"Event","apiVersion":"events.k8s.io/v1beta1","metadata":{"name":"e","namespace":"n","uid":"u","clusterName":"north","selfLink":"/x"},"regarding":{"namespace":"n"},"eventTime":"2026-02-03T04:05:06.000000Z","reason":"r","note":"m","series":{"count":2,"lastObservedTime":"2026-02-03T05:05:06.000000Z","state":"Ongoing"}}`
 	for name, text := range map[string]string{
-		"core/v1":                   core,
-		"v1beta1":                   beta,
-		"a list of core/v1":         `{"kind":"List","items":[` + core + `]}`,
-		"a list of v1beta1":         `{"kind":"EventList","items":[` + beta + `]}`,
-		"core/v1 without kind":      strings.Replace(core, `"kind":"Event","apiVersion":"v1",`, "", 1),
-		"v1beta1 without kind":      strings.Replace(beta, `"kind":"Event","apiVersion":"events.k8s.io/v1beta1",`, "", 1),
-		"a frame of a watch":        `{"type":"ADDED","object":` + beta + `}`,
-		"YAML":                      "kind: List\nitems:\n- " + core + "\n",
-		"capital letters":           `{"Items":[{"Name":"e","Namespace":"n","UID":"u","SelfLink":"/x","ClusterName":"north","InvolvedObject":{"Namespace":"n"},"Reason":"r","Message":"m","FirstTimestamp":"2026-02-03T04:05:06Z","Series":{"Count":2,"LastObservedTime":"2026-02-03T05:05:06.000000Z","State":"Ongoing"}}]}`,
-		"capital letters, metadata": `{"Items":[{"metadata":{"name":"e","namespace":"n","uid":"u","selfLink":"/x","clusterName":"north"},"InvolvedObject":{"Namespace":"n"},"Reason":"r","Message":"m","FirstTimestamp":"2026-02-03T04:05:06Z","Series":{"Count":2,"LastObservedTime":"2026-02-03T05:05:06.000000Z","State":"Ongoing"}}]}`,
+		"core/v1":              core,
+		"v1beta1":              beta,
+		"a list of core/v1":    `{"kind":"List","items":[` + core + `]}`,
+		"a list of v1beta1":    `{"kind":"EventList","items":[` + beta + `]}`,
+		"core/v1 without kind": strings.Replace(core, `"kind":"Event","apiVersion":"v1",`, "", 1),
+		"v1beta1 without kind": strings.Replace(beta, `"kind":"Event","apiVersion":"events.k8s.io/v1beta1",`, "", 1),
+		"a frame of a watch":   `{"type":"ADDED","object":` + beta + `}`,
+		"YAML":                 "kind: List\nitems:\n- " + core + "\n",
 	} {
 		file := filepath.Join(t.TempDir(), "dump")
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

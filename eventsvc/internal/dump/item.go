@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -109,9 +107,6 @@ func madeName(ev *eventsv1.Event) string {
 
 // decode reads the event in the names of its version.
 func (f *found) decode(o *Options) (ev *eventsv1.Event, notes []string, err error) {
-	if f.old {
-		return f.decodeOld()
-	}
 	if o.Decode != nil {
 		if ev, err := o.Decode(f.view, f.raw); err == nil {
 			return ev, nil, nil
@@ -137,90 +132,4 @@ func unkept(problem string) string {
 		return "the field " + strings.Trim(field, `"`) + " is there twice, and the last one is kept"
 	}
 	return problem
-}
-
-// decodeOld reads an event as kubectl cluster-info dump wrote it once: with the Go names of its fields, and with the
-// metadata among them.
-func (f *found) decodeOld() (ev *eventsv1.Event, notes []string, err error) {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(f.raw, &all); err != nil {
-		return nil, nil, err
-	}
-	obj := event.NewObject(f.view)
-	renamed := map[string]any{} // with the names of the API
-	metadata := map[string]json.RawMessage{}
-	for name, value := range all {
-		switch lower := strings.ToLower(name); {
-		case lower == "metadata", lower == "objectmeta":
-			if err := json.Unmarshal(value, &metadata); err != nil {
-				return nil, nil, err
-			}
-		case metaNames[lower]:
-			metadata[name] = value
-		case lower == "reportingcontroller" && f.view == event.CoreV1:
-			renamed["reportingComponent"] = value
-		default:
-			renamed[name] = value
-		}
-	}
-	renamed["metadata"] = metadata
-	text, err := json.Marshal(renamed)
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := json.Unmarshal(text, obj); err != nil { // encoding/json takes any case of a name
-		return nil, nil, err
-	}
-	return event.Hub(obj), unknown(text, obj), nil
-}
-
-// metaNames are the names of metadata in small letters.
-var metaNames = namesOf(reflect.TypeFor[metav1.ObjectMeta]())
-
-// namesOf returns the names in JSON of the fields of a struct, in small letters.
-func namesOf(t reflect.Type) map[string]bool {
-	names := map[string]bool{}
-	for field := range t.Fields() {
-		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-		names[strings.ToLower(cmp.Or(name, field.Name))] = true
-	}
-	return names
-}
-
-// unknown returns notes of the fields that an object cannot have, whatever the case of their names.
-func unknown(text []byte, obj any) (notes []string) {
-	var has any
-	if json.Unmarshal(text, &has) == nil {
-		unknownIn(has, reflect.TypeOf(obj), "", &notes)
-	}
-	slices.Sort(notes)
-	return notes
-}
-
-func unknownIn(has any, t reflect.Type, path string, notes *[]string) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	members, ok := has.(map[string]any)
-	if !ok || t.Kind() != reflect.Struct || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		return
-	}
-	known := map[string]reflect.Type{}
-	for field := range t.Fields() {
-		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
-			known[strings.ToLower(name)] = field.Type
-		} else if field.Anonymous { // TypeMeta
-			for inner := range field.Type.Fields() {
-				name, _, _ := strings.Cut(inner.Tag.Get("json"), ",")
-				known[strings.ToLower(name)] = inner.Type
-			}
-		}
-	}
-	for name, value := range members {
-		if of, ok := known[strings.ToLower(name)]; ok {
-			unknownIn(value, of, path+name+".", notes)
-		} else {
-			*notes = append(*notes, unkept(fmt.Sprintf("unknown field %q", path+name)))
-		}
-	}
 }

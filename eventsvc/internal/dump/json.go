@@ -16,7 +16,7 @@ import (
 // OpenTelemetry, and of answers of Google's logging, CloudWatch, Loki, Elasticsearch and others. Other members may have
 // events, too, but are read as a whole, within [maxObject].
 var lists = []string{
-	"items", "Items", "rows", "resourceLogs", "scopeLogs", "instrumentationLibraryLogs", "logRecords", "entries",
+	"items", "rows", "resourceLogs", "scopeLogs", "instrumentationLibraryLogs", "logRecords", "entries",
 	"events", "logEvents", "result", "results", "streams", "values", "hits", "records", "data",
 }
 
@@ -281,7 +281,7 @@ func (t *textFile) name(o *openObject) (isList, isHolder bool, err error) {
 	}
 	name := t.buf[t.mark+begin : t.pos]
 	name = name[1 : len(name)-1]
-	o.items = string(name) == "items" || string(name) == "Items" || string(name) == "rows"
+	o.items = string(name) == "items" || string(name) == "rows"
 	return slices.Contains(lists, string(name)), slices.Contains(holders, string(name)), t.want(':')
 }
 

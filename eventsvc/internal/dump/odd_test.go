@@ -21,9 +21,6 @@ func TestOddFiles(t *testing.T) {
 	}
 	indented := "    " + strings.ReplaceAll(strings.TrimSuffix(block("a"), "\n"), "\n", "\n    ") + "\n"
 	quoted := strings.ReplaceAll(indented, "    ", "> ")
-	capitals := func(more string) string {
-		return `{"Items":[{"Name":"e1","Namespace":"n","UID":"u","InvolvedObject":{"Namespace":"n"},"Reason":"r","FirstTimestamp":"2026-02-03T04:05:06Z"` + more + `}]}`
-	}
 	configMap := func(members string) string { return `{"apiVersion":"v1",` + members + `,"metadata":{"name":"x"}}` }
 	escaped := strings.ReplaceAll(one, `"`, `\"`)
 	for name, tt := range map[string]struct {
@@ -38,8 +35,6 @@ func TestOddFiles(t *testing.T) {
 		"YAML below a sentence":                   {"This is what we have:\n" + block("a"), "a", nil},
 		"YAML that is indented":                   {"Hello:\n\n" + indented, "", []string{"line 9: YAML of an event within other text is not read", askFor}},
 		"YAML that is quoted":                     {"Hello:\n\n" + quoted, "", []string{"YAML of an event within other text is not read", askFor}},
-		"ReportingController in capitals":         {capitals(`,"ReportingController":"kubelet","ReportingInstance":"n1"`), "e1 by kubelet", nil},
-		"a field in capitals that nobody knows":   {capitals(`,"Odd":1,"Source":{"Host":"h","Odd":2}`), "e1", []string{"the field Odd is not kept", "the field Source.Odd is not kept"}},
 		"Windows-1252":                            {strings.Replace(one, `"firstTimestamp"`, "\"message\":\"Ger\xe4t \x84voll\x93 \x80\",\"firstTimestamp\"", 1), "e1: Gerät „voll“ €", []string{"the text is not all UTF-8: what is not was read as Windows-1252"}},
 		"UTF-8 across a read":                     {strings.Replace(one, `"firstTimestamp"`, `"message":"`+strings.Repeat("ä", 40_000)+`","firstTimestamp"`, 1), "e1: " + strings.Repeat("ä", 40_000), nil},
 		"a ConfigMap":                             {configMap(`"data":{"e.json":"` + escaped + `"},"kind":"ConfigMap"`), "", []string{"1 ConfigMap: not events"}},

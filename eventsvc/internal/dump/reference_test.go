@@ -189,7 +189,7 @@ func walk(tree any, deleted, believed bool, version string) (all []string) {
 		if v["type"] == "BOOKMARK" {
 			return nil
 		}
-		if about := member(v, "involvedObject", "regarding", "InvolvedObject"); about != nil {
+		if about := member(v, "involvedObject", "regarding"); about != nil {
 			if line := referenceEvent(v, about.(map[string]any), deleted, believed, version); line != "" {
 				return []string{line}
 			}
@@ -246,11 +246,8 @@ func referenceEvent(m, about map[string]any, deleted, believed bool, version str
 		}
 		return fmt.Sprint(v)
 	}
-	meta, ok := m["metadata"].(map[string]any)
-	if !ok {
-		meta = m
-	}
-	count := text(m, "count", "deprecatedCount", "Count")
+	meta, _ := m["metadata"].(map[string]any)
+	count := text(m, "count", "deprecatedCount")
 	name, created, uid := text(meta, "name"), text(meta, "creationTimestamp"), text(meta, "uid")
 	if count == "three" || created == "" || name == "" {
 		return ""
@@ -265,20 +262,20 @@ func referenceEvent(m, about map[string]any, deleted, believed bool, version str
 		}
 		return parsed.UTC().Format(time.RFC3339Nano)
 	}
-	seen, series := text(m, "lastTimestamp", "deprecatedLastTimestamp", "LastTimestamp", "eventTime"), "-"
+	seen, series := text(m, "lastTimestamp", "deprecatedLastTimestamp", "eventTime"), "-"
 	if s, ok := m["series"].(map[string]any); ok {
 		seen = text(s, "lastObservedTime")
 		series = text(s, "count") + " " + at(seen)
 	}
 	host := ""
-	if source, ok := member(m, "source", "Source").(map[string]any); ok {
-		host = text(source, "host", "Host")
+	if source, ok := member(m, "source").(map[string]any); ok {
+		host = text(source, "host")
 	}
 	fields, _ := meta["managedFields"].([]any)
 	if version == "" {
 		version = text(meta, "resourceVersion")
 	}
-	return fmt.Sprint(text(meta, "namespace"), "|", name, "|", uid, "|", text(m, "reason", "Reason"), "|", text(m, "type", "Type"), "|", text(m, "message", "note", "Message"), "|",
-		text(about, "kind", "Kind"), "/", text(about, "name", "Name"), "/", text(about, "uid", "UID"), "|", count, "|", at(created), "|", at(seen), "|", series, "|", host,
+	return fmt.Sprint(text(meta, "namespace"), "|", name, "|", uid, "|", text(m, "reason"), "|", text(m, "type"), "|", text(m, "message", "note"), "|",
+		text(about, "kind"), "/", text(about, "name"), "/", text(about, "uid"), "|", count, "|", at(created), "|", at(seen), "|", series, "|", host,
 		"|", len(fields), "|", version, "|", deleted, "|", believed)
 }
