@@ -58,6 +58,44 @@ func TestSelectorsFindTheSame(t *testing.T) {
 	bolttest.Check(t, db)
 }
 
+// TestSelectorsOfSmallNamespaces: lists of namespaces that have a few rows of each chunk of columns find what going over
+// everything finds.
+func TestSelectorsOfSmallNamespaces(t *testing.T) {
+	t.Parallel()
+	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20}
+	db := bolttest.Open(t, o)
+	defer func() { bolttest.Close(t, db) }()
+	rnd := randtest.New(t)
+	draft := func() store.Draft {
+		return store.Draft{Value: []byte("value"), Attributes: event.NewAttributes([event.NumFields]string{
+			event.Reason: fmt.Sprintf("R%d", rnd.IntN(40)), event.Type: []string{"Normal", "Warning"}[rnd.IntN(2)],
+		}, map[string]string{"app": fmt.Sprintf("a%d", rnd.IntN(60)), "odd": ""})}
+	}
+	const events, namespaces = 9000, 60
+	key := func(i int) store.Key {
+		return store.Key{Namespace: fmt.Sprintf("ns%d", i%namespaces), Name: bolttest.Key(i).Name}
+	}
+	bolttest.Fill(t, db, events, func(i int) (store.Key, store.Draft) { return key(i), draft() })
+	old := db.Revision()
+	compareSelectors(t, db, old)
+	for i := range events / 10 {
+		_, err := db.Update(t.Context(), key(i), store.Any, func(*store.Record) (store.Decision, error) {
+			return store.Decision{Op: store.Op(1 + i/namespaces%2), Draft: draft()}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for _, revision := range []uint64{old, db.Revision()} {
+			compareSelectors(t, db, revision)
+		}
+		if err := db.Compact(t.Context(), true, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func compareSelectors(t *testing.T, db *bolt.DB, revision uint64) {
 	t.Helper()
 	everything := listed(t, db, store.Query{Revision: revision})

@@ -49,6 +49,7 @@ func BenchmarkLists(b *testing.B) {
 		{"page/first", store.Query{Limit: listsPage, Count: true}},
 		{"page/namespace", store.Query{Limit: listsPage, Count: true, Namespace: listsKey(n / 2).Namespace}},
 		{"list/namespace-type", store.Query{Namespace: listsKey(n / 2).Namespace, Selector: warnings}},
+		{"list/namespace-reason", store.Query{Namespace: listsKey(n / 2).Namespace, Selector: field(event.Reason, "R37")}},
 		{"page/type", store.Query{Limit: listsPage, Selector: warnings}},
 		{"page/reason", store.Query{Limit: listsPage, Selector: field(event.Reason, "R37")}},
 		{"list/reason", store.Query{Selector: field(event.Reason, "R37")}},

@@ -17,7 +17,7 @@ func (r *reader) Gaps(ctx context.Context, revision uint64, most int) (gaps []st
 	}
 	err = r.Log.View(func(log *seglog.Reader) error {
 		turns := r.turns(ctx, log)
-		chunks, err := turns.search(&event.Filter{Kind: event.FilterGap}, until)
+		chunks, err := turns.search(versions(&event.Filter{Kind: event.FilterGap}, until))
 		if err != nil {
 			return err
 		}

@@ -30,6 +30,9 @@ const (
 	fewEvents = 100
 	// sampleChunks is the number of chunks that tell about how many versions match.
 	sampleChunks = 16
+	// chunkKeys is the number of keys of a namespace for each chunk of columns up to which only the rows of these keys
+	// are looked at.
+	chunkKeys = 8
 	// maxSorted bounds the time of a call and what is remembered: versions beyond it are
 	// not sorted.
 	maxSorted = 1 << 15

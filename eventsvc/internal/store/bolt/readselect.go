@@ -49,10 +49,13 @@ type foundChunk struct {
 	chunk int
 }
 
-// search returns the chunks that may have versions up to a revision which a filter matches. What columns do not tell
-// of a version may be so.
-func (t *turns) search(f *event.Filter, last uint64) (chunks []foundChunk, err error) {
-	q := &columns.Query{From: math.MinInt64, To: math.MaxInt64, Last: last, Filter: f, Whole: true, Held: func(uint64, *event.Filter) (bool, error) { return true, nil }}
+// versions asks for versions up to a revision which a filter matches. What columns do not tell of a version may be so.
+func versions(f *event.Filter, last uint64) *columns.Query {
+	return &columns.Query{From: math.MinInt64, To: math.MaxInt64, Last: last, Filter: f, Whole: true, Held: func(uint64, *event.Filter) (bool, error) { return true, nil }}
+}
+
+// search returns the chunks that may have versions which a query asks for.
+func (t *turns) search(q *columns.Query) (chunks []foundChunk, err error) {
 	tables, err := t.log.Tables(q, t.next)
 	for _, table := range tables {
 		scan, err := table.Scan(q)
@@ -119,9 +122,10 @@ func (l *lister) find(t *turns, events int64) error {
 	q := l.query
 	f := q.Selector.Filter()
 	if q.Namespace != "" {
-		f = event.All(&event.Filter{Kind: event.FilterPlace, Allows: func(namespace, _ string) bool { return namespace == q.Namespace }}, f)
+		in := &event.Selector{Fields: []event.FieldRequirement{{Field: event.FieldNamespace, Value: q.Namespace}}}
+		f = event.All(in.Filter(), f)
 	}
-	chunks, err := t.search(f, l.page.Revision)
+	chunks, err := t.search(versions(f, l.page.Revision))
 	if err != nil {
 		return err
 	}
@@ -137,6 +141,11 @@ func (l *lister) find(t *turns, events int64) error {
 	if e.plan() == walkKeys {
 		return nil
 	}
+	if q.Namespace != "" && events <= int64(len(chunks))*chunkKeys {
+		if known, err := l.amongKeys(t, chunks); known || err != nil {
+			return err
+		}
+	}
 	l.found, l.few, e.versions, e.chunks = index.Revisions{}, []uint64{}, 0, 0
 	err = t.each(chunks, func(revisions []uint64) error {
 		l.found.Add(revisions...)
@@ -149,6 +158,43 @@ func (l *lister) find(t *turns, events int64) error {
 		l.few = nil
 	}
 	return err
+}
+
+// amongKeys finds the versions of the list among those that the keys of its namespace lead to: it looks at their rows
+// only. It reports false if one of them is newer than the page: columns lead to the version before it.
+func (l *lister) amongKeys(t *turns, chunks []foundChunk) (known bool, err error) {
+	all, newer := []match{}, false
+	err = l.reader.Index.View(func(v index.View) error {
+		from := l.query.Namespace + "/"
+		for it := v.Iterate(from, from); it.Valid() && !newer; it.Next() {
+			newer = it.Err() != nil || it.Pointer().Revision() > l.page.Revision
+			if !it.Pointer().Deletion() {
+				all = append(all, match{l.keys.of(it.Key()), it.Pointer().Revision()})
+			}
+		}
+		return nil
+	})
+	if newer || err != nil {
+		return false, err
+	}
+	some := make([]uint64, len(all))
+	for i := range all {
+		some[i] = all[i].revision
+	}
+	slices.Sort(some)
+	l.found = index.Revisions{}
+	var found []uint64
+	for _, c := range chunks {
+		if found, err = c.scan.Among(c.chunk, some, found[:0]); err == nil {
+			l.found.Add(found...)
+			err = t.next()
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	l.matches = slices.DeleteFunc(all, func(m match) bool { return !l.found.Has(m.revision) })
+	return true, nil
 }
 
 // sample returns a few chunks of many.

@@ -53,7 +53,7 @@ func (h *history) find(ctx context.Context) error {
 	}
 	return h.reader.Log.View(func(log *seglog.Reader) error {
 		turns := h.reader.turns(ctx, log)
-		chunks, err := turns.search(h.what.Filter(), h.until)
+		chunks, err := turns.search(versions(h.what.Filter(), h.until))
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -246,6 +247,7 @@ func TestRandomScans(t *testing.T) {
 				table, of = grown, rows[:grown.rows]
 			}
 			compare(t, r, q, of, table, light && !q.Whole)
+			compareAmong(t, r, q, of, table)
 			if t.Failed() {
 				return
 			}
@@ -295,6 +297,38 @@ func (w *wanted) add(q *Query, r *Row) {
 			w.counts[w.key(fmt.Sprint(d, o), second, span)] += n
 		}
 	})
+}
+
+// compareAmong compares which of some versions a scan finds with what the filter says of them.
+func compareAmong(t *testing.T, r *rand.Rand, q *Query, rows []Row, table *Table) {
+	s, err := table.Scan(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s == nil {
+		return
+	}
+	some, wanted := []uint64{1}, map[uint64]bool{}
+	share := 1 + r.IntN(40)
+	for i := range rows {
+		if rows[i].Light == nil && r.IntN(share) == 0 {
+			some = append(some, rows[i].Revision)
+		}
+	}
+	some = append(some, math.MaxUint64)
+	of := *q
+	of.Last = math.MaxUint64
+	want(&of, rows, false, func(row *Row) { wanted[row.Revision] = true })
+	var found []uint64
+	for chunk := range s.Chunks() {
+		if found, err = s.Among(chunk, some, found); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expected := slices.DeleteFunc(some, func(revision uint64) bool { return !wanted[revision] })
+	if !slices.Equal(found, expected) {
+		t.Errorf("%s: among are %v, want %v", describe(q.Filter), found, expected)
+	}
 }
 
 func compare(t *testing.T, r *rand.Rand, q *Query, rows []Row, table *Table, light bool) {

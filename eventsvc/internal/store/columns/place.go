@@ -168,20 +168,24 @@ func (s *Scan) place(f *event.Filter) (*node, error) {
 	return n, nil
 }
 
+// placed sets in which chunks the namespaces of a filter are.
+func (s *Scan) placed(n *node) error {
+	all, err := s.table.placesOf()
+	for i := range all {
+		if n.codes.has[all[i].namespace] {
+			n.chunks.join(all[i].chunks)
+		}
+	}
+	return err
+}
+
 // placeColumns are those of a place.
 var placeColumns = []int{colNamespace, colCluster}
 
 // may reports whether a filter can match rows of a chunk, as far as places tell.
 func (n *node) may(chunk int) bool {
-	switch n.kind {
-	case event.FilterPlace:
+	if n.chunks != nil {
 		return n.chunks.has(chunk)
-	case event.FilterAll:
-		for _, part := range n.parts {
-			if !part.may(chunk) {
-				return false
-			}
-		}
 	}
-	return true
+	return n.kind != event.FilterAll || !slices.ContainsFunc(n.parts, func(part *node) bool { return !part.may(chunk) })
 }

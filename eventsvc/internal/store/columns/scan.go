@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"sort"
 
 	"tidings.example/eventsvc/internal/event"
 )
@@ -207,7 +208,11 @@ func (s *Scan) field(f *event.Filter) (*node, error) {
 		if err != nil {
 			return nil, err
 		}
-		return ofCodes(column, texts.exactly([]byte(f.Exact))), nil
+		n := ofCodes(column, texts.exactly([]byte(f.Exact)))
+		if column == colNamespace && n.codes != nil {
+			err = s.placed(n)
+		}
+		return n, err
 	}
 	switch f.Field {
 	case event.RegardingAPIVersion, event.RegardingFieldPath:
@@ -378,7 +383,7 @@ func (s *Scan) May(chunk int) (bool, error) {
 
 // Select selects the rows of a chunk that match, and returns how many they are.
 func (s *Scan) Select(chunk int) (n int, err error) {
-	s.chunk, s.have, s.ends, s.notes, s.rows = chunk, 0, s.ends[:0], nil, rowSet{}
+	s.begin(chunk)
 	if may, err := s.May(chunk); err != nil || !may {
 		return 0, err
 	}
@@ -395,6 +400,47 @@ func (s *Scan) Select(chunk int) (n int, err error) {
 		err = s.narrow(s.root, rows)
 	}
 	return rows.len(), err
+}
+
+// begin begins a chunk.
+func (s *Scan) begin(chunk int) {
+	s.chunk, s.have, s.ends, s.notes, s.rows = chunk, 0, s.ends[:0], nil, rowSet{}
+}
+
+// Among appends those of some revisions, which are in order and of versions that are held, that a chunk has and the
+// filter matches. Nothing else is asked of them. It reads no more of the chunk than they need.
+func (s *Scan) Among(chunk int, some, dst []uint64) ([]uint64, error) {
+	s.begin(chunk)
+	var beyond func(row int) uint64
+	if g := s.table.growing; g != nil {
+		beyond = func(row int) uint64 { return g.chunk(colRevision, chunk)[row] }
+	} else {
+		c, err := s.open(colRevision)
+		if err != nil {
+			return dst, err
+		}
+		beyond = c.at
+	}
+	at := func(row int) uint64 { return s.revision(row, beyond(row)) }
+	length := s.table.chunkLen(chunk)
+	first, _ := slices.BinarySearch(some, at(0))
+	for _, revision := range some[first:] {
+		row := sort.Search(length, func(row int) bool { return at(row) >= revision })
+		if row == length {
+			break
+		}
+		if at(row) == revision {
+			s.rows.add(row)
+		}
+	}
+	if s.rows.empty() {
+		return dst, nil
+	}
+	err := s.narrow(s.root, &s.rows)
+	for row := range s.rows.all {
+		dst = append(dst, at(row))
+	}
+	return dst, err
 }
 
 // within leaves out rows without an observation in the range.

@@ -27,8 +27,9 @@ type tablePart struct {
 
 // segmentParts are the parts of a sealed segment, once they are known.
 type segmentParts struct {
-	all  atomic.Pointer[[]tablePart]
-	used atomic.Uint64 // when, by the count of the log
+	all    atomic.Pointer[[]tablePart]
+	tables atomic.Pointer[[]*columns.Table] // of all, if they have what all records report; nil: that is not known
+	used   atomic.Uint64                    // when, by the count of the log
 }
 
 // parts returns the parts of a sealed segment, by their revisions. They are valid as long as its file is open: that
@@ -104,6 +105,11 @@ func tables(tx *bbolt.Tx, f func(last uint64, pieces columns.Pieces)) {
 
 // fileTables returns the tables of a sealed segment.
 func (r *Reader) fileTables(i int) (all []*columns.Table, err error) {
+	s := r.segments[i]
+	if known := s.columns.tables.Load(); known != nil {
+		r.log.keepParts(s)
+		return *known, nil
+	}
 	v, err := r.segment(i)
 	if err != nil {
 		return nil, err
@@ -111,7 +117,6 @@ func (r *Reader) fileTables(i int) (all []*columns.Table, err error) {
 	if lost := noted(v.tx, metaLost); lost != 0 {
 		return nil, Corrupt(lost, errGap)
 	}
-	s := r.segments[i]
 	if !s.Compressed && noted(v.tx, metaThrough) < v.file.Last(0) { // the process ended before it sealed the segment
 		return r.memoryTables(i)
 	}
@@ -125,6 +130,7 @@ func (r *Reader) fileTables(i int) (all []*columns.Table, err error) {
 		all = append(all, p.table)
 	}
 	s.seen.Store(spansOf(all))
+	s.columns.tables.Store(&all)
 	return all, nil
 }
 
@@ -146,6 +152,7 @@ func (l *Log) keepParts(s *Segment) {
 		}
 		if bytes > knownBytes {
 			s.columns.all.Store(nil)
+			s.columns.tables.Store(nil)
 			s.columns.used.Store(0)
 		}
 	}
