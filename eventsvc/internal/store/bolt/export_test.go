@@ -21,14 +21,6 @@ func OpenTest(o Options) (*DB, error) {
 	return Open(o)
 }
 
-// SetTurnTime sets how long a read goes on before others go first, until reset is called. No other test may run
-// meanwhile.
-func SetTurnTime(d time.Duration) (reset func()) {
-	before := turnTime
-	turnTime = d
-	return func() { turnTime = before }
-}
-
 // Sealed returns the number of sealed log files, and of those that are compressed.
 func (db *DB) Sealed() (files, compressed int) {
 	for _, c := range db.Compressed() {

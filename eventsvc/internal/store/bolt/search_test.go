@@ -323,9 +323,9 @@ func (a *asking) Err() error {
 }
 
 // TestSearchInRounds: a search and a count are read in rounds, between which other requests go first: one of 512 rows,
-// and one of each event that is read. It runs beside no other test, as it changes how long all rounds are.
-func TestSearchInRounds(t *testing.T) { //nolint:paralleltest // see there
-	defer bolt.SetTurnTime(0)()
+// and one of each event that is read.
+func TestSearchInRounds(t *testing.T) {
+	t.Parallel()
 	db := bolttest.Open(t, bolt.Options{Dir: t.TempDir(), Now: goldenTime})
 	rnd := randtest.New(t)
 	fillNotes(t, db, rnd)

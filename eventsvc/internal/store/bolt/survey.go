@@ -54,7 +54,6 @@ func (p *surveyor) run(ctx context.Context) error {
 			return err
 		}
 		if p.Counted != nil && len(p.places) > 0 {
-			p.log.Rest()
 			p.Counted(p.rest().Time)
 		}
 	}

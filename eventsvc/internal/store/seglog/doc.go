@@ -23,8 +23,8 @@
 // [Log.UnlinkedBytes] is the room that such files take; nobody waits for a client while holding segments, so that this
 // is short. [Log.Close] waits for all readers.
 //
-// The head is not immutable: an open transaction keeps bbolt from reusing its pages. A long read ends that transaction
-// when it lets others go first ([Reader.Rest]), and begins another one when it needs the head again.
+// The head is not immutable: the open transaction of a reader keeps bbolt from reusing its pages. The head then grows by
+// those that checkpoints change meanwhile, and is cut to what it has when it is sealed.
 //
 // [Reader.Tables] returns what records report as columns (package columns), of which questions are answered. Sealed
 // segments have them in their files. A head gets a table in its file as soon as there are enough records, and has all
@@ -72,14 +72,8 @@
 //	├── next      first revision 8 → versions that records of this segment superseded, by their revisions, CRC32C 4
 //	└── columns   the pieces of tables, see package columns
 //
-//	record (numbers big-endian)
-//	┌──────┬───────────┬──────────┬────────────┬──────────────┬────────┐
-//	│ kind │ namespace │   key    │ attributes │   previous   │  time  │
-//	│  1   │ length 2  │ length 2 │  length 4  │  revision 8  │   8    │
-//	├──────┴───────────┴┬─────────┴────────────┴┬─────────────┴┬───────┤
-//	│ key               │ attributes            │ value        │ CRC32C│
-//	│ "namespace/name"  │                       │              │   4   │
-//	└───────────────────┴───────────────────────┴──────────────┴───────┘
+//	record (numbers big-endian): kind 1, length of the namespace 2, length of the key 2, length of the attributes 4,
+//	previous revision 8, time 8, key ("namespace/name"), attributes, value, CRC32C 4
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
 //
 //	gap     revisions that are lost. The key is the last one: first one 8, CRC32C of both 4

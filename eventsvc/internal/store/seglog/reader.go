@@ -17,8 +17,7 @@ import (
 var ErrGone = errors.New("no such record")
 
 // A Reader reads records by revision. It holds the segments of one moment, and begins a
-// transaction for each when it first needs one. That of the head keeps bbolt from reusing
-// pages: who reads for long calls [Reader.Rest] now and then.
+// transaction for each when it first needs one.
 type Reader struct {
 	log      *Log
 	held     *Held
@@ -81,10 +80,6 @@ func (v *segmentTx) end() {
 	*v = segmentTx{}
 }
 
-// Rest ends the transaction of the head, so that bbolt can reuse its pages. What was read from it is not valid any
-// more.
-func (r *Reader) Rest() { r.opened[len(r.opened)-1].end() }
-
 // headTx returns the transaction of the head, nil if none has begun.
 func (r *Reader) headTx() *bbolt.Tx { return r.opened[len(r.opened)-1].tx }
 
@@ -131,7 +126,8 @@ func (r *Reader) Get(revision uint64) (Entry, error) {
 
 // later copies a record that was written after the reader has begun.
 func (r *Reader) later(revision uint64) (record recordBytes, err error) {
-	r.Rest() // a goroutine may have one transaction of a file, because another could wait for who waits for this one
+	// A goroutine may have one transaction of a file, because another could wait for who waits for this one.
+	r.opened[len(r.opened)-1].end()
 	err = r.log.View(func(now *Reader) error {
 		found, err := now.find(revision, &now.room)
 		if err != nil {
@@ -372,10 +368,10 @@ func (r *Reader) At(newest, at uint64) (Entry, bool, error) {
 // SkipDamaged is for a [Reader.Scan] that passes over damaged records.
 func SkipDamaged(Entry) bool { return true }
 
-// Scan calls f with the records behind revision after up to last, in order, until f returns false. f must not call
-// [Reader.Rest]. A record is valid until f returns. Scan calls damaged with damaged records, and goes on until that
-// returns false; of records that are lost, and of one whose header makes no sense, it gets the last revision and
-// nothing else. If damaged is nil, the first such record ends Scan with an error.
+// Scan calls f with the records behind revision after up to last, in order, until f returns false. f must not get
+// records that are newer than the reader. A record is valid until f returns. Scan calls damaged with damaged records,
+// and goes on until that returns false; of records that are lost, and of one whose header makes no sense, it gets the
+// last revision and nothing else. If damaged is nil, the first such record ends Scan with an error.
 func (r *Reader) Scan(after, last uint64, f, damaged func(Entry) bool) error {
 	s := scan{after: after, last: last, record: f, damaged: damaged}
 	for i := max(r.segments.find(after+1), 0); i < len(r.segments) && r.segments[i].Base <= last; i++ {

@@ -81,7 +81,7 @@ func TestPositions(t *testing.T) {
 		}
 		read(newer)
 		read(old[0])
-		r.Rest()
+		r.opened[len(r.opened)-1].end()
 		read(old[1])
 		read(newer)
 		gone := r.Position(7)
