@@ -96,15 +96,16 @@ func (o Occurrence) Spread(visit func(second, span, n int64)) {
 	visit(last, 0, left)
 }
 
-// LastIn returns when a version was observed last within a range of seconds, of which to is no part, as far as that is
+// LastIn returns when a version was observed last within a range of time, of which to is no part, as far as that is
 // known. It reports false if it was not.
-func (o Occurrence) LastIn(from, to int64) (at time.Time, ok bool) {
-	if last := o.Time.Unix(); last < to || o.First.IsZero() || o.First.Unix() >= to {
-		return o.Time, last >= from && last < to
+func (o Occurrence) LastIn(from, to time.Time) (at time.Time, ok bool) {
+	if o.Time.Before(to) || o.First.IsZero() || !o.First.Before(to) {
+		return o.Time, !o.Time.Before(from) && o.Time.Before(to)
 	}
-	o.Spread(func(second, _, n int64) {
-		if n > 0 && second >= from && second < to {
-			at, ok = time.Unix(second, 0).UTC(), true
+	o.Spread(func(second, span, n int64) {
+		begin := time.Unix(second, 0).UTC()
+		if span > 0 && n > 0 && !begin.Before(from) && begin.Before(to) { // the last one without a span is at o.Time
+			at, ok = begin, true
 		}
 	})
 	return at, ok

@@ -146,14 +146,6 @@ func (l *Log) MatchesLine(turns *flow.Turns, line string) bool {
 	return true
 }
 
-// FiltersLines reports whether the pipeline has line filters.
-func (l *Log) FiltersLines() bool {
-	return slices.ContainsFunc(l.Stages, func(s Stage) bool {
-		_, ok := s.(*lineFilter)
-		return ok
-	})
-}
-
 // mostParts bounds what a store looks for before lines are matched.
 const mostParts = 16
 

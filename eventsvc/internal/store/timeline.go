@@ -139,20 +139,23 @@ func (m Moment) Compare(other Moment, oldestFirst bool) int {
 }
 
 // TimeQuery says which events a page of a timeline is about: those that exist in the state of the range's revision, and
-// that were last observed within the range. A revision that is no longer held is an *ExpiredError.
+// that were last observed within the range, which need not be in whole seconds. A revision that is no longer held is an
+// *ExpiredError.
 type TimeQuery struct {
 	Range
 	// Window asks for all events that were observed within the range, each as it was last observed there: its newest
 	// version there that matches. One that was observed behind the range ends the search for newer ones.
-	Window      bool
+	Window bool
+	// Versions asks for all versions that are held and were observed within the range, each as it was last observed
+	// there, also those of events that do not exist.
+	Versions    bool
 	OldestFirst bool                        // newest first otherwise
 	After       Moment                      // only behind this place; zero: from the first
 	Wanted      func(event.Dimensions) bool // nil: all
 	Selector    *event.Selector             // nil: all
 	Filter      *event.Filter               // nil: all
-	// Match decides on the text of a version that is wanted otherwise ([event.AppendText]); nil: all match. An error
-	// ends the page.
-	Match func(text []byte) (bool, error)
+	// Match decides on a version that is wanted otherwise; nil: all match. An error ends the page.
+	Match func(*View) (bool, error)
 	Limit int // visit takes about so many events, so that no others are looked for; 0: not known
 }
 

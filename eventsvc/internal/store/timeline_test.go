@@ -139,8 +139,8 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 	}
 	state := t.m.state(cmp.Or(q.Revision, t.m.last))
 	in := func(o observed) (store.Moment, bool) {
-		at, ok := o.LastIn(q.From.Unix(), q.To.Unix())
-		ok = ok && (q.Window || at.Equal(o.Occurrence.Time))
+		at, ok := o.LastIn(q.From, q.To)
+		ok = ok && (q.Window || q.Versions || at.Equal(o.Occurrence.Time))
 		return store.Moment{Time: at, Revision: o.Revision}, ok
 	}
 	moment := func(o observed) store.Moment {
@@ -154,7 +154,7 @@ func (t modelTimeline) Observed(_ context.Context, q store.TimeQuery, visit func
 	}
 	var found []observed
 	revision, err := t.each(q.Range, func(o observed) {
-		if wants(o) && (state[o.Key] == o.Record || q.Window && t.newestThere(o, cmp.Or(q.Revision, t.m.last), q.Range, wants)) && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) {
+		if wants(o) && (q.Versions || state[o.Key] == o.Record || q.Window && t.newestThere(o, cmp.Or(q.Revision, t.m.last), q.Range, wants)) && (q.After == (store.Moment{}) || compare(moment(o), q.After) > 0) {
 			found = append(found, o)
 		}
 	})
@@ -203,7 +203,7 @@ func (t modelTimeline) newestThere(o observed, revision uint64, in store.Range, 
 		if wants(next) {
 			return false
 		}
-		if _, there := next.LastIn(in.From.Unix(), in.To.Unix()); !there && !next.Occurrence.Time.Before(in.To) {
+		if _, there := next.LastIn(in.From, in.To); !there && !next.Occurrence.Time.Before(in.To) {
 			break
 		}
 	}
@@ -570,6 +570,10 @@ func sameExpiry(a, b error) bool {
 // compareObserved reads all pages of a timeline.
 func (r *random) compareObserved(in store.Range, got, want store.Timeline) {
 	q := store.TimeQuery{Range: in, Window: r.rnd.IntN(3) > 0, OldestFirst: r.rnd.IntN(2) == 0}
+	q.Versions = !q.Window && r.rnd.IntN(2) == 0
+	if r.rnd.IntN(2) == 0 {
+		q.From, q.To = in.From.Add(time.Duration(r.rnd.Int64N(2e9))), in.To.Add(-time.Duration(r.rnd.Int64N(2e9)))
+	}
 	if r.rnd.IntN(3) == 0 {
 		q.Selector = selector(r.t, "S", []string{"", "app=web"}[r.rnd.IntN(2)])
 	}

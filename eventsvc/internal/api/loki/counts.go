@@ -24,9 +24,9 @@ func (a *API) evaluate(r *request, m logql.Metric, points []time.Time) ([]*logql
 			windows[i] = period{end.Add(-of.Range), end}
 		}
 		c := newCounter(r, of, by, named, windows, &cells)
-		count := c.countEntries
-		if c.byStream {
-			count = c.countOccurrences
+		count := c.countVersions
+		if byStream(of.Log, named) {
+			count = c.countStreams
 		}
 		if err := count(a, r); err != nil {
 			return nil, err
@@ -50,8 +50,6 @@ type counter struct {
 	room    share // for series
 	cells   *int  // of all counters of the request
 	last    int   // the cell that was counted in before
-	// byStream: occurrences are counted, whose times are whole seconds; otherwise entries.
-	byStream bool
 }
 
 // cellBytes is what a cell takes: its count, and the value of a point with whether it has one.
@@ -64,13 +62,10 @@ type counted struct {
 }
 
 func newCounter(r *request, of *logql.RangeAggregation, by *logql.Grouping, named map[string]bool, windows []period, cells *int) *counter {
-	c := &counter{request: r, of: of, by: by, named: named, byKey: map[string]int{}, cells: cells, byStream: byStream(of.Log, named)}
-	for _, in := range windows {
-		if c.byStream { // the same seconds are in it, and fewer cells are needed
-			in = period{store.Ceil(in.start), store.Ceil(in.end)}
-		}
-		c.from = append(c.from, in.start.UnixNano())
-		c.to = append(c.to, in.end.UnixNano())
+	c := &counter{request: r, of: of, by: by, named: named, byKey: map[string]int{}, cells: cells}
+	for _, in := range windows { // in whole seconds, in which occurrences are
+		c.from = append(c.from, store.Ceil(in.start).UnixNano())
+		c.to = append(c.to, store.Ceil(in.end).UnixNano())
 	}
 	c.edges = slices.Concat(c.from, c.to)
 	slices.Sort(c.edges)
@@ -179,8 +174,8 @@ func byStream(l *logql.Log, named map[string]bool) bool {
 	return only && !slices.ContainsFunc(slices.AppendSeq(labels, maps.Keys(named)), ofEntry)
 }
 
-// countOccurrences runs the pipeline once for each stream.
-func (c *counter) countOccurrences(a *API, r *request) error {
+// countStreams counts what was observed, and runs the pipeline once for each stream.
+func (c *counter) countStreams(a *API, r *request) error {
 	number := func(d event.Dimensions) (int, error) { return c.stream(r, d) }
 	return a.occurred(a.streams(r, maySelect(c.of.Log), number), c.period(), c.occurred)
 }
@@ -200,18 +195,20 @@ func (c *counter) stream(r *request, d event.Dimensions) (int, error) {
 	return c.find(d.Namespace, c.labels(e))
 }
 
-// countEntries looks at every selected event.
-func (c *counter) countEntries(a *API, r *request) error {
+// countVersions counts what was observed, and runs the pipeline for each selected version that is held.
+func (c *counter) countVersions(a *API, r *request) error {
 	var failed error
-	err := a.scan(r, c.of.Log, c.period(), false, false, func(e *entry) bool {
+	in := c.period()
+	q := store.TimeQuery{Range: store.Range{From: in.start, To: in.end}, Versions: true}
+	err := a.scan(r, c.of.Log, q, false, func(e *entry) bool {
 		var n int
 		if failed = pipelineError(&e.Entry); failed == nil {
 			n, failed = c.find(e.namespace, c.labels(&e.Entry))
 		}
 		if failed == nil && n >= 0 {
-			if i := c.cell(e.at.Time.UnixNano()); i >= 0 {
-				c.series[n].counts[i]++
-			}
+			e.Spread(func(second, span, times int64) {
+				c.occurred(store.Occurred{Group: n, Second: second, Span: span, Count: times})
+			})
 		}
 		return failed == nil
 	})

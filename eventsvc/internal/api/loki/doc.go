@@ -5,22 +5,19 @@
 //
 // A stream is what has the same labels: namespace, type, reason, kind, reporter, cluster, owner, node,
 // level (warning or info, by the type) and service_name (the reporter). Empty ones are left
-// out. An entry is an event as it is now, at the time at which it was last observed; its
-// line is the note. Structured metadata are name and uid of what the event is about,
+// out. An entry is an event that exists, as it was last observed in the range of the query, among the versions that pass
+// the pipeline; its line is the note. So ranges that follow each other show an event twice if it was observed in both.
+// Structured metadata are name and uid of what the event is about,
 // action, count, host (of the source, else the reporting instance), and detected_level,
 // which Logs Drilldown asks for.
 //
-// There are two ways to count, and an expression decides which one is used:
+// count_over_time and rate count occurrences, as /query/v1 does: an event that was seen twelve times is counted twelve
+// times, each when it was reported. An expression decides where they come from:
 //
 //   - If labels alone decide (a selector, filters on labels of the stream or on
-//     detected_level), count_over_time and rate count occurrences: an event that was seen
-//     twelve times is counted twelve times, each when it was reported, also if the event
-//     has been deleted or has expired since. That is what bars over time are for, and it
-//     is answered from an index.
+//     detected_level), they are counted in columns, also if the event has been deleted or has expired since.
 //   - If the line or the event decides (line filters, json, filters on or grouping by
-//     structured metadata), they count entries: each event once, when it was last
-//     observed, which is what the lines below the bars are. Every selected event is
-//     looked at.
+//     structured metadata), every selected version that is held is looked at, and what it adds is counted.
 //
 // A window has its beginning but not its end. It may be shorter than a second: an entry is
 // in it by its time, an occurrence by the second in which it was observed, as if at its

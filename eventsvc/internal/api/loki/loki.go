@@ -43,24 +43,21 @@ type API struct{ Config }
 
 // The bounds of a request, besides those of LogQL.
 const (
-	maxBody     = 64 << 10      // bytes of a form
-	maxTime     = time.Minute   // of a query
-	maxLooked   = 2_000_000     // events that a query looks at
-	maxSeries   = 500           // of an answer, as Loki has it
-	maxInner    = 10_000        // series before they are put together, and sets of labels
-	maxPoints   = 11_000        // of a series, as Prometheus and Loki have it
-	maxCells    = 2_000_000     // counters of a range aggregation
-	maxStreams  = 100_000       // that a query looks at
-	maxLines    = 5_000         // of an answer, as Loki has it
-	maxBytes    = 16 << 20      // of an answer
-	maxNames    = 50            // of labels in targetLabels, and of selectors in match[]
-	volumeLimit = 100           // if the client sets none, as Loki has it
-	lineLimit   = 100           // if the client sets none
-	fieldLimit  = 1_000         // likewise, of detected fields
-	defaultTime = time.Hour     // likewise, how far a query looks back
-	slice       = 6 * time.Hour // what is counted in one step,
-	maxSlices   = 64            // unless these are too many,
-	firstSlice  = time.Minute   // but less at first
+	maxBody     = 64 << 10    // bytes of a form
+	maxTime     = time.Minute // of a query
+	maxLooked   = 2_000_000   // versions of events that a query looks at
+	maxSeries   = 500         // of an answer, as Loki has it
+	maxInner    = 10_000      // series before they are put together, and sets of labels
+	maxPoints   = 11_000      // of a series, as Prometheus and Loki have it
+	maxCells    = 2_000_000   // counters of a range aggregation
+	maxStreams  = 100_000     // that a query looks at
+	maxLines    = 5_000       // of an answer, as Loki has it
+	maxBytes    = 16 << 20    // of an answer
+	maxNames    = 50          // of labels in targetLabels, and of selectors in match[]
+	volumeLimit = 100         // if the client sets none, as Loki has it
+	lineLimit   = 100         // if the client sets none
+	fieldLimit  = 1_000       // likewise, of detected fields
+	defaultTime = time.Hour   // likewise, how far a query looks back
 )
 
 // Route adds the routes.
@@ -90,7 +87,7 @@ type request struct {
 	cluster  string // of X-Scope-OrgID, empty: all
 	now      time.Time
 	turns    *flow.Turns
-	looked   int // events that were looked at
+	looked   int // versions of events that were looked at
 	kept     int // bytes, see grow
 	warnings []string
 }

@@ -18,20 +18,20 @@ import (
 	"tidings.example/shared/randtest"
 )
 
-// modelEvent is what the model knows of an event: its labels and note, and when it was
-// seen how often.
+// modelEvent is what the model knows of an event: all versions, of which each adds some observations.
 type modelEvent struct {
+	versions []modelVersion
+	gone     bool
+}
+
+type modelVersion struct {
 	lokiEvent
-	seen []struct {
-		at time.Time
-		n  int
-	}
-	gone bool
-	turn int // of the last write: later ones have greater revisions
+	added int
+	turn  int // of the write: later ones have greater revisions
 }
 
 // label returns a label of a stream or structured metadata.
-func (e *modelEvent) label(name string) string {
+func (e *modelVersion) label(name string) string {
 	level := map[bool]string{true: "warning", false: "info"}[e.warning]
 	return map[string]string{
 		"namespace": e.namespace, "kind": e.kind, "reason": e.reason, "cluster": e.cluster, "level": level, "detected_level": level,
@@ -49,63 +49,58 @@ func lokiModel(t *testing.T, w *apitest.World, r *rand.Rand) []*modelEvent {
 	}
 	var all []*modelEvent
 	for turn := range 120 {
-		if len(all) > 0 && r.IntN(3) == 0 {
+		if len(all) > 0 && r.IntN(2) == 0 {
 			e := all[r.IntN(len(all))]
-			path := "/apis/events.k8s.io/v1/namespaces/" + e.namespace + "/events/" + e.name
+			v := e.versions[len(e.versions)-1]
+			path := "/api/v1/namespaces/" + v.namespace + "/events/" + v.name
 			if e.gone {
 				continue
 			}
-			if r.IntN(3) == 0 {
+			if r.IntN(4) == 0 {
 				w.Do("DELETE", path, "").Must(200)
 				e.gone = true
 				continue
 			}
-			n := 1 + r.IntN(5)
-			before := max(1, e.count)
-			e.at, e.count, e.turn = when(), before+n, turn
-			w.Do("PATCH", path, fmt.Sprintf(`{"series":{"count":%d,"lastObservedTime":%q}}`, e.count, e.at.Format("2006-01-02T15:04:05.000000Z")),
+			v.added = 1 + r.IntN(5)
+			v.at, v.note, v.count, v.turn = when(), pick(modelNotes...), max(1, v.count)+v.added, turn
+			w.Do("PATCH", path, fmt.Sprintf(`{"message":%q,"series":{"count":%d,"lastObservedTime":%q}}`, v.note, v.count, v.at.Format("2006-01-02T15:04:05.000000Z")),
 				"Content-Type", "application/merge-patch+json").Must(200)
-			e.seen = append(e.seen, struct {
-				at time.Time
-				n  int
-			}{e.at, n})
+			e.versions = append(e.versions, v)
 			continue
 		}
-		e := &modelEvent{turn: turn, lokiEvent: lokiEvent{
+		v := modelVersion{turn: turn, lokiEvent: lokiEvent{
 			name: fmt.Sprintf("e%d", turn), namespace: pick("shop", "pay", "kube-system"), kind: pick("Pod", "Node"), reason: pick("A", "B", "C"),
-			note: pick("Back-off restarting", "image pulled", "probe failed: timeout"), warning: r.IntN(2) == 0, at: when(), cluster: pick("", "", "east"),
+			note: pick(modelNotes...), warning: r.IntN(2) == 0, at: when(), cluster: pick("", "", "east"),
 		}}
 		if r.IntN(3) == 0 {
-			e.count = 2 + r.IntN(4)
+			v.count = 2 + r.IntN(4)
 		}
-		e.create(w)
-		e.seen = append(e.seen, struct {
-			at time.Time
-			n  int
-		}{e.at, max(1, e.count)})
-		all = append(all, e)
+		v.create(w)
+		v.added = max(1, v.count)
+		all = append(all, &modelEvent{versions: []modelVersion{v}})
 	}
 	return all
 }
 
+var modelNotes = []string{"Back-off restarting", "image pulled", "probe failed: timeout"}
+
 // modelQuery is a random query, as LogQL and as what it means.
 type modelQuery struct {
 	selector, pipeline string
-	selects            []func(*modelEvent) bool // the selector, and stages
-	entries            bool                     // the pipeline looks at events
+	selects            []func(*modelVersion) bool // the selector, and stages
 }
 
-func (q *modelQuery) matches(e *modelEvent) bool {
-	return !slices.ContainsFunc(q.selects, func(f func(*modelEvent) bool) bool { return !f(e) })
+func (q *modelQuery) matches(e *modelVersion) bool {
+	return !slices.ContainsFunc(q.selects, func(f func(*modelVersion) bool) bool { return !f(e) })
 }
 
 func randomQuery(r *rand.Rand) *modelQuery {
 	q := &modelQuery{}
 	labels := []string{"namespace", "kind", "reason", "cluster", "level", "type", "service_name", "unknown"}
 	values := []string{"shop", "pay", "Pod", "A", "B", "east", "warning", "Warning", "kubelet", ""}
-	compare := func(name, op, value string) func(*modelEvent) bool {
+	compare := func(name, op, value string) func(*modelVersion) bool {
 		re := regexp.MustCompile("^(?:" + value + ")$")
-		return func(e *modelEvent) bool {
+		return func(e *modelVersion) bool {
 			switch op {
 			case "=":
 				return e.label(name) == value
@@ -129,23 +124,23 @@ func randomQuery(r *rand.Rand) *modelQuery {
 	q.selector = "{" + strings.Join(matchers, ",") + "}"
 	switch r.IntN(8) {
 	case 0:
-		q.pipeline, q.entries = `|= "off"`, true
-		q.selects = append(q.selects, func(e *modelEvent) bool { return strings.Contains(e.note, "off") })
+		q.pipeline = `|= "off"`
+		q.selects = append(q.selects, func(e *modelVersion) bool { return strings.Contains(e.note, "off") })
 	case 1:
-		q.pipeline, q.entries = `!~ "(?i)IMAGE|probe"`, true
-		q.selects = append(q.selects, func(e *modelEvent) bool { return strings.HasPrefix(e.note, "Back") })
+		q.pipeline = `!~ "(?i)IMAGE|probe"`
+		q.selects = append(q.selects, func(e *modelVersion) bool { return strings.HasPrefix(e.note, "Back") })
 	case 2:
-		q.pipeline, q.entries = `| count > 2`, true
-		q.selects = append(q.selects, func(e *modelEvent) bool { return e.count > 2 })
+		q.pipeline = `| count > 2`
+		q.selects = append(q.selects, func(e *modelVersion) bool { return e.count > 2 })
 	case 3:
-		q.pipeline, q.entries = `| json | series_count >= 3 or regarding_kind="Node"`, true
-		q.selects = append(q.selects, func(e *modelEvent) bool { return e.count >= 3 || e.kind == "Node" })
+		q.pipeline = `| json | series_count >= 3 or regarding_kind="Node"`
+		q.selects = append(q.selects, func(e *modelVersion) bool { return e.count >= 3 || e.kind == "Node" })
 	case 4:
 		q.pipeline = `| detected_level="warning" or kind="Node" | drop __error__, uid`
-		q.selects = append(q.selects, func(e *modelEvent) bool { return e.warning || e.kind == "Node" })
+		q.selects = append(q.selects, func(e *modelVersion) bool { return e.warning || e.kind == "Node" })
 	case 5:
-		q.pipeline, q.entries = `| name =~ "p-e.*[0-4]" and host != "x"`, true
-		q.selects = append(q.selects, func(e *modelEvent) bool { return e.name[len(e.name)-1] <= '4' })
+		q.pipeline = `| name =~ "p-e.*[0-4]" and host != "x"`
+		q.selects = append(q.selects, func(e *modelVersion) bool { return e.name[len(e.name)-1] <= '4' })
 	}
 	return q
 }
@@ -187,15 +182,33 @@ func TestLokiModel(t *testing.T) {
 	}
 }
 
-// lines are the notes of entries in a range.
-func (q *modelQuery) lines(all []*modelEvent, from, to time.Time, forward bool) string {
-	var found []*modelEvent
-	for _, e := range all {
-		if !e.gone && !e.at.Before(from) && e.at.Before(to) && q.matches(e) {
-			found = append(found, e)
+// in returns the version of an event that a range has: the newest one there that matches, if none follows it after one
+// behind the range.
+func (q *modelQuery) in(e *modelEvent, from, to time.Time) (found []*modelVersion) {
+	shown := false // one that follows before any behind the range
+	for i := range slices.Backward(e.versions) {
+		v := &e.versions[i]
+		switch there := !v.at.Before(from) && v.at.Before(to); {
+		case e.gone:
+		case there && q.matches(v):
+			if !shown {
+				found = append(found, v)
+			}
+			shown = true
+		case !v.at.Before(to):
+			shown = false
 		}
 	}
-	slices.SortFunc(found, func(a, b *modelEvent) int {
+	return found
+}
+
+// lines are the notes of entries in a range.
+func (q *modelQuery) lines(all []*modelEvent, from, to time.Time, forward bool) string {
+	var found []*modelVersion
+	for _, e := range all {
+		found = append(found, q.in(e, from, to)...)
+	}
+	slices.SortFunc(found, func(a, b *modelVersion) int {
 		n := cmp.Or(a.at.Compare(b.at), cmp.Compare(a.turn, b.turn))
 		if !forward {
 			n = -n
@@ -203,8 +216,8 @@ func (q *modelQuery) lines(all []*modelEvent, from, to time.Time, forward bool) 
 		return n
 	})
 	var notes []string
-	for _, e := range found {
-		notes = append(notes, e.note)
+	for _, v := range found {
+		notes = append(notes, v.note)
 	}
 	return strings.Join(notes, ", ")
 }
@@ -213,7 +226,7 @@ func (q *modelQuery) lines(all []*modelEvent, from, to time.Time, forward bool) 
 // are in the windows that have the beginning of their second.
 func (q *modelQuery) counts(all []*modelEvent, by string, from, to time.Time, window, step time.Duration) string {
 	values := map[string]map[int64]int{}
-	add := func(e *modelEvent, at time.Time, n int) {
+	add := func(e *modelVersion, at time.Time, n int) {
 		for p := from.UnixNano() / int64(step) * int64(step); p <= to.UnixNano(); p += int64(step) {
 			if at.UnixNano() < p && at.UnixNano() >= p-int64(window) {
 				if values[e.label(by)] == nil {
@@ -224,15 +237,9 @@ func (q *modelQuery) counts(all []*modelEvent, by string, from, to time.Time, wi
 		}
 	}
 	for _, e := range all {
-		switch {
-		case !q.matches(e):
-		case q.entries || by == "name":
-			if !e.gone {
-				add(e, e.at, 1)
-			}
-		default:
-			for _, s := range e.seen {
-				add(e, s.at.Truncate(time.Second), s.n)
+		for _, v := range e.versions {
+			if q.matches(&v) {
+				add(&v, v.at.Truncate(time.Second), v.added)
 			}
 		}
 	}

@@ -208,7 +208,7 @@ func (a *API) fields(r *request) (all map[string]*field, limit int, err error) {
 	}
 	all = map[string]*field{}
 	bytes := 0
-	err = a.scan(r, l, in, false, true, func(e *entry) bool {
+	err = a.scan(r, l, in.lines(false), true, func(e *entry) bool {
 		if bytes += e.size(); bytes > maxBytes/2 { // others may have written long lines
 			r.warn("only the lines that fit into %d bytes were looked at", maxBytes/2)
 			return false

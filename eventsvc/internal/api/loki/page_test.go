@@ -33,7 +33,7 @@ func TestPageLimits(t *testing.T) {
 		fmt.Sprintf("| names in `targetLabels`, selectors in `match[]` | %d each |", maxNames),
 		fmt.Sprintf("| steps of a range | %s of at least a millisecond |", grouped(maxPoints)),
 		fmt.Sprintf("| counters of a query: series × beginnings and ends of windows | %s |", grouped(maxCells)),
-		fmt.Sprintf("| events that a query looks at | %s |", grouped(maxLooked)),
+		fmt.Sprintf("| versions of events that a query looks at | %s |", grouped(maxLooked)),
 		fmt.Sprintf("| bytes of an answer | %d MiB |", maxBytes>>20),
 		fmt.Sprintf("| streams whose labels a query looks at, after `=` and `!=` | %s |", grouped(maxStreams)),
 		fmt.Sprintf("| expression, regular expression | %d KiB, %d KiB |", logql.MaxLength>>10, logql.MaxRegexp>>10),

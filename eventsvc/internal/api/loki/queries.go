@@ -113,7 +113,7 @@ func (a *API) lines(r *request, l *logql.Log, in period, limit int) (answer, err
 	}
 	var found []*entry
 	var full error
-	err = a.scan(r, l, in, forward, true, func(e *entry) bool {
+	err = a.scan(r, l, in.lines(forward), true, func(e *entry) bool {
 		found = append(found, e)
 		full = r.grow(e.size() + entryBytes)
 		return len(found) < limit && full == nil

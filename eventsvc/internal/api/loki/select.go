@@ -3,7 +3,6 @@ package loki
 import (
 	"cmp"
 	"hash/maphash"
-	"iter"
 	"slices"
 	"strconv"
 	"time"
@@ -148,9 +147,10 @@ func (s *streams) of(d event.Dimensions) int {
 	return -1
 }
 
-// entry is an event as a query sees it.
+// entry is a version of an event as a query sees it.
 type entry struct {
 	logql.Entry
+	event.Occurrence
 	at        store.Moment
 	namespace string
 }
@@ -174,7 +174,7 @@ func (a *API) reader(turns *flow.Turns, l *logql.Log, complete bool) *reader {
 
 // entry returns an event as an entry, nil if it does not pass the pipeline. After an error
 // there are no more.
-func (r *reader) entry(v *store.View, at store.Moment) *entry {
+func (r *reader) entry(v *store.View) *entry {
 	note, err := codec.Note(v)
 	if err != nil {
 		r.err = err
@@ -185,12 +185,12 @@ func (r *reader) entry(v *store.View, at store.Moment) *entry {
 		return nil
 	}
 	d := event.DimensionsOf(v.Namespace, v.Attributes)
-	e := &entry{at: at, namespace: d.Namespace, Entry: logql.Entry{Line: line, Labels: streamLabels(&d), Turns: r.turns}}
-	occurrence, ok := v.Attributes.Occurrence()
-	if !ok {
-		occurrence.Count = 1
+	e := &entry{namespace: d.Namespace, Entry: logql.Entry{Line: line, Labels: streamLabels(&d), Turns: r.turns}}
+	var ok bool
+	if e.Occurrence, ok = v.Attributes.Occurrence(); !ok {
+		e.Occurrence = event.Occurrence{Time: v.Time, Count: 1, New: 1}
 	}
-	e.add("count", strconv.FormatInt(occurrence.Count, 10))
+	e.add("count", strconv.FormatInt(e.Count, 10))
 	e.add(detectedLevel, value(&d, "level"))
 	e.add("name", string(v.Attributes.Field(event.RegardingName)))
 	e.add("uid", string(v.Attributes.Field(event.RegardingUID)))
@@ -235,81 +235,82 @@ func (r *reader) addDecoded(e *entry, v *store.View) {
 	}
 }
 
-// scanning goes over the events of a query.
+// scanning goes over versions of the events of a query.
 type scanning struct {
 	reader
 	request *request
-	in      period
 	visit   func(*entry) bool
-	filters bool // the pipeline has line filters, so that events are looked at by their notes
-	over    bool // visit has had enough
-	bytes   int  // of complete entries, which visit keeps
+	over    bool   // visit has had enough
+	bytes   int    // of complete entries, which visit keeps
+	matched *entry // of the version that was matched last; nil: it does not pass the pipeline
+	version uint64 // its revision
 }
 
-// scan calls visit with the entries of a query in a range of time, until it returns
+// scan calls visit with the entries of a query of logs among what a query of the timeline asks for, until it returns
 // false. Complete entries have all their labels.
-func (a *API) scan(r *request, l *logql.Log, in period, forward, complete bool, visit func(*entry) bool) error {
-	s := &scanning{reader: *a.reader(r.turns, l, complete), request: r, in: in, visit: visit, filters: l.FiltersLines()}
+func (a *API) scan(r *request, l *logql.Log, q store.TimeQuery, complete bool, visit func(*entry) bool) error {
+	s := &scanning{reader: *a.reader(r.turns, l, complete), request: r, visit: visit}
 	parts := event.All()
 	for _, text := range l.LineParts() {
 		parts.Parts = append(parts.Parts, &event.Filter{Kind: event.FilterWord, Word: event.Fold(nil, []byte(text)), Note: true})
 	}
 	known := a.selected(r, l)
-	revision := a.Store.Revision()
-	for step := range in.steps(forward) {
-		q := store.TimeQuery{Range: store.Range{From: step.start, To: step.end, Revision: revision, Sees: r.allows}, OldestFirst: forward, Wanted: known.may}
-		if s.filters {
-			q.Match, q.Filter = s.note, parts
+	q.Revision, q.Sees, q.Wanted = a.Store.Revision(), r.allows, known.may
+	if q.Filter = parts; q.Window && len(l.Stages) > 0 { // the newest version that passes is shown, and not the newest one
+		q.Match = s.match
+	}
+	if !l.Plain() {
+		q.Wanted = func(d event.Dimensions) bool { return known.of(d) >= 0 }
+		in := period{q.From, q.To}.seconds()
+		if err := known.occurrences(store.Range{From: in.start, To: in.end, Revision: q.Revision}, nil); err != nil {
+			return err
 		}
-		if !l.Plain() {
-			q.Wanted = func(d event.Dimensions) bool { return known.of(d) >= 0 }
-			if err := known.occurrences(q.Range, nil); err != nil {
-				return err
-			}
+	}
+	for more := true; more; {
+		page, err := a.Timeline.Observed(r.ctx, q, s.show)
+		switch {
+		case err != nil:
+			return err
+		case s.ended():
+			return s.err
+		case s.bytes > maxBytes:
+			return badRequest("the lines have more than %d bytes: ask with a lower limit", maxBytes)
+		case r.looked > maxLooked:
+			return badRequest("the query would look at more than %d versions of events: narrow its range of time or its selector", maxLooked)
+		case s.over:
+			return nil
 		}
-		for more := true; more; {
-			page, err := a.Timeline.Observed(r.ctx, q, s.event)
-			switch {
-			case err != nil:
-				return err
-			case s.ended():
-				return s.err
-			case s.bytes > maxBytes:
-				return badRequest("the lines have more than %d bytes: ask with a lower limit", maxBytes)
-			case r.looked > maxLooked:
-				return badRequest("the query would look at more than %d events: narrow its range of time or its selector", maxLooked)
-			case s.over:
-				return nil
-			}
-			q.After, more = page.Last, page.More
-		}
+		q.After, more = page.Last, page.More
 	}
 	return nil
 }
 
-// look counts an event that is looked at. It reports false if there are too many.
+// look counts a version that is looked at. It reports false if there are too many.
 func (s *scanning) look() bool {
 	s.request.looked++
 	return s.request.looked <= maxLooked
 }
 
-// note reports whether a note passes the line filters.
-func (s *scanning) note(text []byte) (bool, error) {
-	note, _ := event.CutNote(text)
-	return s.look() && s.log.MatchesLine(s.turns, string(note)), s.turns.Err()
+// match reports whether a version passes the pipeline.
+func (s *scanning) match(v *store.View) (bool, error) {
+	s.matched, s.version = nil, v.Revision
+	if s.look() {
+		s.matched = s.entry(v)
+	}
+	return s.matched != nil, s.err
 }
 
-// event visits an event if it is within the range and passes the pipeline. It reports
-// whether to go on.
-func (s *scanning) event(v *store.View, at store.Moment) bool {
-	if at.Time.Before(s.in.start) || !at.Time.Before(s.in.end) {
-		return true // within the first or the last second
+// show visits a version if it passes the pipeline. It reports whether to go on.
+func (s *scanning) show(v *store.View, at store.Moment) bool {
+	e := s.matched
+	if e == nil || s.version != v.Revision {
+		if !s.look() {
+			return false
+		}
+		e = s.entry(v)
 	}
-	if !s.filters && !s.look() {
-		return false
-	}
-	if e := s.entry(v, at); e != nil && s.err == nil {
-		if s.complete {
+	if e != nil && s.err == nil {
+		if e.at = at; s.complete {
 			s.bytes += e.size()
 		}
 		s.over = s.bytes > maxBytes || !s.visit(e)
@@ -324,31 +325,9 @@ func (a *API) occurred(known *streams, in period, visit func(store.Occurred)) er
 	return known.occurrences(store.Range{From: in.start, To: in.end, Revision: a.Store.Revision()}, visit)
 }
 
-// steps returns the parts of a period that are looked at one by one, in whole seconds. The
-// first ones are short, because a query may want no more than the newest or oldest lines.
-func (p period) steps(forward bool) iter.Seq[period] {
-	p = p.seconds()
-	longest := max(slice, p.end.Sub(p.start)/maxSlices).Truncate(time.Second) + time.Second
-	return func(yield func(period) bool) {
-		for length := firstSlice; p.start.Before(p.end); length = min(2*length, longest) {
-			step := p
-			if p.end.Sub(p.start) > length {
-				if forward {
-					step.end = p.start.Add(length)
-				} else {
-					step.start = p.end.Add(-length)
-				}
-			}
-			if !yield(step) {
-				return
-			}
-			if forward {
-				p.start = step.end
-			} else {
-				p.end = step.start
-			}
-		}
-	}
+// lines asks for the events that were observed in a period, each as it was last observed there.
+func (p period) lines(forward bool) store.TimeQuery {
+	return store.TimeQuery{Range: store.Range{From: p.start, To: p.end}, Window: true, OldestFirst: forward}
 }
 
 // seconds returns a period in whole seconds that has all of one.

@@ -132,7 +132,7 @@ func (t *tailing) begin() (first []*entry, err error) {
 	}
 	var found []*entry
 	var full error
-	err = t.api.scan(r, t.log, in, false, true, func(e *entry) bool {
+	err = t.api.scan(r, t.log, in.lines(false), true, func(e *entry) bool {
 		if e.at.Revision <= t.sent { // what is newer comes with the watch
 			found = append(found, e)
 			kept += e.size() + entryBytes
@@ -224,7 +224,8 @@ func (t *tailing) lines(changes []store.Delivery) (found []*entry, err error) {
 		} else if !wanted {
 			continue
 		}
-		if e := reads.entry(v, store.Moment{Time: occurrence.Time, Revision: v.Revision}); e != nil {
+		if e := reads.entry(v); e != nil {
+			e.at = store.Moment{Time: e.Time, Revision: v.Revision}
 			found = append(found, e)
 		}
 		if reads.ended() {

@@ -93,7 +93,7 @@ func (a *API) volumes(r *request, q volumeQuery, windows []period) (all []*logql
 	cells := 0
 	sum := func(l *logql.Log, by ...string) ([]*logql.Series, error) {
 		c := newCounter(r, &logql.RangeAggregation{Op: "count_over_time", Log: l}, &logql.Grouping{Labels: by}, nil, windows, &cells)
-		err := c.countOccurrences(a, r)
+		err := c.countStreams(a, r)
 		return c.result(), err
 	}
 	if !q.labels {

@@ -189,12 +189,16 @@ func searchPieces(t *testing.T, db *bolt.DB, rnd *rand.Rand, all []scanned) int 
 		}
 		pieces = append(pieces, storetest.PartOf(rnd, text))
 	}
-	match := func(text []byte) (bool, error) {
+	matches := func(text []byte) bool {
 		text = event.Fold(nil, text)
-		return !slices.ContainsFunc(pieces, func(p []byte) bool { return !bytes.Contains(text, p) }), nil
+		return !slices.ContainsFunc(pieces, func(p []byte) bool { return !bytes.Contains(text, p) })
 	}
-	q := store.TimeQuery{Range: hour(), OldestFirst: rnd.IntN(2) == 0, Match: match}
-	want := having(all, q.OldestFirst, func(s *scanned) bool { ok, _ := match(s.text); return ok })
+	q := store.TimeQuery{Range: hour(), OldestFirst: rnd.IntN(2) == 0}
+	q.Match = func(v *store.View) (bool, error) {
+		note, err := codec.Note(v)
+		return matches(event.AppendText(nil, note, v.Attributes)), err
+	}
+	want := having(all, q.OldestFirst, func(s *scanned) bool { return matches(s.text) })
 	for range 2 {
 		var found []uint64
 		for q, more := q, true; more; {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/bbolt"
 
+	"tidings.example/eventsvc/internal/codec"
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/store"
 	"tidings.example/eventsvc/internal/store/bolt"
@@ -480,9 +481,9 @@ func TestTimelineInParts(t *testing.T) {
 	}
 	even := func(line string) bool { return (line[len(line)-1]-'0')%2 == 0 }
 	matched := slices.DeleteFunc(slices.Clone(want), func(line string) bool { return !even(line) })
-	match := func(text []byte) (bool, error) {
-		note, _ := event.CutNote(text)
-		return string(note) == "even"+value, nil
+	match := func(v *store.View) (bool, error) {
+		note, err := codec.Note(v)
+		return string(note) == "even"+value, err
 	}
 	if diff := cmp.Diff(want, observed(t, db, store.TimeQuery{OldestFirst: true})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -526,7 +527,7 @@ func TestTimelineEndsWithStore(t *testing.T) {
 			}
 			q := store.TimeQuery{Range: store.Range{To: time.Now().Add(time.Hour)}}
 			if name == "match" {
-				q.Match = func([]byte) (bool, error) { return works(), nil }
+				q.Match = func(*store.View) (bool, error) { return works(), nil }
 			}
 			if _, err := db.Timeline().Observed(t.Context(), q, func(*store.View, store.Moment) bool { return works() }); !errors.Is(err, store.ErrClosed) {
 				t.Error(err)

@@ -131,7 +131,10 @@ func (p *timePager) seconds() (from, to int64) {
 	return from, to
 }
 
-func (p *timePager) window() (from, to int64) { return p.query.From.Unix(), p.query.To.Unix() }
+// window returns the whole seconds that have all of the range.
+func (p *timePager) window() (from, to int64) {
+	return p.query.From.Unix(), store.Ceil(p.query.To).Unix()
+}
 
 // open opens the first place: of a table it adds the chunks, and of a chunk the rows that match.
 func (p *timePager) open() error {
@@ -155,10 +158,14 @@ func (p *timePager) open() error {
 // asks returns what is asked of the columns.
 func (p *timePager) asks() *columns.Query {
 	from, to := p.window()
-	return &columns.Query{From: from, To: to, Spans: p.query.Window, Last: p.page.Revision, Filter: p.query.Matching(), Whole: true, Held: func(revision uint64, f *event.Filter) (bool, error) {
+	micros := func(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+	q := &columns.Query{From: from, To: to, Spans: p.query.Window || p.query.Versions, Last: p.page.Revision, Filter: p.query.Matching(), Whole: true}
+	q.Late, q.Early = micros(p.query.From.Sub(time.Unix(from, 0))), time.Unix(to, 0).Sub(p.query.To).Microseconds()
+	q.Held = func(revision uint64, f *event.Filter) (bool, error) {
 		p.looked++
 		return p.held(revision, f)
-	}}
+	}
+	return q
 }
 
 func (p *timePager) openTable(t *columns.Table) error {
@@ -232,6 +239,9 @@ func (p *timePager) newest(revision uint64) (e seglog.Entry, err error) {
 	if err != nil || !wanted {
 		return seglog.Entry{}, err
 	}
+	if p.query.Versions {
+		return e, nil
+	}
 	key := string(e.Key)
 	newest, exists, err := p.reader.Index.Newest(key)
 	if err != nil || !exists {
@@ -255,7 +265,6 @@ func (p *timePager) newest(revision uint64) (e seglog.Entry, err error) {
 // shown reports whether a version that has been superseded is the newest one of its event in the window that the query
 // wants, and the event exists. What was observed behind the window ends the search.
 func (p *timePager) shown(e *seglog.Entry, key string, newest index.Pointer) (bool, error) {
-	from, to := p.window()
 	uid, first := e.UID(), e.Revision // e is valid until others are read
 	for of := first; of != newest.Revision(); p.looked++ {
 		if err := p.next(); err != nil {
@@ -280,11 +289,11 @@ func (p *timePager) shown(e *seglog.Entry, key string, newest index.Pointer) (bo
 			return false, err
 		}
 		o := seglog.Occurrence(&later)
-		if _, in := o.LastIn(from, to); in {
+		if _, in := o.LastIn(p.query.From, p.query.To); in {
 			if matches, err := p.matches(&later); err != nil || matches {
 				return false, err
 			}
-		} else if o.Time.Unix() >= to {
+		} else if !o.Time.Before(p.query.To) {
 			return p.exists(key, uid, next, newest)
 		}
 	}
@@ -363,11 +372,8 @@ func (p *timePager) wants(e *seglog.Entry) (bool, error) {
 	if q.Match == nil {
 		return true, nil
 	}
-	text, err := e.AppendText(nil)
-	if err != nil {
-		return false, err
-	}
-	return q.Match(text)
+	v := e.View(e.StoreKey())
+	return q.Match(&v)
 }
 
 // held reports whether a version matches a filter that columns cannot decide.

@@ -238,6 +238,7 @@ func TestRandomScans(t *testing.T) {
 			if r.IntN(2) == 0 {
 				q.From = r.Int64N(4e6) - 1e4
 				q.To = q.From + r.Int64N(1e6)
+				q.Late, q.Early = r.Int64N(1e6), r.Int64N(1e6)
 			}
 			if r.IntN(3) == 0 {
 				q.Last = rows[r.IntN(len(rows))].Revision
@@ -272,7 +273,7 @@ func (w *wanted) key(group string, second, span int64) string {
 
 // add adds what a row that matches reports.
 func (w *wanted) add(q *Query, r *Row) {
-	if at, ok := r.LastIn(q.From, q.To); ok && (q.Spans || at.Equal(r.Time)) {
+	if at, ok := r.LastIn(time.Unix(q.From, q.Late*1e3), time.Unix(q.To, -q.Early*1e3)); ok && (q.Spans || at.Equal(r.Time)) {
 		w.found = append(w.found, Found{at.UnixMicro(), r.Revision})
 	}
 	d := event.DimensionsOf(string(r.Namespace), r.Attributes)

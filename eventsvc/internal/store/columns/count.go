@@ -336,12 +336,12 @@ func (s *Scan) Found(found []Found) (_ []Found, err error) {
 		}
 	}
 	for i := range s.rows.all {
-		second := unbiased(in[0][i])
-		if second < s.From {
+		second, micro := unbiased(in[0][i]), int64(in[1][i])
+		if second < s.From || second == s.From && micro < s.Late {
 			continue
 		}
-		f := Found{second*1e6 + int64(in[1][i]), s.revision(i, in[2][i])}
-		if second >= s.To {
+		f := Found{second*1e6 + micro, s.revision(i, in[2][i])}
+		if second >= s.To || second == s.To-1 && micro >= 1e6-s.Early {
 			in, err := s.before(i, &f)
 			if err != nil {
 				return found, err
@@ -382,7 +382,7 @@ func (s *Scan) before(row int, f *Found) (in bool, err error) {
 		}
 		numbers[i] = all[row]
 	}
-	at, in := occurrence(f.Micro, numbers[0], numbers[1], numbers[2]).LastIn(s.From, s.To)
+	at, in := occurrence(f.Micro, numbers[0], numbers[1], numbers[2]).LastIn(time.Unix(s.From, s.Late*1e3), time.Unix(s.To, -s.Early*1e3))
 	f.Micro = at.UnixMicro()
 	return in, nil
 }

@@ -11,11 +11,14 @@ import (
 
 // A Query says which rows are looked for.
 type Query struct {
-	From, To int64  // seconds, To is not part of them: an observation of the row is in this range
-	Spans    bool   // [Scan.Find] finds rows that have one before the last of their observations, too
-	Last     uint64 // only versions up to this revision
-	Filter   *event.Filter
-	Whole    bool // light rows do not match, whatever the filter is
+	From, To int64 // seconds, To is not part of them: an observation of the row is in this range
+	// Late and Early are microseconds of the first and of the last second in which [Scan.Find] finds nothing: those
+	// before the range, and those behind it.
+	Late, Early int64
+	Spans       bool   // [Scan.Find] finds rows that have one before the last of their observations, too
+	Last        uint64 // only versions up to this revision
+	Filter      *event.Filter
+	Whole       bool // light rows do not match, whatever the filter is
 	// Held reports whether a version matches a filter that columns cannot decide.
 	Held func(revision uint64, f *event.Filter) (bool, error)
 }
