@@ -16,6 +16,11 @@
 // Only the signature is left to the JOSE library, because libraries are lenient where it matters (duplicate members,
 // padding, unknown algorithms, missing claims). The reason of a refusal goes to logs and metrics and not to the caller.
 //
+// The files: request.go takes the token of a request, verify.go and claims.go check it, strictjson.go reads its JSON,
+// explain.go says which check it fails, error.go answers (WWW-Authenticate), cache.go remembers. jwks.go, fetch.go and
+// endpoints.go get key sets, filekeys.go and issuerkeys.go follow those of files and of issuers, succeed.go hands them
+// on to a new version of an issuer.
+//
 // A verified token is remembered by its SHA-256 until it expires or its key leaves the key set, so that verifying it
 // again costs about a microsecond. A bearer token can be replayed until it expires, and the token of a deleted client
 // stays valid until then. That is why tokens are short-lived.

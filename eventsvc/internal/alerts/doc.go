@@ -8,7 +8,7 @@
 // minute, and when it is over. Times are those of the observations, whenever an event arrives. [Try] says what rules
 // would have sent.
 //
-// The files: rules.go reads rules, facts.go has what templates can use, watch.go follows a server, book.go has the
+// The files: rules.go reads rules, facts.go has what templates can use, follow.go follows a server, book.go has the
 // alerts that go on and the cursor.
 //
 // # Once, and not lost

@@ -1,10 +1,10 @@
 // Package codec turns events into bytes and back: the stored form, and every
 // answer, in both views and every wire format. Package request reads what clients
-// send, package fields keeps managed fields; [Codec] has all of it. table.go writes rows; which columns
-// they have is decided by package event.
+// send, package fields keeps managed fields; [Codec] has all of it. kubectlrow.go writes rows; which
+// columns they have is decided by package event.
 //
 // The other files: codec.go has the formats, accept.go and negotiate.go choose one; stored.go makes the stored form;
-// object.go, list.go and frames.go write answers, json.go and proto.go their members; schemas.go describes them for
+// body.go, list.go and frames.go write answers, json.go and proto.go their members; schemas.go describes them for
 // OpenAPI; deleter.go is who deleted an event.
 //
 // # The stored form

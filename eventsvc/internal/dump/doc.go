@@ -7,9 +7,10 @@
 // an event of events.k8s.io/v1, whichever API version it was written in. What is not is
 // counted by kind. What cannot be read is reported with its place, and the rest goes on.
 //
-// The files: dump.go goes through files and folders, archive.go through tar, zip and gzip, source.go reads bytes and
-// knows the line; text.go finds out what a text is, json.go and yaml.go find objects in it, classify.go says which of
-// them are events, item.go makes them whole and labels.go names their cluster; report.go counts what was left out.
+// The files: dump.go goes through files and folders, archive.go through tar, zip and gzip, scanner.go reads bytes
+// and knows the line; encoding.go finds out what a text is, json.go and yaml.go find objects in it, classify.go says
+// which of them are events, item.go makes them whole and labels.go names their cluster; leftout.go counts what was
+// left out.
 //
 // # Hostile files
 //

@@ -1,7 +1,7 @@
 // Package load stores the events of files in a store: the work of the commands import and open.
 //
 // [Files] reads files of any form with package dump, and passes their events on to [admin.Store.Import], which decides
-// by uid, name and age what becomes of each. file.go has the reading in order, clusters.go the warning about files of
+// by uid, name and age what becomes of each. files.go has the reading in order, clusters.go the warning about files of
 // two clusters. A function of this package is not safe for concurrent use.
 package load
 

@@ -4,7 +4,7 @@
 //	   │                            ├─► batch ─► write by name and version ─► cursor
 //	   └────── watch from cursor ───┘
 //
-// The files: mirror.go decides where to begin after a start, lists, watches and begins again; write.go writes;
+// The files: mirror.go decides where to begin after a start, lists, watches and begins again; bulkwrite.go writes;
 // cursor.go says how far everything is written and when that is saved, gap.go what is missing; own.go makes the events
 // that both are stored as; event.go makes the copy of an event, known.go remembers what the target has, drop.go drops
 // by rules, state.go is for probes and metrics.
@@ -49,8 +49,8 @@
 //	   │                                                             ├─► labels of the copy
 //	   └────── metadata of other objects, one by one ──► objects ────┘
 //
-// reflect.go follows, index.go keeps what it saw, objects.go reads others one by one, owner.go finds the controller,
-// enrich.go adds the labels. tracker.go makes events of changes of objects of the kinds in resource.go.
+// reflect.go follows, objectindex.go keeps what it saw, objects.go reads others one by one, owner.go finds the
+// controller, enrich.go adds the labels. tracker.go makes events of changes of objects of the kinds in resource.go.
 //
 // They are found by uid, so that another object of the same name lends nothing. They are a help and no part of the
 // event: it waits 250 ms for them at most, and is copied without where the source does not let them be read.

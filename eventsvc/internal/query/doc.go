@@ -19,6 +19,10 @@
 //
 // Terms become an [event.Filter], which the store evaluates.
 //
+// The files: query.go has the question, terms.go the search in it; eventpages.go, life.go, histogram.go, facets.go,
+// groups.go and overview.go answer; count.go bounds what is counted, rhythm.go says how often something comes, gaps.go
+// what is missing, hints.go what else may have been meant, deleted.go what was deleted.
+//
 // # Errors
 //
 // What is wrong with a query is a [ParameterError], which names its parameter. Other errors are

@@ -14,7 +14,7 @@
 // lifetime of tokens and an allowance for clocks that differ. Nothing else affects the states, so replicas that see the
 // same key files agree without communication.
 //
-// The files: files.go reads and follows key files, schedule.go says which state a key is in and makes the key set,
+// The files: keyfiles.go reads and follows key files, schedule.go says which state a key is in and makes the key set,
 // key.go makes the id of a key and the header of its tokens, sign.go signs, rotate.go and addfile.go begin with the
 // next key.
 package keyring

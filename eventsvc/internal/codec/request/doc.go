@@ -5,9 +5,9 @@
 //
 // A body means what it means to kube-apiserver, in both views: which fields are
 // unknown, what is tolerated, and the text of every refusal. The Kubernetes
-// libraries decode and merge. A decoder of our own (plain.go) reads
-// the usual bodies faster. It gives the same result, or leaves the body to the
-// library.
+// libraries decode and merge. A decoder of our own (fastdecode.go)
+// reads the usual bodies faster. It gives the same result, or leaves the body to
+// the library.
 //
 // # Limits
 //

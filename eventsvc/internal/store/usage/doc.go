@@ -14,7 +14,7 @@
 // before the present one.
 //
 // [Usage.Full] decides whether there is room for new events and for deletions, and [Usage.Reserve] whether there is for
-// a file that is to be rewritten (limits.go). They count what the files take and what they will grow by, so that the
+// a file that is to be rewritten (diskroom.go). They count what the files take and what they will grow by, so that the
 // files never take more than MaxBytes. [Usage.HistoryLimit] and [Usage.Excess] say what has to go so that there is
 // room. History goes before events. [SegmentBytes] and [MemtableKeys] derive from MaxBytes when a file of the log is
 // sealed, and when the memtable is merged.
