@@ -160,7 +160,7 @@ func (o *options) check() error {
 
 // stages are all rows, in the order in which they run.
 func (o *options) stages() []stage {
-	return []stage{floors(), emptyStage(), readStage(), largeStage(), mirrorStage(), millionStage(), queryStage(millionEvents), queryStage(3 * millionEvents), logsStage(o.events), listsStage(), mixStage(millionEvents), mixStage(10 * millionEvents), storeStage(), tokenStage(), postgresStage(), guessStage(), timingStage(), assertionStage(), assertionTimingStage(), secureStage(), attackStage(), strangersStage(), gapStage()}
+	return []stage{floors(), emptyStage(), readStage(), largeStage(), mirrorStage(), millionStage(), queryStage(millionEvents), queryStage(3 * millionEvents), logsStage(o.events), listsStage(), mixStage(millionEvents), mixStage(10 * millionEvents), storeStage(), tokenStage(), postgresStage(), guessStage(), timingStage(), assertionStage(), assertionTimingStage(), secureStage(), attackStage(), strangersStage(), tokenStrangersStage(), gapStage()}
 }
 
 func (o *options) listRows() string {

@@ -44,13 +44,16 @@ func attackStage() stage {
 			{name: "attack/tails", goal: twice, run: stoppedBy(attack.Tails, fmt.Sprintf("%d clients that open tails", attack.OpenTails)), beside: beside},
 			{name: "attack/unread", goal: twice, run: boundedBy(attack.Unread, fmt.Sprintf("%d answers that nobody reads", attack.UnreadAnswers)), beside: beside},
 			{name: "attack/questions/floor", run: besideFloor(attack.Questions)},
-			{name: "attack/questions", goal: twice, run: within(attacked(attack.Questions)), beside: beside},
-			{name: "attack/starts/floor", run: floodedBy(attack.Starts, besideFloor(nil))},
-			{name: "attack/starts", goal: twice, run: within(floodedBy(attack.Starts, attacked(nil))), beside: beside},
+			{name: "attack/questions", goal: twice, run: within(containerMemory, attacked(attack.Questions)), beside: beside},
+			{name: "attack/starts/floor", run: floodedBy(attack.Starts, attackSource, besideFloor(nil))},
+			{name: "attack/starts", goal: twice, run: within(containerMemory, floodedBy(attack.Starts, attackSource, attacked(nil))), beside: beside},
 			{name: "attack/watches", goal: twice, run: attackedBy(attack.Watches, fmt.Sprintf("%d open watches", attack.OpenWatches)), beside: beside},
 		},
 	}
 }
+
+// strangeRemark says what [attack.Strangers] do.
+var strangeRemark = fmt.Sprintf("%d connections with %d streams each, whose answers nobody reads", attack.StrangeConns, attack.StrangeStreams)
 
 // strangersStage has the rows of good clients while others attack who have no token, over HTTPS.
 func strangersStage() stage {
@@ -63,29 +66,73 @@ func strangersStage() stage {
 			{name: "attack/secure/none", run: attacked(nil)},
 			{
 				name: "attack/anonymous", goal: p99Of(2, "attack/secure/none"), beside: timesAlone("attack/secure/none"),
-				run: boundedBy(attack.Strangers, fmt.Sprintf("%d connections with %d streams each, whose answers nobody reads", attack.StrangeConns, attack.StrangeStreams)),
+				run: boundedBy(attack.Strangers, strangeRemark),
 			},
 		},
 	}
-	for _, f := range []struct {
-		name  string
-		flood attack.Flooding
-	}{
+	floods := []flood{
 		{"attack/handshakes", attack.Handshakes}, {"attack/resets", attack.Resets}, {"attack/pings", attack.Pings},
 		{"attack/settings", attack.Settings}, {"attack/malformed", attack.Malformed},
-	} {
-		s.rows = append(s.rows,
-			row{name: f.name + "/floor", run: floodedBy(f.flood, besideFloor(nil))},
-			row{name: f.name, goal: p99Of(2, "attack/secure/none"), beside: timesAlone("attack/secure/none"), run: within(floodedBy(f.flood, attacked(nil)))})
 	}
+	s.rows = append(s.rows, besideFloods(floods, "attack/secure/none", attackSource, attacked(nil), containerMemory)...)
 	return s
 }
 
+// tokenStrangersStage has the rows of good clients of the token service while others attack that without a secret.
+func tokenStrangersStage() stage {
+	s := stage{
+		name: "tokens over HTTPS while others attack without a secret",
+		open: func(b *bench) error { return b.start(target.Options{Secure: true}) },
+		rows: []row{
+			{name: "attack/tokens/none", run: tokens(goodConns)},
+			{
+				name: "attack/tokens/anonymous", goal: p99Of(2, "attack/tokens/none"), beside: timesAlone("attack/tokens/none"),
+				run: within(tokenContainerMemory, besideClients(tokenStrangers, tokens(goodConns), strangeRemark, func(*bench, *result) error { return nil })),
+			},
+		},
+	}
+	floods := []flood{
+		{"attack/tokens/handshakes", attack.Handshakes}, {"attack/tokens/resets", attack.Resets}, {"attack/tokens/pings", attack.Pings},
+		{"attack/tokens/settings", attack.Settings}, {"attack/tokens/malformed", attack.Malformed},
+	}
+	s.rows = append(s.rows, besideFloods(floods, "attack/tokens/none", tokenSource, tokens(goodConns), tokenContainerMemory)...)
+	return s
+}
+
+// tokenSource is an [attackSource] that attacks the token service.
+func tokenSource(b *bench) *attack.Source {
+	s := attackSource(b)
+	s.Tokens = true
+	return s
+}
+
+// tokenStrangers are [attack.Strangers] that attack the token service.
+func tokenStrangers(ctx context.Context, s *attack.Source) (stop func(), err error) {
+	s.Tokens = true
+	return attack.Strangers(ctx, s)
+}
+
+// flood is the name of the row beside a flood.
+type flood struct {
+	name string
+	of   attack.Flooding
+}
+
+// besideFloods returns two rows for each flood: its floor, and good clients of a service that keeps to its memory.
+func besideFloods(floods []flood, alone string, source func(*bench) *attack.Source, good func(*bench) (*result, error), memory int64) (rows []row) {
+	for _, f := range floods {
+		rows = append(rows,
+			row{name: f.name + "/floor", run: floodedBy(f.of, source, besideFloor(nil))},
+			row{name: f.name, goal: p99Of(2, alone), beside: timesAlone(alone), run: within(memory, floodedBy(f.of, source, good))})
+	}
+	return rows
+}
+
 // floodedBy is a row beside a flood, which begins and ends with it.
-func floodedBy(flood attack.Flooding, run func(*bench) (*result, error)) func(*bench) (*result, error) {
+func floodedBy(flood attack.Flooding, source func(*bench) *attack.Source, run func(*bench) (*result, error)) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		began := time.Now()
-		stop, err := flood.Begin(b.ctx, attackSource(b))
+		stop, err := flood.Begin(b.ctx, source(b))
 		if err != nil {
 			return nil, err
 		}
@@ -98,21 +145,21 @@ func floodedBy(flood attack.Flooding, run func(*bench) (*result, error)) func(*b
 	}
 }
 
-// within is a row during which the service must have kept to the limit of its container.
-func within(run func(*bench) (*result, error)) func(*bench) (*result, error) {
+// within is a row during which the service must have kept to the memory of its container.
+func within(memory int64, run func(*bench) (*result, error)) func(*bench) (*result, error) {
 	return func(b *bench) (*result, error) {
 		r, err := run(b)
 		if err == nil {
-			err = r.bounded()
+			err = r.bounded(memory)
 		}
 		return r, err
 	}
 }
 
 // bounded returns an error if the process has taken more memory than its container has.
-func (r *result) bounded() error {
+func (r *result) bounded(memory int64) error {
 	r.notef("at most %d MiB resident", r.memory.Peak>>20)
-	if most := max(r.memory.Anon, r.memory.Peak-r.memory.File); most > containerMemory {
+	if most := max(r.memory.Anon, r.memory.Peak-r.memory.File); most > memory {
 		return fmt.Errorf("the service has taken %d MiB", most>>20)
 	}
 	return nil
@@ -221,12 +268,15 @@ func stoppedBy(begin begins, remark string) func(*bench) (*result, error) {
 // its container.
 func boundedBy(begin begins, remark string) func(*bench) (*result, error) {
 	return besideClients(begin, attacked(nil), remark, func(b *bench, r *result) error {
-		return errors.Join(r.bounded(), stops(b, r))
+		return errors.Join(r.bounded(containerMemory), stops(b, r))
 	})
 }
 
-// containerMemory is the limit in docker-compose.yml.
-const containerMemory = 512 << 20
+// The limits of eventsvc and of tokensvc in docker-compose.yml.
+const (
+	containerMemory      = 512 << 20
+	tokenContainerMemory = 128 << 20
+)
 
 // stops stops the service and starts it again. The stop must be within its timeout.
 func stops(b *bench, r *result) error {

@@ -1,4 +1,4 @@
-// Package attack makes the requests of clients that mean harm to eventsvc: requests that cost
+// Package attack makes the requests of clients that mean harm to a service: requests that cost
 // it much and them little. The rows of the benchmark measure good clients meanwhile.
 package attack
 
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +26,20 @@ type Source struct {
 	Client    int    // the first of the clients whose tokens are used
 	Namespace string // with 10,000 events
 	Own       string // a namespace in which nobody else creates events
+	Tokens    bool   // tokensvc is attacked, by those that can be; otherwise eventsvc
+}
+
+// addr is where the service that is attacked answers over HTTPS, or plain HTTP.
+func (s *Source) addr(plain bool) netip.AddrPort {
+	switch {
+	case s.Tokens && plain:
+		return s.Services.TokenAddr
+	case s.Tokens:
+		return s.Services.TokenAPI()
+	case plain:
+		return s.Services.EventsAddr
+	}
+	return s.Services.API()
 }
 
 // Make makes the requests of an attack.

@@ -88,3 +88,19 @@ func TestFloodsReachTheServer(t *testing.T) {
 		})
 	}
 }
+
+// TestAttackedService: an attack goes to the service that it is on, over HTTPS or plain HTTP.
+func TestAttackedService(t *testing.T) {
+	t.Parallel()
+	services := &target.Services{TokenAddr: netip.MustParseAddrPort("127.0.0.1:1"), EventsAddr: netip.MustParseAddrPort("127.0.0.1:2")}
+	for _, c := range []struct {
+		tokens, plain bool
+		want          netip.AddrPort
+	}{
+		{false, true, services.EventsAddr}, {false, false, services.API()}, {true, true, services.TokenAddr}, {true, false, services.TokenAPI()},
+	} {
+		if got := (&Source{Services: services, Tokens: c.tokens}).addr(c.plain); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}

@@ -104,10 +104,6 @@ const Command = "flood"
 // Begin sends a flood from a process of the lowest priority, until stop is called. Stop returns how often something was
 // sent. In this process the threads of an attack would keep those of the good clients waiting.
 func (f Flooding) Begin(ctx context.Context, s *Source) (stop func() (int64, error), err error) {
-	addr := s.Services.EventsAddr
-	if !f.plain {
-		addr = s.Services.API()
-	}
 	e, err := s.Services.EventsOf(ctx, s.Client, s.Namespace)
 	if err != nil {
 		return nil, err
@@ -116,7 +112,7 @@ func (f Flooding) Begin(ctx context.Context, s *Source) (stop func() (int64, err
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, Command, f.Name, addr.String(), string(e.All("GET", "?watch=true", target.JSONType)))
+	cmd := exec.CommandContext(ctx, self, Command, f.Name, s.addr(f.plain).String(), string(e.All("GET", "?watch=true", target.JSONType)))
 	cmd.Stderr = os.Stderr
 	end, err := cmd.StdinPipe()
 	if err != nil {

@@ -26,6 +26,10 @@ func Strangers(ctx context.Context, s *Source) (stop func(), err error) {
 	config := s.Services.TLS.Clone()
 	config.NextProtos = []string{"h2"}
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Timeout: 5 * time.Second}
+	paths := eventsPaths
+	if s.Tokens {
+		paths = tokenPaths
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	var conns, begun sync.WaitGroup
 	begun.Add(StrangeConns)
@@ -34,11 +38,11 @@ func Strangers(ctx context.Context, s *Source) (stop func(), err error) {
 			first := sync.OnceFunc(begun.Done)
 			defer first()
 			for ctx.Err() == nil {
-				conn, err := dialer.DialContext(ctx, "tcp", s.Services.API().String())
+				conn, err := dialer.DialContext(ctx, "tcp", s.addr(false).String())
 				if err == nil {
 					secure := tls.Client(conn, config)
 					end := context.AfterFunc(ctx, func() { _ = conn.Close() })
-					err = askUnread(secure, "localhost")
+					err = askUnread(secure, paths)
 					first()
 					if err == nil {
 						_, _ = io.Copy(io.Discard, secure) // control frames only
@@ -58,11 +62,14 @@ func Strangers(ctx context.Context, s *Source) (stop func(), err error) {
 	return func() { cancel(); conns.Wait() }, nil
 }
 
-// strangePaths are answered without a token: with a file, a refusal or a probe.
-var strangePaths = []string{"/console/", "/api/v1/events", "/livez", "/version", "/query/v1/events", "/loki/api/v1/labels", "/nothing", "/.well-known/x"}
+// Paths that are answered without a token: with a file, a refusal, keys or a probe.
+var (
+	eventsPaths = []string{"/console/", "/api/v1/events", "/livez", "/version", "/query/v1/events", "/loki/api/v1/labels", "/nothing", "/.well-known/x"}
+	tokenPaths  = []string{"/oauth2/jwks", "/oauth2/token", "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration", "/livez", "/nothing"}
+)
 
 // askUnread opens streams, none of which may send data.
-func askUnread(conn net.Conn, host string) error {
+func askUnread(conn net.Conn, paths []string) error {
 	if _, err := io.WriteString(conn, http2.ClientPreface); err != nil {
 		return err
 	}
@@ -73,7 +80,7 @@ func askUnread(conn net.Conn, host string) error {
 	}
 	for i := range StrangeStreams {
 		block.Reset()
-		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", host}, {":path", strangePaths[i%len(strangePaths)]}} {
+		for _, f := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "localhost"}, {":path", paths[i%len(paths)]}} {
 			_ = fields.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}) // to memory
 		}
 		if err := frames.WriteHeaders(http2.HeadersFrameParam{

@@ -49,11 +49,12 @@ type Services struct {
 	TokenAddr, EventsAddr netip.AddrPort
 	// TokenAdmin and EventsAdmin are the URLs of the admin listeners.
 	TokenAdmin, EventsAdmin string
-	// TLS is set where the API is measured over HTTPS.
+	// TLS is set where both are measured over HTTPS.
 	TLS *tls.Config
 
-	bin, cgroup           string // cgroup may be empty
-	secureAddr            netip.AddrPort
+	bin, cgroup           string         // cgroup may be empty
+	secureAddr            netip.AddrPort // of eventsvc
+	secureTokenAddr       netip.AddrPort
 	tokenArgs, eventsArgs []string
 }
 
@@ -65,6 +66,14 @@ func (s *Services) API() netip.AddrPort {
 	return s.EventsAddr
 }
 
+// TokenAPI is where tokens are measured.
+func (s *Services) TokenAPI() netip.AddrPort {
+	if s.TLS != nil {
+		return s.secureTokenAddr
+	}
+	return s.TokenAddr
+}
+
 // Options are settings besides the defaults.
 type Options struct {
 	Cgroup   string   // directory of a control group for both
@@ -72,7 +81,7 @@ type Options struct {
 	Token    []string // arguments of tokensvc
 	DSN      string   // of a database with the clients; else they are in a file
 	Clients  string   // that file; empty: one with clients that have secrets
-	Secure   bool     // HTTPS on eventsvc
+	Secure   bool     // HTTPS on both
 	Profiles bool     // both serve CPU profiles
 	MaxBytes string   // what eventsvc's files may take; empty: its default
 	Events   []string // more arguments of eventsvc
@@ -94,14 +103,14 @@ func Start(ctx context.Context, bin, dir string, more Options) (*Services, error
 	if err := os.MkdirAll(s.DataDir(), 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	ports := make([]netip.AddrPort, 5)
+	ports := make([]netip.AddrPort, 6)
 	for i := range ports {
 		var err error
 		if ports[i], err = proc.FreeAddr(); err != nil {
 			return nil, err
 		}
 	}
-	s.TokenAddr, s.EventsAddr, s.secureAddr = ports[0], ports[1], ports[2]
+	s.TokenAddr, s.EventsAddr, s.secureAddr, s.secureTokenAddr = ports[0], ports[1], ports[2], ports[5]
 	s.TokenAdmin, s.EventsAdmin = "http://"+ports[3].String(), "http://"+ports[4].String()
 
 	s.tokenArgs = append([]string{"serve", "--listen-http=" + ports[0].String(), "--listen-admin=" + ports[3].String()}, more.Token...)
@@ -137,14 +146,27 @@ func Start(ctx context.Context, bin, dir string, more Options) (*Services, error
 	if _, err := s.StartEvents(ctx); err != nil {
 		return nil, errors.Join(err, s.Stop())
 	}
-	if !more.Secure {
-		return s, nil
-	}
-	var err error
-	if s.TLS, err = trust(filepath.Join(s.DataDir(), "tls", "ca.crt")); err != nil {
-		return nil, errors.Join(err, s.Stop())
+	if more.Secure {
+		if err := s.secure(ctx); err != nil {
+			return nil, errors.Join(err, s.Stop())
+		}
 	}
 	return s, nil
+}
+
+// secure starts tokensvc again, with the certificate that eventsvc has made.
+func (s *Services) secure(ctx context.Context) (err error) {
+	dir := filepath.Join(s.DataDir(), "tls")
+	if s.TLS, err = trust(filepath.Join(dir, "ca.crt")); err != nil {
+		return err
+	}
+	if err := s.Token.Stop(); err != nil {
+		return err
+	}
+	s.tokenArgs = append(s.tokenArgs, "--listen-https="+s.secureTokenAddr.String(),
+		"--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-key-file="+filepath.Join(dir, "tls.key"))
+	_, err = s.StartToken(ctx)
+	return err
 }
 
 // trust makes a client's configuration for HTTP/2 from the authority that

@@ -47,7 +47,7 @@ func tokens(ctx context.Context, s *target.Services, conns int, requests [][]byt
 		return load.Spec{}, err
 	}
 	return load.Spec{
-		Addr: s.TokenAddr, Conns: conns,
+		Addr: s.TokenAPI(), Secure: s.TLS, Conns: conns,
 		Next: func(dst []byte, i int) []byte { return append(dst, requests[i%len(requests)]...) },
 		Check: func(i int, a *load.Answer) error {
 			if err := load.Status(200)(i, a); err != nil || i%signatureEvery != 0 {
