@@ -10,7 +10,7 @@ import (
 
 // compact frees disk space.
 type compact struct {
-	Compress bool `help:"Compress all files of the log but the newest now."`
+	Compress bool `help:"Compress all files of the log now."`
 	storeSettings
 	printer
 }
@@ -25,7 +25,7 @@ func (*compact) Help() string {
 
 A running service first removes events whose retention has passed. If no service runs, only what was removed before is
 freed. It needs free space for the largest segment (64 MiB) and for another copy of the index; what has none within --max-bytes
-stays as it is. Events that are compressed take about a seventh of the room. A running service compresses by itself: see --compress-after.` + exitCodesOfWriters
+stays as it is. Events that are compressed take about a twelfth of the room. A running service compresses by itself: see --compress-after.` + exitCodesOfWriters
 }
 
 // Run compacts the store.

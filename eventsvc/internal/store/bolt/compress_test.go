@@ -139,6 +139,49 @@ func TestCompression(t *testing.T) {
 	bolttest.Close(t, db)
 }
 
+// TestCompactSealsHead: a compaction that compresses has all events in columns, also those of the newest file, unless
+// they are few. One that does not leaves that file alone.
+func TestCompactSealsHead(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		events   int
+		compress bool
+		want     []bool
+	}{
+		"compressed": {2000, true, []bool{true}},
+		"few":        {200, true, nil},
+		"plain":      {2000, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := bolt.Options{Dir: t.TempDir()}
+			db := bolttest.Open(t, o)
+			bolttest.Create(t, db, c.events, strings.Repeat("value ", 100))
+			want := bolttest.Dump(t, db)
+			for range 2 { // the second one has nothing to seal
+				if err := db.Compact(t.Context(), c.compress, nil); err != nil {
+					t.Fatal(err)
+				}
+				if got := db.Compressed(); !slices.Equal(got, c.want) {
+					t.Errorf("sealed files are compressed: %v, want %v", got, c.want)
+				}
+			}
+			if _, err := store.Create(t.Context(), db, store.Key{Namespace: "ns", Name: "next"}, store.Draft{Value: []byte("next")}); err != nil {
+				t.Fatal(err)
+			}
+			bolttest.Close(t, db)
+			db = bolttest.Open(t, o)
+			if _, err := store.Read(t.Context(), db, store.Key{Namespace: "ns", Name: "next"}); err != nil {
+				t.Error(err)
+			}
+			if got := bolttest.Dump(t, db); len(got) <= len(want) {
+				t.Errorf("%d lines of a dump, before %d", len(got), len(want))
+			}
+			bolttest.Close(t, db)
+		})
+	}
+}
+
 // TestOldEventsCompressed: events that were observed long ago, as imported ones were, are compressed at once, behind
 // younger ones too.
 func TestOldEventsCompressed(t *testing.T) {

@@ -204,19 +204,31 @@ func openBolt(path string, o bbolt.Options) (db *bbolt.DB, err error) {
 // appears under its name only when it is whole and synced.
 func Install(path string, pageSize int, buckets []string, meta map[string][]byte) error {
 	tmp := path + ".tmp"
-	db, err := Create(tmp, pageSize, buckets, meta)
-	if err != nil {
+	if err := Write(tmp, pageSize, buckets, meta, func(*bbolt.DB) error { return nil }); err != nil {
 		return err
-	}
-	if err := db.Close(); err != nil {
-		return fmt.Errorf("store file %s: %w", path, err)
 	}
 	return disk.Rename(tmp, path)
 }
 
-// Create makes a file and leaves it open. It replaces a file that an attempt before has
-// left.
-func Create(path string, pageSize int, buckets []string, meta map[string][]byte) (*bbolt.DB, error) {
+// Write makes a file, and returns when all that fill has written to it is on the disk, without empty room at its end.
+// It replaces a file that an attempt before has left.
+func Write(path string, pageSize int, buckets []string, meta map[string][]byte, fill func(to *bbolt.DB) error) error {
+	to, err := create(path, pageSize, buckets, meta)
+	if err != nil {
+		return err
+	}
+	to.NoSync = true // it is synced once
+	if err = fill(to); err == nil {
+		err = to.View(func(tx *bbolt.Tx) error { return os.Truncate(path, tx.Size()) })
+	}
+	if err == nil {
+		err = to.Sync()
+	}
+	return errors.Join(err, to.Close())
+}
+
+// create makes a file and leaves it open.
+func create(path string, pageSize int, buckets []string, meta map[string][]byte) (*bbolt.DB, error) {
 	if err := disk.Remove(path); err != nil {
 		return nil, fmt.Errorf("store file: %w", err)
 	}

@@ -52,19 +52,16 @@ func (x *Index) Rewrite(ctx context.Context, compactRevision uint64) error {
 	x.rewriting.Store(true)
 	defer x.rewriting.Store(false)
 	tmp := x.path + ".tmp"
-	to, err := boltfile.Create(tmp, 0, buckets(), map[string][]byte{boltfile.StoreID: []byte(x.StoreID)})
-	if err != nil {
-		return err
-	}
-	to.NoSync = true
-	err = x.view(func(from *bbolt.Tx) error {
-		return errors.Join(
-			boltfile.CopyBucket(ctx, from, to, boltfile.Meta, nil),
-			copyKeys(ctx, from, to, compactRevision),
-			to.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(boltfile.Meta)).Delete([]byte(metaLoose)) }))
+	err := boltfile.Write(tmp, 0, buckets(), map[string][]byte{boltfile.StoreID: []byte(x.StoreID)}, func(to *bbolt.DB) error {
+		return x.view(func(from *bbolt.Tx) error {
+			return errors.Join(
+				boltfile.CopyBucket(ctx, from, to, boltfile.Meta, nil),
+				copyKeys(ctx, from, to, compactRevision),
+				to.Update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(boltfile.Meta)).Delete([]byte(metaLoose)) }))
+		})
 	})
-	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
-		return fmt.Errorf("store: compacting %s: %w", x.path, errors.Join(err, os.Remove(tmp)))
+	if err != nil {
+		return fmt.Errorf("store: compacting %s: %w", x.path, errors.Join(err, disk.Remove(tmp)))
 	}
 	x.loose.Store(0)
 	return x.replace(tmp)

@@ -36,7 +36,8 @@ type compaction struct {
 
 // compactAll is [Maintenance.Compact] without the round.
 func (c *compaction) compactAll(ctx context.Context, compress bool, progress store.Progress) error {
-	if err := c.sealDeadHead(ctx, compactBytes, 0); err != nil {
+	err := c.sealHead(ctx, func(all, dead int64) bool { return dead >= compactBytes || compress && all >= compactBytes })
+	if err != nil {
 		return err
 	}
 	defer c.Usage.Measure()
@@ -74,7 +75,10 @@ func (c *compaction) sealed() seglog.Segments {
 // run unlinks the oldest sealed segments as long as they have no record that is needed and nothing that is still
 // counted. It rewrites others in which much is dead.
 func (c *compaction) run(ctx context.Context) error {
-	if err := c.sealDeadHead(ctx, 8*compactBytes, compactFraction); err != nil && !isFull(err) { // a next head needs room
+	err := c.sealHead(ctx, func(all, dead int64) bool {
+		return dead >= 8*compactBytes && float64(dead) >= compactFraction*float64(all)
+	})
+	if err != nil && !isFull(err) { // a next head needs room
 		return err
 	}
 	for {
@@ -153,12 +157,11 @@ func (c *compaction) countDead(ctx context.Context, ss seglog.Segments, again bo
 	return corrected, nil
 }
 
-// sealDeadHead starts a new head when the present one has so much dead in it.
-func (c *compaction) sealDeadHead(ctx context.Context, bytes int64, fraction float64) error {
+// sealHead starts a new head if the present one is worth it, which has so many bytes, and so many of them dead.
+func (c *compaction) sealHead(ctx context.Context, worth func(all, dead int64) bool) error {
 	return c.Do(ctx, func() error {
 		head := c.Records.Log.Head()
-		dead := c.Usage.Segment(head.Base).Dead
-		if dead < bytes || float64(dead) < fraction*float64(head.Bytes()) {
+		if !worth(head.Bytes(), c.Usage.Segment(head.Base).Dead) {
 			return nil
 		}
 		return c.Writer.Rotate()

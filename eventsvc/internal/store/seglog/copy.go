@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -79,17 +78,11 @@ func (c *copier) run(ctx context.Context, l *Log, path string) error {
 // written to it is on the disk.
 func (s *Segment) writeAgain(path string, compressed bool, fill func(to *bbolt.DB) error) error {
 	page, meta := segmentPage, map[string][]byte{metaBase: recordKey(s.Base), boltfile.StoreID: []byte(s.StoreID), metaCompressed: recordKey(formLog)}
-	names := buckets()
 	if compressed {
 		page = compressedPage
 		meta[metaCompressed] = recordKey(formColumns)
 	}
-	to, err := boltfile.Create(path, page, names, meta)
-	if err != nil {
-		return err
-	}
-	to.NoSync = true // it is synced once
-	return errors.Join(fill(to), to.View(func(tx *bbolt.Tx) error { return os.Truncate(path, tx.Size()) }), to.Sync(), to.Close())
+	return boltfile.Write(path, page, buckets(), meta, fill)
 }
 
 // all calls some until there are no more records.
