@@ -12,7 +12,7 @@ import (
 type claimRule struct {
 	rule
 	check         func(*Verifier, object, *Caller) *Error
-	comparesTimes bool // that checkDates has read
+	comparesTimes bool // the rule compares times that checkDates has read
 }
 
 // claimRules are applied in this order.

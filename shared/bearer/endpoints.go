@@ -8,9 +8,9 @@ import (
 // Endpoints are where an OpenID provider signs people in, from its metadata (OpenID Connect Discovery 1.0 section 3).
 // All are URLs of https, or of http on this machine.
 type Endpoints struct {
-	Authorization string // that a browser is sent to
+	Authorization string // a browser is sent there to sign in
 	Token         string // where a code becomes tokens
-	EndSession    string // that a browser is sent to at the end (OpenID Connect RP-Initiated Logout 1.0); empty: nowhere
+	EndSession    string // a browser is sent there at the end (OpenID Connect RP-Initiated Logout 1.0); empty: nowhere
 	Revocation    string // where a refresh token is given back (RFC 7009); empty: nowhere
 	NamesItself   bool   // every answer of Authorization has the parameter iss (RFC 9207 section 3)
 }

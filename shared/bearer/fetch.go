@@ -96,7 +96,8 @@ func CheckAddress(address string, allowHTTPHosts []string) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("%q is no URL: %w", address, err)
-	case u.Host == "" || u.User != nil || strings.ContainsAny(u.Host, "!$&'()*+,;="): // which net/url takes, and a policy of the browser for its own
+	// net/url allows these characters in a host, but a Content-Security-Policy would read them as its own.
+	case u.Host == "" || u.User != nil || strings.ContainsAny(u.Host, "!$&'()*+,;="):
 		return fmt.Errorf("%q is no URL of the form https://host/path", address)
 	case u.Scheme == "https":
 		return nil

@@ -35,7 +35,7 @@ type JWKSConfig struct {
 	URL            string        // of the JWK set: https, or http where CheckAddress allows it; required
 	Client         *http.Client  // nil: the default one
 	AllowHTTPHosts []string      // hosts beside this machine that may be asked over plain HTTP
-	Algorithms     []string      // that the keys are used with; empty: RS256
+	Algorithms     []string      // the keys are used with these; empty: RS256
 	MaxStale       time.Duration // how long the last good set is used when the issuer does not answer; 0: 24 h
 	Log            *slog.Logger  // nil: nothing is logged
 	Registry       prometheus.Registerer
@@ -45,7 +45,7 @@ type JWKSConfig struct {
 // JWKS is the published key set of one issuer. [JWKS.Run] keeps it fresh. A token with an unknown key id causes another
 // fetch, but at most one a second, however many such tokens arrive. It is safe for concurrent use.
 //
-//	no set (503) ──fetch──► fresh ──max-age──► refetched … ──issuer away──► last good set ──MaxStale──► unavailable (503)
+//	no set: 503 → fetched: fresh → after max-age: again … → issuer away: last good set → after MaxStale: 503
 type JWKS struct {
 	JWKSConfig
 	client  *http.Client

@@ -58,7 +58,7 @@ type PublicKey struct {
 	public interface{ Equal(crypto.PublicKey) bool }
 	size   int // of a signature, in bytes
 	by     []algorithm
-	alg    string // that its JWK names; empty: none
+	alg    string // named by its JWK; empty: none
 }
 
 // algorithm verifies signatures by the algorithm of that name.

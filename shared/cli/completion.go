@@ -107,11 +107,11 @@ func complete(parser *kong.Kong, words []string) []string {
 	}
 	last, before := words[len(words)-1], words[:len(words)-1]
 	p := place(parser.Model.Node, before)
-	if p.flag != nil { // which has no value yet
+	if p.flag != nil { // its value is the last word
 		before = before[:len(before)-1]
 	}
 	p.learn = func() {
-		if !slices.Contains(before, "--help") && !slices.Contains(before, "-h") { // which would print
+		if !slices.Contains(before, "--help") && !slices.Contains(before, "-h") { // these would print
 			_, _ = parser.Parse(before) // sets what it can; a line that is being written may be wrong
 		}
 	}

@@ -67,7 +67,7 @@ func (a Age) String() string {
 	return a.after.String()
 }
 
-// OrZero is the age for those to whom 0 is off.
+// OrZero returns the age, and 0 for "off". An age of 0 is the shortest that is not off.
 func (a Age) OrZero() time.Duration {
 	if a.off {
 		return 0

@@ -19,7 +19,7 @@ const (
 	always          = 16
 )
 
-// share counts what of a kind there is, in all and of each source.
+// share counts connections, or requests, in all and of each source.
 type share struct {
 	most, mostSource int
 
@@ -57,7 +57,7 @@ func (s *share) enter(source string) (leave func()) {
 	}
 }
 
-// stranger is a request that nobody has answered for yet.
+// stranger is a request for which no token and no limit answers yet.
 type stranger struct {
 	leave func() // nil: it is not counted
 	conn  *connection

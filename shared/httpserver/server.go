@@ -19,7 +19,7 @@ type Config struct {
 	Name      string                // of the program; in upper case the prefix of its environment variables
 	Log       *slog.Logger          // required
 	Registry  prometheus.Registerer // for the metrics of connections; may be nil
-	Proxies   []netip.Prefix        // whose X-Forwarded-For is believed, and which have no limit of their own
+	Proxies   []netip.Prefix        // their X-Forwarded-For is believed, and they have no limit of their own
 	Endpoints []Endpoint
 }
 

@@ -43,8 +43,8 @@ type Settings interface {
 type Config[E Settings] struct {
 	Fixed    []E                                                   // issuers of other settings, which never change
 	Path     string                                                // of the file with more issuers; empty: none
-	Pod      Pod                                                   // whose cluster an entry may mean; a new issuer of its tokens counts as a change of the file
-	Setting  string                                                // that Path is from, for errors
+	Pod      Pod                                                   // an entry may mean its cluster; a new issuer of its tokens counts as a change of the file
+	Setting  string                                                // where Path is from, for errors
 	Parse    func(data []byte) ([]E, error)                        // reads a version of the file
 	Keys     func(E) (*bearer.IssuerKeys, error)                   // of an issuer
 	Verifier func(E, *bearer.IssuerKeys) (*bearer.Verifier, error) // of an issuer's tokens

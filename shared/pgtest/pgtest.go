@@ -312,7 +312,7 @@ func Lock(t testing.TB, dsn string, number int) (unlock func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unlock = sync.OnceFunc(func() { _ = conn.Close(context.WithoutCancel(t.Context())) }) // which gives it back
+	unlock = sync.OnceFunc(func() { _ = conn.Close(context.WithoutCancel(t.Context())) }) // the end of the connection gives the lock back
 	t.Cleanup(unlock)
 	return unlock
 }

@@ -28,7 +28,7 @@ type Request struct {
 	Assertion string // instead of Secret
 	Source    string // what the client authenticates with, for errors, such as "the secret in FILE"
 
-	Setting      string // that names TokenURL, for errors; empty: --token-url
+	Setting      string // the name of the setting of TokenURL, for errors; empty: --token-url
 	ForwardedFor string // address of the client that this one asks for, as X-Forwarded-For; empty: none
 }
 

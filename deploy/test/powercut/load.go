@@ -24,7 +24,7 @@ type load struct {
 	keep        int      // events that each writer keeps, about
 	create      float64  // share of requests that create; the others put, patch and delete
 	collections float64  // share of requests that delete a whole collection
-	bytes       int64    // that are written fast; after them writers go slowly
+	bytes       int64    // so many are written fast; after them writers go slowly
 	commands    []string // of eventsvc that run meanwhile
 
 	retention time.Duration // of events; 0: they do not expire

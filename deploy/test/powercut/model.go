@@ -12,14 +12,14 @@ import (
 // A model is what a data directory must have: what was there when it was last
 // verified, and what was requested since then.
 type model struct {
-	revision uint64            // that was last verified
+	revision uint64            // the last verified one
 	state    map[string]change // the newest version of each event at that revision
 	history  []change          // changes that were verified, up to that revision, as far as they are kept
 	from     uint64            // the revision that the history begins after
 
 	mu        sync.Mutex
 	requests  map[string][]request // by key, in the order in which they were answered
-	watched   []change             // that watches have told
+	watched   []change             // told by watches
 	newest    uint64               // revision that anybody was told of
 	confirmed int64                // acknowledged requests
 }

@@ -24,7 +24,7 @@ import (
 // Arrival is an event that is to be imported. It has a name, a namespace, a uid and a creationTimestamp.
 type Arrival struct {
 	Event    *eventsv1.Event
-	Version  uint64 // that it had where it comes from, 0 if it is not known
+	Version  uint64 // resourceVersion where the event comes from; 0: not known
 	Believed bool   // if it is the report of a mirror, that can be believed
 
 	// Deleted removes the event. Replace removes another event of its name that is older, because it was deleted

@@ -57,7 +57,7 @@ type Entry struct {
 	Code      int       `json:"code"`
 	Millis    float64   `json:"ms"`
 	Allowed   *bool     `json:"allowed,omitempty"` // by the policy
-	Rule      string    `json:"rule,omitempty"`    // that allowed it, or the reason of the refusal
+	Rule      string    `json:"rule,omitempty"`    // the rule that allowed it, or the reason of the refusal
 	Tool      string    `json:"tool,omitempty"`    // of MCP that was called
 	Wrote     Wrote     `json:"wrote,omitempty"`   // by a request that creates many events
 	// Impersonate is the user that the request asked to act as. Such requests are refused.

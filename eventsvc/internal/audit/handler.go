@@ -60,7 +60,7 @@ func Authenticated(ctx context.Context, how string) {
 type Decision struct {
 	Verb, Group, Resource, Namespace, Name string
 	Allowed                                bool
-	Rule                                   string // that allows it, or the reason of the refusal
+	Rule                                   string // the rule that allows it, or the reason of the refusal
 	Impersonate                            *Impersonate
 }
 

@@ -58,7 +58,7 @@ const (
 	maxUse        = 5 * time.Minute  // of a token, from its trade
 	margin        = 30 * time.Second // by which a token is renewed before it expires, or half of its life if that is less
 	answerTime    = 5 * time.Second  // of the endpoint
-	patience      = time.Second      // that a client with a good token waits for the next one
+	patience      = time.Second      // how long a client with a good token waits for the next one
 	holdOff       = 5 * time.Second  // between attempts to renew a good token while the endpoint fails
 )
 
@@ -101,7 +101,7 @@ type refusal struct {
 type attempt struct {
 	key        sum    // of id and secret
 	guesser    sum    // of id and subscriber
-	subscriber string // that the source belongs to
+	subscriber string // whom the address belongs to, see [httpserver.Subscriber]
 	request    tokenclient.Request
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	refusedFor = 10 * time.Second // that a refusal is remembered
+	refusedFor = 10 * time.Second // how long a refusal is remembered
 	guesses    = 5                // refused secrets of an id from a source in that time; with more it has to wait
 	provenFor  = time.Hour        // after a good trade, in which guesses of others do not matter
 )

@@ -19,9 +19,9 @@ const (
 )
 
 // queue lets trades through one after the other: [perSecond], and [inFlight] at the same time. Sources take turns, so a
-// flood of one delays another by a turn. Those of one source go in the order of arrival. As [maxOfSource] trades take
-// four seconds, one that is let in gets its turn in time; beyond [maxWaiting] in all, a source that has none waiting is
-// let in still.
+// flood of one delays another by a turn. Those of one source go in the order of arrival. [maxOfSource] trades take four
+// seconds, so one that may wait gets its turn in time. When [maxWaiting] wait in all, only a source of which none waits
+// may add one.
 type queue struct {
 	pace *rate.Limiter
 

@@ -101,7 +101,7 @@ type SignIn struct {
 type Accepts struct {
 	Bytes     int      `json:"bytes"`     // of the longest token
 	Audiences []string `json:"audiences"` // empty: any
-	Claims    []string `json:"claims"`    // that are texts or lists of texts
+	Claims    []string `json:"claims"`    // claims that are texts or lists of texts
 	Life      int64    `json:"life"`      // in seconds, from iat to exp
 	ClockSkew int64    `json:"clockSkew"` // in seconds, by which the clocks may differ
 }
@@ -254,7 +254,8 @@ func (c *Config) contentPolicy() (string, error) {
 			continue
 		}
 		u, err := url.Parse(endpoint)
-		if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(u.Host, ";,'") { // which the policy would take for its own
+		// A Content-Security-Policy would read these characters as its own.
+		if err != nil || u.Scheme == "" || u.Host == "" || strings.ContainsAny(u.Host, ";,'") {
 			return "", fmt.Errorf("console: the token endpoint %q is no URL", endpoint)
 		}
 		if origin := u.Scheme + "://" + u.Host; !slices.Contains(requests, origin) {

@@ -329,7 +329,7 @@ func (q *queryCmd) limit() int {
 const (
 	defaultLimit = 100  // of rows
 	maxValues    = 1000 // of a dimension that a server answers
-	maxChanges   = 100  // that it answers
+	maxChanges   = 100  // rows of changes that a server answers
 )
 
 // ask sends the request and, for as long as there are more pages and rows are wanted, those for the next pages.

@@ -18,9 +18,9 @@ import (
 
 // The bounds of a file that was packed, against those that were made to fill a disk or memory.
 const (
-	freeBytes  = 256 << 20 // that any file may expand to
+	freeBytes  = 256 << 20 // any file may expand to so much
 	maxRatio   = 200       // bytes that each byte beyond may expand to
-	maxBytes   = 64 << 30  // that a file may expand to in all
+	maxBytes   = 64 << 30  // no file may expand to more
 	maxEntries = 200_000   // files in folders and archives
 	maxIndex   = 8 << 20   // bytes of the list of files at the end of a zip file
 )

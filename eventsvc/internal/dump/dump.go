@@ -45,7 +45,7 @@ type Item struct {
 
 // Options say how files are read.
 type Options struct {
-	Labels map[string]string // that every event gets
+	Labels map[string]string // given to every event
 	// Relabel gives these labels also to events of another cluster than theirs. Otherwise such events are reported.
 	Relabel bool
 	Time    time.Time // of events without any; zero: they are reported

@@ -14,7 +14,7 @@ import (
 
 // Report says what was read and what was not.
 type Report struct {
-	Events   int64     // that were passed on
+	Events   int64     // passed on
 	From, To time.Time // when the first and the last of them were observed
 	Failed   int64     // events, or parts that may have some, which were not passed on
 	Current  bool      // a bookmark was found: without events, an export says that there is nothing newer
@@ -23,7 +23,7 @@ type Report struct {
 	mu      sync.Mutex
 	skipped map[string]int64 // by kind
 	notes   map[string]*note
-	files   map[string]int64 // that are no dumps, by what they are
+	files   map[string]int64 // those that are no dumps, by what they are
 	without []string         // files without events, if others were named beside them
 }
 
@@ -34,7 +34,7 @@ type note struct {
 }
 
 const (
-	maxProblems = 20  // that are told one by one
+	maxProblems = 20  // so many are told one by one
 	maxNotes    = 100 // different ones
 	maxKinds    = 200
 )

@@ -33,8 +33,8 @@ func (a Attributes) ClaimsReport() bool {
 	return false
 }
 
-// Bookkeeping reports whether events with these dimensions claim to be what a mirror says of its own work: of those a
-// person looks for nothing that happened in a cluster.
+// Bookkeeping reports whether events with these dimensions claim to be what a mirror says of its own work. Nobody who
+// asks what happened in a cluster looks for these.
 func (d *Dimensions) Bookkeeping() bool {
 	return d.Reporter == GapReporter && (d.Reason == GapReason || d.Reason == DroppedReason || d.Reason == CursorReason)
 }

@@ -142,8 +142,8 @@ func (s *Scheduler) flow(name string) *flow {
 	return f
 }
 
-// running reports whether a flow has a request in flight that needs a processor, now or soon.
-// One that waits for the disk does; when the client reads or sends on is not known.
+// running reports whether a flow has a request in flight that needs a processor, now or soon: a request that waits for
+// the disk needs one soon, a request that waits for its client may need none for long.
 func (f *flow) running() bool { return f.inFlight > f.stalled }
 
 // charge adds time that was used without a seat.

@@ -20,8 +20,8 @@ const (
 type Seat struct {
 	scheduler *Scheduler
 	level     Level
-	large     bool // its body is
-	room      Room // that its answer takes
+	large     bool // its body is large
+	room      Room // taken by its answer
 
 	// Guarded by the scheduler's mutex, because the timer of a slow write yields.
 	flow    *flow     // nil: released
@@ -189,8 +189,8 @@ func (s *Seat) resume() {
 	}
 }
 
-// piece waits until another large body of the flow may be in memory, where it may
-// stay until the request is released, and for a seat to read its next piece.
+// piece waits for a seat to read the next piece of a body. Before the first piece of a large one it waits until the
+// flow may have another large body in memory, up to the release of the request.
 func (s *Seat) piece(ctx context.Context) error {
 	if s == nil {
 		return nil

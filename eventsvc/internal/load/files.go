@@ -30,7 +30,7 @@ type Options struct {
 // Result is what was found and stored.
 type Result struct {
 	admin.Imported
-	Events   int64      `json:"events"` // that were found
+	Events   int64      `json:"events"` // found in the files
 	From     *time.Time `json:"from,omitempty"`
 	To       *time.Time `json:"to,omitempty"`
 	LeftOut  int64      `json:"leftOut"`

@@ -74,7 +74,7 @@ func (a *APIService) keep(ctx context.Context, now time.Time) error {
 // Run keeps the authority in the caBundle, and the certificate valid, until ctx ends. The account needs get and update
 // of this APIService alone.
 func (a *APIService) Run(ctx context.Context) error {
-	var last error // that was logged
+	var last error // the one logged last
 	for {
 		err := a.keep(ctx, time.Now())
 		if ctx.Err() != nil {

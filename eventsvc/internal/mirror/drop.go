@@ -219,7 +219,7 @@ func (m *Mirror) tell(ctx context.Context, set *rules.Set) error {
 
 // Tried says what rules would have done to the events that a cluster still has.
 type Tried struct {
-	Events int            // that were last written since a time
+	Events int            // those that were last written since a time
 	By     map[string]int // of them, those that the rule of this name decides about
 }
 

@@ -15,7 +15,7 @@ import (
 type Deletion struct {
 	store.Record
 	At store.Moment // of the deletion
-	By []byte       // who did it
+	By []byte       // who deleted it
 }
 
 // Deleted returns the events that somebody has deleted within the range, in the order of the deletions, as far as they

@@ -13,7 +13,7 @@ import (
 // The bounds of a histogram.
 const (
 	maxBuckets = 11_000 // as Prometheus and Loki have it
-	MaxValues  = 50     // that are shown apart
+	MaxValues  = 50     // so many are shown apart
 	MaxBy      = 3      // dimensions
 	maxCells   = 1 << 20
 

@@ -16,7 +16,8 @@ type OverviewQuery struct {
 	Values int           // of each facet
 	Over   []Dimension   // of the histogram
 	Step   time.Duration // of the histogram; 0: chosen
-	Most   int64         // buckets, and one more if the range does not begin with one, if the step is chosen; 0: as many as usual
+	// Most is how many buckets a chosen step makes; a range that begins within a bucket has one more. 0: as many as usual.
+	Most int64
 
 	OldestFirst  bool
 	Limit, Bytes int // of the events: no more than so many, and no other once they have so many bytes. 0: none are read

@@ -25,7 +25,7 @@ type Querier struct {
 // Limits bound a query. A zero field is taken from [DefaultLimits].
 type Limits struct {
 	Looked int // versions that are looked at for a page of events
-	Groups int // that are counted apart
+	Groups int // so many are counted apart
 }
 
 // DefaultLimits are the limits of a querier that is told nothing else.
@@ -124,7 +124,7 @@ func (s *Snapshot) reading(read func() error) error {
 	return read()
 }
 
-// wants returns what reports whether a query is about a version, but for words and patterns of its note.
+// wants returns a function that reports whether the query is about a version. It does not look at the note.
 func (s *Snapshot) wants() func(*store.View) bool {
 	asked := s.query.Terms.matching()
 	return func(v *store.View) bool {

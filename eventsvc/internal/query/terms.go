@@ -17,7 +17,7 @@ type Terms struct {
 	dimensions  []term          // of the selectors
 	rest        *event.Selector // what else the selectors ask for; nil: nothing
 	search      *search.Expr    // nil: nothing
-	cluster     string          // that a parameter names
+	cluster     string          // named by a parameter
 	bookkeeping bool            // what mirrors say of their own work is asked for
 }
 

@@ -16,7 +16,7 @@ import (
 type SignIn struct {
 	ClientID   string            `yaml:"clientID"`   // of the console, registered there as a public client
 	Name       string            `yaml:"name"`       // of the issuer, for people; empty: the host of its URL
-	Scopes     []string          `yaml:"scopes"`     // that are asked for; empty: openid and profile
+	Scopes     []string          `yaml:"scopes"`     // asked for; empty: openid and profile
 	Token      string            `yaml:"token"`      // which token is sent to this service: access or id; empty: access
 	Parameters map[string]string `yaml:"parameters"` // added to the authorization request
 }

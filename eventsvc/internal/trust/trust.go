@@ -31,7 +31,7 @@ import (
 type Config struct {
 	Issuer         Issuer        // of the flags; its zero value: none, the file must list one
 	IssuersFile    string        // with more of them; empty: none
-	Pod            issuers.Pod   // whose cluster the file may mean
+	Pod            issuers.Pod   // the file may mean its cluster
 	Changed        func()        // called after a new version of the file has come into force
 	Resources      []string      // what advertised issuers may name in aud, besides the audiences of their own
 	AllowHTTPHosts []string      // hosts whose keys may be fetched over plain HTTP, besides loopback addresses

@@ -53,8 +53,8 @@ type Client struct {
 	Name     string             // for people
 	Scope    string             // the one authority or role of the client
 	Secrets  []Secret           // any of them is good; two while a secret is being changed
-	Keys     []clientkey.Public // that verify its assertions; any of them is good
-	Bound    Binding            // whose assertions are its own
+	Keys     []clientkey.Public // any of them may verify an assertion
+	Bound    Binding            // assertions that fit it are those of the client
 	Audience []string           // "aud" of its tokens; empty: the ClientID
 
 	Subject string // "sub" of the token being made, where Bound stands for many subjects; empty: the ClientID

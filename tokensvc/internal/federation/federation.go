@@ -30,7 +30,7 @@ type Issuer struct {
 	bearer.KeySource `yaml:",inline"`
 	Audiences        []string     `yaml:"audiences"`    // the only aud of an assertion is one of them; empty: our issuer
 	MaxTokenLife     cli.Duration `yaml:"maxTokenLife"` // from iat to exp; 0: a quarter of an hour
-	Subjects         []string     `yaml:"subjects"`     // that the issuer may assert; one that ends with * stands for all that begin so; empty: any
+	Subjects         []string     `yaml:"subjects"`     // those that the issuer may assert; one that ends with * stands for all that begin so; empty: any
 }
 
 // From implements [issuers.Settings].
@@ -76,7 +76,7 @@ func (c *Config) check(i Issuer) error {
 // Config are the settings of a [Federation].
 type Config struct {
 	Path           string      // of the file of trusted issuers, which is followed
-	Pod            issuers.Pod // whose cluster the file may mean
+	Pod            issuers.Pod // the file may mean its cluster
 	Own            string      // issuer of this service, which is not trusted and is the default audience
 	AllowHTTPHosts []string    // hosts whose keys may be fetched over plain HTTP, besides loopback addresses
 	Log            *slog.Logger

@@ -37,7 +37,7 @@ var (
 // activity is something that happens at a time.
 type activity struct {
 	at    time.Duration
-	scene bool // that is never left out
+	scene bool // it is never left out
 	do    func(at time.Duration)
 }
 

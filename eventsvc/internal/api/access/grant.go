@@ -88,7 +88,7 @@ func (g Grant) MayStore(name, cluster string) error {
 	if g.clusters.Match(cluster) {
 		return nil
 	}
-	caller, _ := bearer.FromContext(g.c.Request().Context()) // whom the grant is for
+	caller, _ := bearer.FromContext(g.c.Request().Context()) // the grant is for this one
 	return Forbidden(caller.Subject, g.of, g.verb.String(), g.namespace, name, fmt.Sprintf(
 		"the label %s is %q, and the policy allows this client the events of the clusters %q", event.ClusterLabel, cluster, []string(g.clusters)))
 }

@@ -20,8 +20,8 @@ import (
 // may look at in each. The zero value is empty.
 type Readable struct {
 	names    []string       // sorted, if the request has named them
-	clusters []pattern.List // of each of them
-	rules    []policy.Rule  // that the caller has been granted, if it has not
+	clusters []pattern.List // of each of the names
+	rules    []policy.Rule  // granted to the caller, if it has named none
 }
 
 // Readable returns the namespaces in which the caller may use a verb: those that the

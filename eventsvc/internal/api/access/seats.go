@@ -54,7 +54,7 @@ func (g *Guard) sit(c echo.Context, v policy.Verb) (*flow.Seat, error) {
 		return nil, err
 	}
 	httpserver.Leave(req.Context())
-	if v != policy.Create { // which the store checks when it writes
+	if v != policy.Create { // a creation is checked by the store when it writes
 		err = g.freshen(c)
 	}
 	req = httpserver.WithValue(req, flow.Key{}, seat)

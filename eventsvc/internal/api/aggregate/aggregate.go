@@ -50,8 +50,8 @@ type Server struct {
 	forwarded         *prometheus.CounterVec
 	sent              *sentBytes
 	reviewEvery       time.Duration // of an open watch
-	patience          time.Duration // with an event server that says nothing, until it is asked whether it is ready
-	look              time.Duration // which that may take: both together are less than the five seconds that are promised
+	patience          time.Duration // with an event server that says nothing; then it is asked whether it is ready
+	look              time.Duration // how long that question may take; with patience, less than the promised five seconds
 	draining          context.Context
 	drain             context.CancelFunc
 }
@@ -155,7 +155,7 @@ func (s *Server) serve(c echo.Context) error {
 		return apierrors.NewBadRequest("connections are not upgraded here: watch over HTTP")
 	case strings.Contains(c.Param("name"), "/"), strings.Contains(r.URL.Path, "//"):
 		return echo.ErrNotFound
-	case r.Method == http.MethodOptions: // which the router answers
+	case r.Method == http.MethodOptions: // the router answers OPTIONS
 		return echo.ErrMethodNotAllowed
 	}
 	return c.Handler()(c)

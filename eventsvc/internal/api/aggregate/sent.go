@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	sentUsers = 1024 // that are remembered
+	sentUsers = 1024 // so many users are remembered
 	sentShown = 10   // as a metric
 )
 

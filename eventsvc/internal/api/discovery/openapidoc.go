@@ -113,7 +113,7 @@ func (o openAPI) version3() ([]byte, error) {
 		return nil, err
 	}
 	v3 := openapiconv.ConvertV2ToV3(&v2)
-	v3.SecurityRequirement = v2.Security // which the conversion leaves out, like this:
+	v3.SecurityRequirement = v2.Security // the conversion leaves this out, and the following
 	for _, p := range v3.Paths.Paths {
 		for _, op := range []*spec3.Operation{p.Post, p.Put, p.Patch} {
 			if op != nil {

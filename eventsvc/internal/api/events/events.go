@@ -105,7 +105,7 @@ func Route(e *echo.Echo, c Config, v event.View, path string) {
 // call is a request to a verb, after [begin].
 type call[Options any] struct {
 	ctx     context.Context // ends when the request has taken too long
-	key     store.Key       // that the path names
+	key     store.Key       // named by the path
 	format  codec.Format    // of the answer
 	body    []byte          // until end
 	options Options

@@ -170,7 +170,7 @@ func (s *IO) FailInText(err error, c echo.Context) {
 	})
 }
 
-// FailAs is Fail for clients that know another form of error, in which answer writes it.
+// FailAs is Fail for clients that know another form of error: answer writes that form.
 func (s *IO) FailAs(answer func(c echo.Context, err error, st *metav1.Status) error) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
 		s.fail(err, c, func(st *metav1.Status) error { return answer(c, err, st) })

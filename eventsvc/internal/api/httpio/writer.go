@@ -32,7 +32,7 @@ type Writer struct {
 	io     *IO
 	seat   *flow.Seat // nil: the request holds none any more
 	res    *echo.Response
-	frames *[]byte // that Flush sends; nil: none
+	frames *[]byte // what Flush sends; nil: nothing
 	zip    *gzip.Writer
 	code   int
 	opened bool // the headers are written
@@ -153,7 +153,7 @@ func (w *Writer) push(frames []byte) error {
 	return http.NewResponseController(w.res.Writer).Flush()
 }
 
-// out runs write, which sends to the client.
+// out runs a write to the client, and tells whether the client is gone.
 func (w *Writer) out(write func() error) error {
 	if err := w.seat.Write(write); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return ErrClientGone

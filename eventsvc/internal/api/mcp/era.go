@@ -91,7 +91,7 @@ func repeats(h http.Header, header, body string) *rpcError {
 	if len(all) != 1 {
 		return mismatch("must be there once")
 	}
-	value := strings.Trim(all[0], " \t") // which do not belong to it (RFC 9110 section 5.5)
+	value := strings.Trim(all[0], " \t") // blanks around a value are no part of it (RFC 9110 section 5.5)
 	if header == headerName {
 		var ok bool
 		if value, ok = decodeHeader(value); !ok {

@@ -227,7 +227,7 @@ type pieces struct {
 	ctx   context.Context
 	turns *flow.Turns    // nil: there are no turns
 	to    *httpio.Writer // nil: nothing is sent
-	b     []byte         // that is not sent yet
+	b     []byte         // not sent yet
 }
 
 // Write appends bytes of the answer.

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	maxCursors  = 4096 // that are remembered: a mirror has one for each namespace, or one for all
-	maxClusters = 1000 // that have a series, and a row in an answer
+	maxCursors  = 4096 // so many are remembered: a mirror has one for each namespace, or one for all
+	maxClusters = 1000 // so many have a series, and a row in an answer
 )
 
 // Mirrored knows how far clusters are copied. It reads the cursors of their mirrors once, and then follows their

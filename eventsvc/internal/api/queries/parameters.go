@@ -66,7 +66,7 @@ func badRequest(parameter, format string, args ...any) error {
 func (p *endpoint) wrong(err error) error {
 	if parameter, ok := errors.AsType[*query.ParameterError](err); ok {
 		if p.instant && parameter.Parameter == "to" {
-			parameter.Parameter = "at" // which is what ends its range
+			parameter.Parameter = "at" // a question about an instant has "at" for the end of its range
 		}
 		return badRequest(parameter.Parameter, "%s", parameter.Problem)
 	}

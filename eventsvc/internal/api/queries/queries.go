@@ -53,7 +53,7 @@ const Path = "/query/v1"
 
 // Config is what queries are answered with.
 type Config struct {
-	Timeline store.Timeline // that takes the seats of requests
+	Timeline store.Timeline // takes the seats of requests
 	Revision func() uint64  // of the newest write
 	Codec    *codec.Codec
 	IO       *httpio.IO
@@ -88,7 +88,7 @@ type endpoint struct {
 	name       string
 	summary    string
 	parameters []string
-	by         []query.Dimension // that may be named
+	by         []query.Dimension // allowed in the parameter "by"
 	mostBy     int               // 0: all of them
 	lined      bool              // answers in lines too, and not as a table
 	required   string            // parameter, if there is one

@@ -78,7 +78,7 @@ func (s *Streams) Collectors() []prometheus.Collector {
 }
 
 // Lister lists or watches what a request selects. It answers with a list, or begins a
-// watch and returns what goes on with it, see [Streams.Open].
+// watch and returns the function that follows it, see [Streams.Open].
 type Lister func(c echo.Context, may access.Grant, o metav1.ListOptions, f codec.Format) (follow func(), err error)
 
 // ListOrWatch serves lists and watches of a resource. Errors surface in

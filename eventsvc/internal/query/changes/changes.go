@@ -88,7 +88,7 @@ type Change struct {
 	First, Last time.Time
 	Every       time.Duration // the usual distance between two occurrences; 0: not known
 	State       query.State
-	Former      *Former    // that a row of the kind Again is like
+	Former      *Former    // what a row of the kind Again is like
 	Follows     *Reference // the first of the changes before it that may have caused it; nil: none
 	// Sample is the newest event of the row in the window with the note that tells most. It is nil if later
 	// observations have moved the events out of the window.

@@ -11,7 +11,7 @@ import (
 // candidate is a row before the answer is cut to its limit.
 type candidate struct {
 	tallyKey
-	tallies    []*tally     // whose occurrences it counts, most affected first
+	tallies    []*tally     // their occurrences are counted, the most affected first
 	members    []*candidate // of a row over several namespaces: those of its tallies
 	way        Kind
 	unseen     bool // never before, but for former outages
@@ -23,7 +23,7 @@ type candidate struct {
 	dispersion float64 // of the counts of its series
 	had        int     // other namespaces that had it before
 
-	silent    source // that is silent
+	silent    source // the one that is silent
 	elsewhere string // how it bears on the namespaces of the question; empty: it is theirs
 	note      string // of its sample
 
@@ -41,7 +41,7 @@ type candidate struct {
 	precedes     int
 	also         []string // reasons of rows that are the same change
 	follows      *candidate
-	explained    *candidate    // that a changed object may be the cause of
+	explained    *candidate    // a changed object may be its cause
 	record       *store.Record // of a changed object
 	score        float64
 }
@@ -115,7 +115,7 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 	case rising && s.total == 0 && !s.older:
 		r.way, r.unseen = New, true
 		r.atMost(now)
-		if s.family != nil { // that many namespaces have seen their first one
+		if s.family != nil { // so many namespaces have seen their first one
 			r.had = s.family.had
 			before = float64(r.had)
 		}

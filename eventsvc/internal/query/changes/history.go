@@ -159,8 +159,8 @@ type past struct {
 	from, window int64    // seconds
 	begin        int64    // of history, as far as it is known
 	number       int64    // of the window that is being read
-	older        bool     // that is before history begins
-	same         []int    // former days and weeks at whose time of the day that is
+	older        bool     // the window is before history begins
+	same         []int    // indexes of [timesBefore]: days and weeks before, at the same time of the day
 	some         []*tally // of which something came in it
 }
 

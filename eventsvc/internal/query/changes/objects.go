@@ -24,7 +24,7 @@ const (
 
 // warned is what the warnings in the window say about objects.
 type warned struct {
-	object    *object            // that the question is about
+	object    *object            // the one that the question is about
 	workloads []*failure         // with warnings in the window and none before
 	concerned map[tallyKey]int   // objects with a warning in the window
 	reached   int64              // second from which on earlier warnings were looked at

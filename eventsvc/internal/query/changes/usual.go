@@ -27,7 +27,7 @@ const (
 	// dailyTimes and weeklyTimes are how many days and weeks before the same time of the day is looked at, leastTimes how
 	// many of them make it usual.
 	dailyTimes, weeklyTimes, leastTimes = 7, 4, 3
-	// similar is the part of the count in the window from which on a window before is one of an outage like this one.
+	// A window before the one that is asked about was an outage like it if it has at least this part of its count.
 	similar = 0.5
 	// leastAgain is the smallest count in the window that can be a recurrence, or leastTogether series of any, maxHappened
 	// how often at most the same may have happened before, and maxFormer how many former outages are left out.
@@ -78,7 +78,8 @@ func (s *slots) widen(shift uint8) {
 }
 
 // usual returns how often a series came before the window, in all, and the sum of the squares of the counts of windows.
-// If it can have outages, both are without them: of a slot that has a multiple of the median only that counts.
+// If the series can have outages, both are without them: a slot with more than a multiple of the median counts as that
+// multiple.
 func (s *slots) usual(windows float64, outages bool) (n, squares float64) {
 	of := int(math.Ceil(windows / float64(int64(1)<<s.shift)))
 	counts, some := make([]uint32, max(of, len(s.all))), make([]uint32, 0, len(s.all))

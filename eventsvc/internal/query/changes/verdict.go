@@ -83,7 +83,8 @@ func every(c *Change) string {
 	return " (every " + roughly(c.Every) + ")"
 }
 
-// formerly returns when the series of a recurrence that came most often before did so; nil if it is none.
+// formerly returns when a recurrence came before: of its series, the one that came most often. It returns nil if the
+// row is no recurrence.
 func (r *candidate) formerly(c *comparison) *Former {
 	var most query.Rhythm
 	for _, s := range r.tallies {
