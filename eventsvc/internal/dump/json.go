@@ -112,7 +112,7 @@ func (t *textFile) prose() {
 		t.advise(line, Position{File: t.file, Line: t.line})
 	}
 	if mayHaveEvent(line) && eventLine.Match(bytes.TrimRight(line, "\r")) {
-		t.report.problem(Position{File: t.file, Line: t.line}, "", errors.New("YAML of an event within other text is not read: write it to a file of its own"))
+		t.report.problem(Position{File: t.file, Line: t.line}, "", errors.New("an event within other text is not read: write it to a file of its own"))
 	}
 	separates := isSeparator(line)
 	t.rest()

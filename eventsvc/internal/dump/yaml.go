@@ -42,8 +42,8 @@ var prompt = regexp.MustCompile(`^(\S*[$%]|\S+@\S*#|PS \S*>) \S`)
 // objectLine begins a line that an object in YAML begins with, and no other line of a text is likely to.
 var objectLine = regexp.MustCompile(`^(- )?(apiVersion: *\S+ *$|kind: *(Event|EventList|List) *$)`)
 
-// eventLine is a line that an event in YAML has, at whatever place of a line.
-var eventLine = regexp.MustCompile(`^[\s>|*-]*(involvedObject|regarding): *$`)
+// eventLine is a line that an event in YAML, or in JSON behind marks of a quotation, has.
+var eventLine = regexp.MustCompile(`^[\s>|*-]*"?(involvedObject|regarding)"?: *(\{.*)?$`)
 
 // isSeparator reports whether a line is between documents: of YAML, or of a text in Markdown, or of what was typed into
 // a shell.
@@ -52,7 +52,10 @@ func isSeparator(line []byte) bool {
 	return prompt.Match(line) || bytes.Equal(line, []byte("---")) || bytes.HasPrefix(line, []byte("--- ")) || bytes.Equal(line, []byte("...")) || isFence(line)
 }
 
-func isFence(line []byte) bool { return bytes.HasPrefix(line, []byte("```")) }
+// isFence reports whether a line begins or ends a block of code in Markdown.
+func isFence(line []byte) bool {
+	return bytes.HasPrefix(line, []byte("```")) || bytes.HasPrefix(line, []byte("~~~"))
+}
 
 // yamlText splits a text into documents, and these into pieces.
 type yamlText struct {
