@@ -10,6 +10,7 @@ import (
 
 	"tidings.example/eventsvc/internal/event"
 	"tidings.example/eventsvc/internal/query/search"
+	"tidings.example/eventsvc/internal/store"
 	"tidings.example/shared/nearest"
 )
 
@@ -24,24 +25,58 @@ func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject S
 	if len(terms) == 0 {
 		return nil
 	}
-	values := map[string]map[string]bool{}
-	for _, name := range event.DimensionNames {
-		values[name] = map[string]bool{}
-	}
-	size := 0
+	values := hintValues{of: map[string]map[string]bool{}, cut: map[string]bool{}}
 	sees := func(d event.Dimensions) bool { return allows(d.Namespace, d.Cluster) } // any namespace: one may be mistyped
-	err := s.values(ctx, nil, sees, func(dimension, value string) {
-		if known := values[dimension]; !known[value] && len(known) < maxHintValues && size < maxHintBytes {
-			known[value] = true
-			size += len(value)
-		}
-	})
+	err := s.values(ctx, nil, sees, values.add)
+	if err == nil && slices.ContainsFunc(terms, func(w wish) bool { return w.Kind == search.Field && (w.Name == objectName || w.Name == objectUID) }) {
+		err = s.objects(ctx, sees, &values)
+	}
 	for _, term := range terms {
 		if hint := hintOf(term, len(terms) == 1, values); hint != "" && !slices.Contains(s.Head.Hints, hint) {
 			s.Head.Hints = append(s.Head.Hints, hint)
 		}
 	}
 	return err
+}
+
+// hintValues are the values of dimensions, and names and uids of objects.
+type hintValues struct {
+	of   map[string]map[string]bool
+	cut  map[string]bool // those of which there are more
+	size int
+}
+
+// The fields of objects that are no dimensions, and that something may be missing for.
+const objectName, objectUID = "name", "uid"
+
+func (h *hintValues) add(field, value string) {
+	known := h.of[field]
+	if known == nil {
+		known = map[string]bool{}
+		h.of[field] = known
+	}
+	switch {
+	case known[value]:
+	case len(known) == maxHintValues, h.size >= maxHintBytes:
+		h.cut[field] = true
+	default:
+		known[value] = true
+		h.size += len(value)
+	}
+}
+
+// sorted returns the values of a field.
+func (h *hintValues) sorted(field string) []string { return slices.Sorted(maps.Keys(h.of[field])) }
+
+// objects adds the names and uids of objects of which something was observed in the range.
+func (s *Snapshot) objects(ctx context.Context, sees func(event.Dimensions) bool, values *hintValues) error {
+	c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}, By: []string{}, Objects: true}
+	c.Group = func(_ event.Dimensions, object event.Regarding) int {
+		values.add(objectName, object.Name)
+		values.add(objectUID, object.UID)
+		return -1
+	}
+	return s.querier.Timeline.Count(ctx, c, nil)
 }
 
 // A wish is a term that something has to fit, in the form of a term of a search.
@@ -78,27 +113,35 @@ func (t *Terms) asked(namespaces []string, subject Subject) (all []wish) {
 		add(string(Kind), "kind "+subject.Kind, equal(subject.Kind), subject.Kind)
 	}
 	if subject.Name != "" {
-		add("name", "name "+subject.Name, nil, subject.Name)
+		add(objectName, "name "+subject.Name, func(value string) bool { return value == subject.Name }, subject.Name)
+	}
+	if subject.UID != "" {
+		add(objectUID, "uid "+subject.UID, func(value string) bool { return value == subject.UID }, subject.UID)
 	}
 	return all
 }
 
 // hintOf says what may have been meant by a term, empty if nothing is known. Alone says that a search has no other
 // term.
-func hintOf(term wish, alone bool, values map[string]map[string]bool) string {
+func hintOf(term wish, alone bool, values hintValues) string {
 	switch {
 	case term.Kind == search.Word && !term.Note:
 		return hintOfWord(term.Text, alone, values)
 	case term.Kind != search.Field || term.Name == string(Pattern):
 		return ""
 	case !term.Dimensional():
-		return hintOfCase(term.Expr)
+		if hint := hintOfCase(term.Expr); hint != "" || term.Name != objectName && term.Name != objectUID {
+			return hint
+		}
 	}
-	known := slices.Sorted(maps.Keys(values[term.Name]))
-	if slices.ContainsFunc(known, term.fits) {
+	known := values.sorted(term.Name)
+	if values.cut[term.Name] || slices.ContainsFunc(known, term.fits) {
 		return ""
 	}
 	hint := term.Text + " fits nothing in this range"
+	if term.Name == objectUID { // one that is similar means nothing
+		return hint
+	}
 	for _, value := range term.Values {
 		if best := nearest.Name(value, slices.Values(known)); best != "" {
 			return hint + ": probably " + best + " was meant"
@@ -133,7 +176,7 @@ func looksLikeName(word string) bool {
 
 // hintOfWord says what to write instead of a word of another language, or looks for a word among the fields and the
 // dimensions that people search for by bare words. A word of a sentence is no mistyped name.
-func hintOfWord(word string, alone bool, values map[string]map[string]bool) string {
+func hintOfWord(word string, alone bool, values hintValues) string {
 	for _, not := range notWords {
 		if not.form.MatchString(word) {
 			return word + " is a word: " + not.say
@@ -148,7 +191,7 @@ func hintOfWord(word string, alone bool, values map[string]map[string]bool) stri
 		return ""
 	}
 	for _, d := range []Dimension{Reason, Node, Namespace, Kind, Cluster} {
-		known := slices.Sorted(maps.Keys(values[string(d)]))
+		known := values.sorted(string(d))
 		best := nearest.Name(word, slices.Values(known))
 		if best != "" && !strings.Contains(strings.ToLower(best), strings.ToLower(word)) {
 			return fmt.Sprintf("%s is perhaps a mistyped %s, which is a %s", word, best, d)

@@ -276,7 +276,10 @@ func TestMCPComparesAsSearch(t *testing.T) {
 		{"events_changes", `{"from":"-1h","namespace":"shopp"}`, "probably shop was meant"}, {"events_changes", `{"from":"-1h","cluster":"eastt"}`, "probably east was meant"},
 		{"events_changes", `{"from":"-1h","kind":"Podd","name":"p-shop"}`, "probably Pod was meant"},
 		{"events_object", `{"kind":"Podd","name":"p-shop"}`, "kind Podd fits nothing in this range: probably Pod was meant"},
-		{"events_object", `{"kind":"Pod","name":"P-Shop"}`, "perhaps p-shop was meant"}, {"events_object", `{"uid":"uid-shop","cluster":"eastt"}`, "probably east was meant"},
+		{"events_object", `{"kind":"Pod","name":"P-Shop"}`, "perhaps p-shop was meant"},
+		{"events_object", `{"kind":"Pod","name":"p-shopp"}`, "name p-shopp fits nothing in this range: probably p-shop was meant"}, {"events_search", `{"name":"p-shopp"}`, "probably p-shop was meant"},
+		{"events_object", `{"uid":"uid-shopp"}`, `"uid uid-shopp fits nothing in this range"`}, {"events_changes", `{"from":"-1h","kind":"Pod","name":"p-shopp"}`, "probably p-shop was meant"},
+		{"events_object", `{"uid":"uid-shop","cluster":"eastt"}`, "probably east was meant"},
 	} {
 		if text, failed := w.Tool("good", c.tool, c.arguments); failed || !strings.Contains(text, c.hint) {
 			t.Errorf("%s %s: %s", c.tool, c.arguments, text)
