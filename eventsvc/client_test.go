@@ -50,7 +50,7 @@ func use(t *testing.T, args ...string) (stdout, stderr string, code int) {
 }
 
 // file writes a file of the test and returns its name.
-func file(t *testing.T, content string) string {
+func file(t testing.TB, content string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(name, []byte(content), 0o600); err != nil {

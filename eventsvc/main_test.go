@@ -29,6 +29,7 @@ import (
 
 	"tidings.example/shared/certtest"
 	"tidings.example/shared/cli"
+	"tidings.example/shared/pgtest"
 	"tidings.example/shared/service"
 	"tidings.example/shared/waittest"
 )
@@ -44,7 +45,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GOMEMLIMIT", "off"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	os.Exit(pgtest.Run(m.Run))
 }
 
 const eventsPath = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -55,7 +56,7 @@ type issuer struct {
 	key *rsa.PrivateKey
 }
 
-func newIssuer(t *testing.T) *issuer {
+func newIssuer(t testing.TB) *issuer {
 	t.Helper()
 	key := certtest.RSA(t)
 	i := &issuer{key: key}
@@ -77,7 +78,7 @@ func newIssuer(t *testing.T) *issuer {
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 // token signs claims; nil stands for good ones.
-func (i *issuer) token(t *testing.T, change func(claims map[string]any)) string {
+func (i *issuer) token(t testing.TB, change func(claims map[string]any)) string {
 	t.Helper()
 	now := time.Now()
 	claims := map[string]any{
@@ -102,7 +103,7 @@ func (i *issuer) token(t *testing.T, change func(claims map[string]any)) string 
 
 // process is a running eventsvc.
 type process struct {
-	t     *testing.T
+	t     testing.TB
 	mu    sync.Mutex
 	addrs map[string]string
 	stop  func() error
@@ -112,7 +113,7 @@ type process struct {
 
 // start runs the program on free ports until stop or the end of the test, and
 // waits until it is ready.
-func start(t *testing.T, dir string, i *issuer, args ...string) *process {
+func start(t testing.TB, dir string, i *issuer, args ...string) *process {
 	t.Helper()
 	p := launch(t, dir, i, args...)
 	waittest.Until(t, "the service is ready", func() bool {
@@ -127,7 +128,7 @@ func (p *process) healthcheck(wait time.Duration) error {
 }
 
 // launch is start without the wait: the listeners are open.
-func launch(t *testing.T, dir string, i *issuer, args ...string) *process {
+func launch(t testing.TB, dir string, i *issuer, args ...string) *process {
 	t.Helper()
 	p := &process{t: t, addrs: map[string]string{}, token: i.token(t, nil)}
 	ctx, cancel := context.WithCancel(context.Background())

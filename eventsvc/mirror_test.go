@@ -28,7 +28,7 @@ import (
 )
 
 // kubeconfigFor writes a kubeconfig for a server and a token and returns its name.
-func kubeconfigFor(t *testing.T, server, token string) string {
+func kubeconfigFor(t testing.TB, server, token string) string {
 	t.Helper()
 	return file(t, fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"+
 		"clusters: [{name: c, cluster: {server: %q}}]\nusers: [{name: u, user: {token: %q}}]\n", server, token))
@@ -86,7 +86,7 @@ func runMirror(t *testing.T, args ...string) (admin string, stop func()) {
 }
 
 // metric reads the value of a metric as it is printed.
-func metric(t *testing.T, admin, name string) string {
+func metric(t testing.TB, admin, name string) string {
 	t.Helper()
 	resp, err := http.Get(admin + "/metrics")
 	if err != nil {
@@ -107,7 +107,7 @@ func metric(t *testing.T, admin, name string) string {
 
 // child is the program in a process of its own, to be killed and started again.
 type child struct {
-	t    *testing.T
+	t    testing.TB
 	args []string
 	cmd  *exec.Cmd
 	log  bytes.Buffer

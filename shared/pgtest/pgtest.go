@@ -30,14 +30,22 @@ import (
 // Server is a PostgreSQL server on which tests may create databases and roles.
 type Server struct{ dsn string }
 
-// Start returns a server. If it had to be started, it is stopped after the test. If PostgreSQL is not installed, the
-// test is skipped, or fails if CI=true is set.
+// Start returns a server. If it had to be started, it is stopped after the test, or with all tests that [Run] runs. If
+// PostgreSQL is not installed, the test is skipped, or fails if CI=true is set.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	if dsn := os.Getenv(variable); dsn != "" {
 		return &Server{dsn: dsn}
 	}
-	p, err := start(t.Context(), required(t))
+	bin := required(t)
+	if common != nil {
+		p, err := common.server()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &Server{dsn: p.dsn}
+	}
+	p, err := start(t.Context(), bin)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,30 +73,41 @@ func required(t testing.TB) string {
 // variable names the server of all tests of a process, if it is set.
 const variable = "TEST_POSTGRES_DSN"
 
-// Run runs all tests of a package with one server, as TestMain does. If PostgreSQL is not installed, the tests that
-// need it say so.
+// common is what the tests of a package share, if [Run] runs them.
+var common *shared
+
+// shared has what is made for the first test that needs it: a data directory, which is quicker to copy than to make,
+// and a server.
+type shared struct {
+	initial, server func() (*process, error)
+
+	mu   sync.Mutex
+	made []*process
+}
+
+// Run runs all tests of a package with one server, as TestMain does, which is started for the first test that needs it.
 func Run(tests func() int) int {
-	bin, err := programs()
-	if os.Getenv(variable) != "" || err != nil {
-		return tests()
+	s := new(shared)
+	once := func(begin func(ctx context.Context, bin string) (*process, error)) func() (*process, error) {
+		return sync.OnceValues(func() (*process, error) {
+			bin, err := programs()
+			if err != nil {
+				return nil, err
+			}
+			p, err := begin(context.Background(), bin)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.made = append(s.made, p)
+			return p, err
+		})
 	}
-	made, err := initialize(context.Background(), bin)
-	defer made.stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	initial = made
-	p, err := start(context.Background(), bin)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer p.stop()
-	if err := os.Setenv(variable, p.dsn); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
+	s.initial, s.server = once(initialize), once(start)
+	common = s
+	defer func() {
+		for _, p := range s.made {
+			p.stop()
+		}
+	}()
 	return tests()
 }
 
@@ -126,10 +145,6 @@ func (p *process) stop() {
 	}
 }
 
-// initial has the data directory that each server begins with, if [Run] has made one: to copy it is quicker than to
-// make it.
-var initial *process
-
 // start starts a server with a new data directory.
 func start(ctx context.Context, bin string) (p *process, err error) {
 	if p, err = prepared(ctx, bin); err == nil {
@@ -146,8 +161,12 @@ func start(ctx context.Context, bin string) (p *process, err error) {
 
 // prepared returns a server with a new data directory, which is to be started.
 func prepared(ctx context.Context, bin string) (p *process, err error) {
-	if initial == nil {
+	if common == nil {
 		return initialize(ctx, bin)
+	}
+	initial, err := common.initial()
+	if err != nil {
+		return new(process), err
 	}
 	if p, err = prepare(bin, initial.password); err == nil {
 		err = p.program(ctx, "cp", "-R", "-p", initial.data(), p.data())

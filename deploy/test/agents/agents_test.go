@@ -21,9 +21,10 @@ import (
 
 	"tidings.example/deploy/test/internal/testenv"
 	"tidings.example/shared/porttest"
+	"tidings.example/shared/waittest"
 )
 
-// deadline bounds every wait. It is long enough for a busy machine.
+// deadline bounds a start. It is long enough for a busy machine.
 const deadline = time.Minute
 
 // bin holds what TestMain builds: both services. root is the repository.
@@ -153,7 +154,7 @@ func TestGoSDK(t *testing.T) {
 		} {
 			t.Run(name+" "+version, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				ctx, cancel := waittest.Context(t)
 				defer cancel()
 				session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(ctx, transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 				if err != nil {

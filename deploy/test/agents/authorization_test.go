@@ -13,6 +13,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"tidings.example/shared/waittest"
 )
 
 // TestClientCredentials: the SDK is given a client and its secret, and nothing else. From the challenge of /mcp it
@@ -24,7 +26,7 @@ func TestClientCredentials(t *testing.T) {
 		for _, client := range []string{"agent", "tool"} {
 			t.Run(client+" "+version, func(t *testing.T) {
 				t.Parallel()
-				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				ctx, cancel := waittest.Context(t)
 				defer cancel()
 				session, err := s.connect(ctx, t, client, client+"-secret", version)
 				if err != nil {
@@ -41,7 +43,7 @@ func TestClientCredentials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			ctx, cancel := waittest.Context(t)
 			defer cancel()
 			if session, err := s.connect(ctx, t, c.client, c.secret, "2026-07-28"); err == nil || !strings.Contains(err.Error(), c.why) {
 				t.Errorf("%v, %v", session, err)

@@ -128,9 +128,10 @@ var mediaTypes = map[string]string{
 
 // file is one file in the forms in which it is sent.
 type file struct {
-	mediaType    string
-	plain, small form // small: compressed, or nothing
-	lasting      bool // its content is in its name
+	mediaType string
+	plain     form
+	small     func() form // compressed, when it is first asked for; nil: never
+	lasting   bool        // its content is in its name
 }
 
 // form is the content of a file, and the name of this content.
@@ -292,7 +293,7 @@ func readFile(files fs.FS, name string) (*file, error) {
 	return newFile(name, content)
 }
 
-// newFile makes both forms of a file. PNG and fonts are compressed already.
+// newFile makes the forms of a file. PNG and fonts are compressed already.
 func newFile(name string, content []byte) (*file, error) {
 	f := &file{mediaType: mediaTypes[path.Ext(name)], plain: newForm(content)}
 	switch f.mediaType {
@@ -301,18 +302,13 @@ func newFile(name string, content []byte) (*file, error) {
 	case mediaTypes[".png"], mediaTypes[".woff2"]:
 		return f, nil
 	}
-	var b bytes.Buffer
-	zip, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := zip.Write(content); err != nil {
-		return nil, err
-	}
-	if err := zip.Close(); err != nil {
-		return nil, err
-	}
-	f.small = newForm(b.Bytes())
+	f.small = sync.OnceValue(func() form {
+		var b bytes.Buffer // into which nothing fails to be written
+		zip, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+		_, _ = zip.Write(content)
+		_ = zip.Close()
+		return newForm(b.Bytes())
+	})
 	return f, nil
 }
 
@@ -365,11 +361,11 @@ func (s *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("X-Content-Type-Options", "nosniff")
 	sent := f.plain
-	if f.small.content != nil {
+	if f.small != nil {
 		h.Set("Vary", "Accept-Encoding")
 		if httpserver.AcceptsGzip(r.Header) {
 			h.Set("Content-Encoding", "gzip")
-			sent = f.small
+			sent = f.small()
 		}
 	}
 	h.Set("ETag", `"`+sent.name+"-"+now.tag+`"`)
