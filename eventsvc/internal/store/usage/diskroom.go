@@ -12,6 +12,18 @@ import (
 	"tidings.example/eventsvc/internal/store/wal"
 )
 
+// What may be written while how much is left of MaxBytes, if that is set ([Usage.left]), and of the disk:
+//
+//	                        MaxBytes                               disk       else
+//	new events              its 64th is left                       MinFree    [Usage.Full] refuses them
+//	deletions               something is left, or it was lowered   -          Full refuses them
+//	a file being rewritten  the file is left, or it was lowered    -          [Usage.Reserve] refuses it
+//	history                 the files leave room for events        MinFree    [Usage.HistoryLimit] lets it go
+//	                        and deletions: they are not [Usage.Tight]
+//
+// MaxBytes was lowered if the files took more at the start. Then deletions and rewrites are what makes them smaller, and
+// have no bound until the files fit.
+
 // Where nothing is said, a store takes at most so much of the disk.
 const (
 	defaultMaxBytes = 8 << 30
@@ -203,7 +215,7 @@ func (u *Usage) HistoryLimit() int64 {
 		return math.MaxInt64
 	}
 	s := u.Stats()
-	packed := packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes)
+	packed := s.packing(s.FileBytes)
 	least := u.leastHistory(packed)
 	packed = max(1, packed)
 	limit := int64(packed * float64(u.limits.MaxBytes/historyMost))
@@ -220,7 +232,7 @@ func (u *Usage) Excess() int64 {
 		return 0
 	}
 	s := u.Stats()
-	packed := packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, s.FileBytes)
+	packed := s.packing(s.FileBytes)
 	least := u.leastHistory(packed)
 	history := int64(float64(min(s.HistoryBytes, least))/min(2./3, packed) + float64(max(0, s.HistoryBytes-least))/packed)
 	return int64(packed * float64(s.FileBytes-u.reclaimable()-history-eventRoom(u.limits.MaxBytes)))

@@ -39,11 +39,11 @@ func (s Stats) Fits() int64 {
 
 // room returns how many bytes of events MaxBytes has room for, 0 if there is no limit.
 func (s Stats) room() float64 {
-	return packing(s.LiveBytes+s.HistoryBytes+s.DeadBytes, cmp.Or(s.PackedBytes, s.FileBytes)) * float64(eventRoom(s.MaxBytes))
+	return s.packing(cmp.Or(s.PackedBytes, s.FileBytes)) * float64(eventRoom(s.MaxBytes))
 }
 
 // packing returns how many bytes of records a byte of the files has: less than one because of the index and the slack
 // of pages, more where records are compressed.
-func packing(records, files int64) float64 {
-	return min(maxPacking, max(0.4, float64(records)/float64(files+1)))
+func (s Stats) packing(files int64) float64 {
+	return min(maxPacking, max(0.4, float64(s.LiveBytes+s.HistoryBytes+s.DeadBytes)/float64(files+1)))
 }
