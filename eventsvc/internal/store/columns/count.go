@@ -1,6 +1,7 @@
 package columns
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"time"
@@ -15,8 +16,9 @@ const fewGroups = 1 << 16
 // leftOut is the group of what is not counted.
 const leftOut = -2
 
-// A groupKey has the codes of the dimensions, the object and the pattern of a group.
-type groupKey [numDims + 2]uint32
+// mostPlaces is how many combinations of codes are told apart by numbers. If there could be more, those of the first
+// columns that rows have get other numbers.
+const mostPlaces = 1 << 40
 
 // A Counter counts the rows of a scan by groups.
 type Counter struct {
@@ -24,14 +26,16 @@ type Counter struct {
 	count   *store.Count
 	visit   func(store.Occurred)
 	columns []int
-	sizes   []int
-	few     []int32 // 1 beyond the group, 0 if it was not asked for
-	many    map[groupKey]int32
+	sizes   []uint64            // how many codes the columns have, and the patterns behind them
+	known   []map[uint64]uint64 // other numbers of what the columns before have; nil: they keep theirs
+	few     []int32             // 1 beyond the group, 0 if it was not asked for
+	many    map[uint64]int32
 	codes   [numDims + 2][]uint64
-	second  int64    // of a row that is counted in sums: all are of one step
-	sums    []int64  // by the places of few
-	summed  []uint64 // those that are not 0
-	places  []uint64 // in few, by row
+	texts   [numDims][]string // by code, empty if they were not read or are so
+	second  int64             // of a row that is counted in sums: all are of one step
+	sums    []int64           // by the places of few
+	summed  []uint64          // those that are not 0
+	places  []uint64          // in few or many, by row
 }
 
 // Counter returns a counter of the rows of a scan.
@@ -45,21 +49,33 @@ func (s *Scan) Counter(c *store.Count, visit func(store.Occurred)) (*Counter, er
 	if c.Objects {
 		n.columns = append(n.columns, colObject)
 	}
-	all := 1
+	all := uint64(1)
 	for _, column := range n.columns {
 		size, err := s.table.limit(column)
 		if err != nil {
 			return nil, err
 		}
-		n.sizes = append(n.sizes, size)
-		all = min(all*size, fewGroups+1)
+		all = n.tell(all, max(1, uint64(size)))
 	}
-	if all <= fewGroups && !c.Patterns() {
+	if c.Patterns() {
+		all = n.tell(all, math.MaxUint32)
+	}
+	if all <= fewGroups {
 		n.few, n.sums = make([]int32, all), make([]int64, all)
 	} else {
-		n.many = map[groupKey]int32{}
+		n.many = map[uint64]int32{}
 	}
 	return n, nil
+}
+
+// tell adds a column of so many codes behind others, and returns how many combinations of codes there can be.
+func (n *Counter) tell(all, size uint64) uint64 {
+	var known map[uint64]uint64
+	if all > mostPlaces/size {
+		known, all = map[uint64]uint64{}, uint64(n.table.rows)
+	}
+	n.sizes, n.known = append(n.sizes, size), append(n.known, known)
+	return all * size
 }
 
 // Chunks returns how many chunks the table has.
@@ -89,9 +105,7 @@ func (n *Counter) Selected() error {
 	if err != nil {
 		return err
 	}
-	if n.few != nil {
-		n.place()
-	}
+	n.place()
 	if n.times.spans {
 		return n.spans()
 	}
@@ -143,9 +157,9 @@ func (n *Counter) Flush() {
 	n.summed = n.summed[:0]
 }
 
-// place finds the places of the rows in few.
+// place finds the places of the rows in few or many.
 func (n *Counter) place() {
-	if len(n.columns) == 1 {
+	if len(n.sizes) == 1 {
 		n.places = n.codes[0]
 		return
 	}
@@ -153,10 +167,20 @@ func (n *Counter) place() {
 	clear(n.places)
 	for i, size := range n.sizes {
 		codes, places := n.codes[i], n.places[:len(n.codes[i])]
+		if known := n.known[i]; known != nil {
+			for row := range n.rows.all {
+				at, ok := known[places[row]]
+				if !ok {
+					at = uint64(len(known))
+					known[places[row]] = at
+				}
+				places[row] = at
+			}
+		}
 		for w, word := range n.rows {
 			for ; word > 0; word &= word - 1 {
 				row := w*64 + bits.TrailingZeros64(word)
-				places[row] = places[row]*uint64(size) + codes[row]
+				places[row] = places[row]*size + codes[row]
 			}
 		}
 	}
@@ -261,8 +285,8 @@ func (n *Counter) spread(row, group int, second int64) error {
 
 // group returns the group of a row.
 func (n *Counter) group(row int) (int, error) {
+	at := n.places[row]
 	if n.few != nil {
-		at := n.places[row]
 		if known := n.few[at]; known != 0 {
 			return int(known) - 1, nil
 		}
@@ -270,34 +294,29 @@ func (n *Counter) group(row int) (int, error) {
 		n.few[at] = int32(g) + 1 // less than 0: it is left out
 		return g, err
 	}
-	var key groupKey
-	for i := range n.columns {
-		key[i] = uint32(n.codes[i][row])
-	}
-	if n.count.Patterns() {
-		key[len(n.columns)] = uint32(n.codes[len(n.columns)][row])
-	}
-	if known, ok := n.many[key]; ok {
+	if known, ok := n.many[at]; ok {
 		return int(known), nil
 	}
 	g, err := n.ask(row)
-	n.many[key] = int32(g)
+	n.many[at] = int32(g)
 	return g, err
 }
 
 // ask asks for the group of a row.
 func (n *Counter) ask(row int) (int, error) {
-	var codes [numDims]uint64
+	var d event.Dimensions
 	var object event.Regarding
+	var err error
 	dims := n.columns
 	if n.count.Objects {
 		dims = dims[:len(dims)-1]
 	}
 	for i, column := range dims {
-		codes[column] = n.codes[i][row]
+		if *d.Text(dimensionNames[column]), err = n.text(column, n.codes[i][row]); err != nil {
+			return leftOut, err
+		}
 	}
-	d, err := n.table.dimensions(dims, &codes)
-	if err == nil && n.count.Objects {
+	if n.count.Objects {
 		object, err = n.table.object(int(n.codes[len(dims)][row]))
 	}
 	if err != nil {
@@ -307,6 +326,22 @@ func (n *Counter) ask(row int) (int, error) {
 		d.Pattern = n.pattern.text(n.codes[len(n.columns)][row])
 	}
 	return max(n.count.Group(d, object), leftOut), nil
+}
+
+// text returns the text of a code of a dimension.
+func (n *Counter) text(column int, code uint64) (string, error) {
+	if texts := n.texts[column]; texts != nil && texts[code] != "" {
+		return texts[code], nil
+	}
+	d, err := n.table.dict(column)
+	if err != nil {
+		return "", err
+	}
+	if n.texts[column] == nil {
+		n.texts[column] = make([]string, d.len())
+	}
+	n.texts[column][code] = event.CutDimension(string(d.at(int(code))))
+	return n.texts[column][code], nil
 }
 
 // A Found is a row that was found.
