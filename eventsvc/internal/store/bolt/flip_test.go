@@ -2,7 +2,6 @@ package bolt_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"tidings.example/eventsvc/internal/store/bolttest"
 	"tidings.example/eventsvc/internal/store/storetest"
 	"tidings.example/eventsvc/internal/store/wal"
+	"tidings.example/shared/waittest"
 )
 
 // flipEvents is how many events the spoiled store has: enough for every kind of
@@ -307,16 +307,15 @@ func readSpoiled(t *testing.T, dir string) (detected bool, err error) {
 	detected = listSpoiled(t, db) || detected
 	detected = timeSpoiled(t, db) || detected
 	if w, err := db.Watch(t.Context(), store.WatchQuery{After: 1}); err == nil {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		ctx, cancel := waittest.Context(t)
 		defer cancel()
-		for n := 0; n < flipEvents; {
-			b, err := w.Next(ctx)
-			if err != nil {
-				detected = true
-				break
-			}
-			n += len(b.Changes)
+		n := 0
+		for at := uint64(1); at < db.Revision() && err == nil; {
+			var b store.Batch
+			b, err = w.Next(ctx)
+			n, at = n+len(b.Changes), b.Revision
 		}
+		detected = detected || n < flipEvents // one is missing, or cannot be read
 	}
 	report, err := db.Check(t.Context(), nil)
 	if err != nil || len(report.Problems) > 0 {
