@@ -119,3 +119,27 @@ func edge(c *cluster, away func(at float64) bool) {
 	})
 	c.cluster = ""
 }
+
+// TestFormerIsOfAllNamespaces: the former outage of a row of several namespaces is counted over all of them, as the row
+// itself is.
+func TestFormerIsOfAllNamespaces(t *testing.T) {
+	t.Parallel()
+	c := background(6, 0.4, week).played(func(c *cluster) {
+		for _, before := range []float64{0, 3 * day} {
+			s := &scene{c, c.begins(0) - before}
+			for n := range 12 {
+				s.warn(12*float64(n), c.namespaces[n%4], "Pod", fmt.Sprintf("web-%d", n), "Evicted", "kubelet", "The node was low on resource: memory.")
+			}
+		}
+	})
+	a := c.ask(t, at(c.begins(0)+600))
+	for _, r := range a.Rows {
+		if r.By.Reason == "Evicted" && r.By.Namespace == "" {
+			if r.Former == nil || r.Former.Count != 12 || r.Now != 12 {
+				t.Errorf("%d now, before %+v", r.Now, r.Former)
+			}
+			return
+		}
+	}
+	t.Errorf("no row of all namespaces: %v", a.Rows)
+}

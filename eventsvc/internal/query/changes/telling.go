@@ -65,7 +65,7 @@ func (c *comparison) tell(ctx context.Context, rows []*candidate) error {
 func (r *candidate) learn(t *telling, others map[subject]bool) {
 	best := t.best()
 	r.telling, r.note = best.newest, best.note
-	if all := t.reads < notesOfSeries; all && len(t.names) == 1 && r.object == "" && r.namespace != "" && r.way != Failing {
+	if all := t.reads < notesOfSeries || r.objects == 1; all && len(t.names) == 1 && r.object == "" && r.namespace != "" && r.way != Failing {
 		for name := range t.names {
 			r.named = name
 		}

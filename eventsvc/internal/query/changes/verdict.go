@@ -83,11 +83,14 @@ func every(c *Change) string {
 	return " (every " + roughly(c.Every) + ")"
 }
 
-// formerly returns when a recurrence came before: of its series, the one that came most often. It returns nil if the
-// row is no recurrence.
+// formerly returns when a recurrence came before: of a row of several namespaces all of it, else of its series the one
+// that came most often. It returns nil if the row is no recurrence.
 func (r *candidate) formerly(c *comparison) *Former {
 	var most query.Rhythm
 	for _, s := range r.tallies {
+		if r.namespace == "" && s.namespace != "" {
+			s = s.family
+		}
 		if s.former.Count > most.Count {
 			most = s.former
 		}

@@ -11,6 +11,9 @@ import { localised } from "./text.js";
 /** @type {Record<string, string>} */
 const marks = { new: "New", more: "More", again: "Again", less: "Less", silent: "Silent", failing: "Failing", changed: "Changed" };
 
+/** Kinds of objects without a namespace. That of their events tells nothing. */
+const clusterwide = new Set(["Node", "PersistentVolume", "Namespace", "StorageClass", "APIService", "Cluster"]);
+
 /**
  * @param {import("../app.js").App} app
  * @param {any} data an answer of /query/v1/changes
@@ -18,7 +21,7 @@ const marks = { new: "New", more: "More", again: "Again", less: "Less", silent: 
 export function changeList(app, data) {
   return h("ol", { class: "changes" }, data.changes.map((/** @type {any} */ c, /** @type {number} */ i) => {
     const id = c.sample && `${c.sample.metadata.namespace}/${c.sample.metadata.name}`;
-    const where = c.by.namespace ?? (c.namespaces ? c.namespaces.slice(0, 3).join(", ") + (c.namespaces.length > 3 ? " …" : "") : ""); // the sentence has their number
+    const where = clusterwide.has(c.by.kind) ? "" : c.by.namespace ?? (c.namespaces ? c.namespaces.slice(0, 3).join(", ") + (c.namespaces.length > 3 ? " …" : "") : ""); // the sentence has their number
     const first = Date.parse(c.first ?? "");
     const course = courseOf(c);
     const [from, to] = [Date.parse(data.range.from), Date.parse(data.range.to)];
