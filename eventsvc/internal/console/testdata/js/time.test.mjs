@@ -27,13 +27,15 @@ test("instants are read as they are written", () => reader("utc", now, () => {
     ["2026-03-04T12:00:05.250Z", now + 250], [" 2026-03-04 12:00 ", now - 5 * second], ["2026-03-04", utc("2026-03-04T00:00:00Z")],
     ["now", now], ["-6h", now - 6 * hour], ["now-6h", now - 6 * hour], ["+15m", now + 15 * minute], ["now-1d12h", now - 36 * hour], ["-2w", now - 14 * day],
   ]) assert.equal(parseInstant(String(text)), want, String(text));
-  for (const text of ["", "soon", "someday", "2026-13", "2026-3-4", "-6", "-6y", "now 6h", "in 6h ago", "13-40 12:00", "2026-02-31", "2026-03-04 25:00", "25 o'clock", "2026-03-04T12:00:05X", "yesterday soon"]) {
+  for (const text of ["", "soon", "someday", "2026-13", "2026-3-4", "-6", "-6y", "now 6h", "in 6h ago", "13-40 12:00", "2026-02-31", "2026-03-04 25:00", "25 o'clock", "Holiday 12:00", "last", "2026-03-04T12:00:05X", "yesterday soon"]) {
     assert.ok(Number.isNaN(parseInstant(text)), text);
   }
   for (const [text, want] of [
     ["03-03 14:02", utc("2026-03-03T14:02:00Z")], ["03-03 14:02:09", utc("2026-03-03T14:02:09Z")], ["11-20 14:02", utc("2025-11-20T14:02:00Z")],
     ["3d", now - 3 * day], ["6h", now - 6 * hour], ["3m 20s ago", now - 200 * second], ["in 2h 5m", now + 125 * minute], ["1h30m", now - 90 * minute],
-    ["1772625605", now], ["1772625605250", now + 250],
+    ["1772625605", now], ["1772625605250", now + 250], ["Last 3 days", now - 3 * day], ["last day", now - day], ["2 hours ago", now - 2 * hour], ["15 min", now - 15 * minute],
+    ["Tuesday 03-03 14:02", utc("2026-03-03T14:02:00Z")], ["Tuesday 2026-03-03 14:02 UTC", utc("2026-03-03T14:02:00Z")], ["Tuesday 14:02", utc("2026-03-03T14:02:00Z")],
+    ["thursday", utc("2026-02-26T00:00:00Z")], ["11:02 UTC", utc("2026-03-04T11:02:00Z")],
   ]) assert.equal(parseInstant(String(text)), want, String(text));
   for (const at of [now, now - minute, now - 40 * day, now - 400 * day, now + hour]) { // what the page writes, to its precision
     for (const write of [absolute, time.short, time.dense, time.brief]) assert.ok(Math.abs(parseInstant(write(at)) - at) < minute, write(at));
@@ -56,6 +58,7 @@ test("times of a day are those of the reader's zone", () => {
     assert.equal(parseInstant("yesterday 23:00"), utc("2026-03-04T22:00:00Z"));
     assert.equal(absolute(utc("2026-03-04T23:30:00Z")), "2026-03-05 00:30:00");
     assert.match(time.zoneName(), /^CES?T$/);
+    for (const text of ["2026-03-04 23:30 UTC", "2026-03-05 00:30 CET"]) assert.equal(parseInstant(text), utc("2026-03-04T23:30:00Z"), text);
   });
   reader("local", utc("2026-03-29T10:00:00Z"), () => { // the clocks were put forward in the night
     assert.equal(parseInstant("01:30"), utc("2026-03-29T00:30:00Z"));

@@ -65,12 +65,18 @@ export function parseDuration(text) {
   return sum;
 }
 
+const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
 /**
  * Writes what stands for a date as one with a time: a day by its name, a time of today, a date without its year, which is the last one
- * of that date, a Unix time in seconds or milliseconds, an age as 3d or 3m 20s ago.
- * @param {string} text @returns {string}
+ * of that date, a Unix time in seconds or milliseconds; and an age, as 3d, 3m 20s ago or last 3 days, relative to now.
+ * @param {string} given @returns {string}
  */
-function dated(text) {
+export function dated(given) {
+  const text = given.trim().replace(/^last (?=\d)/i, "").replace(/^last (?=[a-z])/i, "1 ").replace(/^[a-z]+day (?=\d+-\d)/i, "")
+    .replace(/(\d+) ?([smhdw])(?:ec(?:ond)?|in(?:ute)?|our|ay|eek)s?\b/gi, (_, n, unit) => n + unit.toLowerCase());
+  if (/ UTC$/.test(text)) return dated(text.slice(0, -4)) + "Z";
+  if (text.endsWith(` ${zoneName()}`)) return dated(text.slice(0, -zoneName().length));
   if (/^\d{10}$|^\d{13}$/.test(text)) return new Date(Number(text.padEnd(13, "0"))).toISOString();
   const age = /^(?:(in )|-)?((?:\d+[smhdw] ?)+?)( ago)?$/.exec(text);
   if (age && !(age[1] && age[3])) return (age[1] ? "+" : "-") + age[2].replaceAll(" ", "");
@@ -79,9 +85,12 @@ function dated(text) {
     const [now, last] = [year, year - 1].map((y) => `${y}-${text}`);
     return parseInstant(now) <= clock.now() + day ? now : last;
   }
-  const m = /^(?:(today|yesterday)(?: |$))?(\d{1,2}:\d{2}(?::\d{2})?)?$/i.exec(text);
+  const m = /^(?:(today|yesterday|[a-z]{3,6}day)(?: |$))?(\d{1,2}:\d{2}(?::\d{2})?)?$/i.exec(text);
   if (!m || text === "") return text;
-  const date = absolute(clock.now() - (m[1]?.toLowerCase() === "yesterday" ? day : 0)).slice(0, 10);
+  const name = (m[1] ?? "today").toLowerCase();
+  const ago = ["today", "yesterday"].includes(name) ? Number(name === "yesterday") : [0, 1, 2, 3, 4, 5, 6].find((days) => weekday(clock.now() - days * day).toLowerCase() === name);
+  if (ago === undefined) return text;
+  const date = absolute(clock.now() - ago * day).slice(0, 10);
   return `${date} ${(m[2] ?? "00:00").padStart(5, "0").replace(/^(\d):/, "0$1:")}`;
 }
 
@@ -105,7 +114,7 @@ export function parseRange(text) {
  * @param {string} text @returns {number}
  */
 export function parseInstant(text) {
-  const t = dated(text.trim()).replace(/ (\d:)/, " 0$1");
+  const t = dated(text).replace(/ (\d:)/, " 0$1");
   if (isRelative(t)) {
     const m = /^(?:now)?([-+])(.+)$/.exec(t);
     return clock.now() + (m ? (m[1] === "-" ? -1 : 1) * parseDuration(m[2]) : 0);
@@ -150,7 +159,7 @@ export function absolute(at) {
  * The day of the week.
  * @param {number} at
  */
-export const weekday = (at) => ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"][new Date(absolute(at).slice(0, 10)).getUTCDay()];
+export const weekday = (at) => weekdays[new Date(absolute(at).slice(0, 10)).getUTCDay()];
 
 /**
  * Date and minute, without the year if it is this one.

@@ -1,7 +1,7 @@
 // The range of time: presets, and both ends as text.
 
 import { h } from "../lib/dom.js";
-import { duration, isRelative, parseInstant, parseRange, rfc3339, short, spelled, absolute, zoneName } from "../lib/time.js";
+import { dated, duration, isRelative, parseInstant, parseRange, rfc3339, short, spelled, absolute, zoneName } from "../lib/time.js";
 import { icon } from "./icons.js";
 import { shift, widen } from "./keys.js";
 import { Menu } from "./menu.js";
@@ -74,7 +74,7 @@ export class RangePicker {
       const text = both ? rfc3339(both[name === "from" ? 0 : 1]) : String(form.get(name)).trim();
       const at = parseInstant(text);
       if (Number.isNaN(at)) this.failure ||= `“${text}” is no time. Write it as 2026-03-04 12:00, or as -6h.`;
-      ends.push(isRelative(text) || Number.isNaN(at) ? text : rfc3339(at));
+      ends.push(Number.isNaN(at) ? text : isRelative(dated(text)) ? dated(text) : rfc3339(at));
     }
     const [from, to] = ends.map(parseInstant);
     if (!this.failure && to <= from) this.failure = `The range ends ${duration(from - to)} before it begins. Change one of the two.`;
