@@ -88,8 +88,11 @@ type wish struct {
 // asked returns the wishes of a question.
 func (t *Terms) asked(namespaces []string, subject Subject) (all []wish) {
 	t.search.Terms(func(term *search.Expr, wanted bool) {
-		if wanted {
+		switch {
+		case wanted:
 			all = append(all, wish{term, term.Fits})
+		case term.Text == "n": // nobody leaves out all that has this letter
+			all = append(all, wish{Expr: &search.Expr{Kind: search.Word, Text: "-n"}})
 		}
 	})
 	add := func(field, text string, fits func(string) bool, values ...string) {
@@ -129,6 +132,8 @@ func hintOf(term wish, alone bool, values hintValues) string {
 		return hintOfWord(term.Text, alone, values)
 	case term.Kind != search.Field || term.Name == string(Pattern):
 		return ""
+	case slices.ContainsFunc(term.Values, expression.MatchString):
+		return term.Text + " fits nothing in this range: " + noExpressions
 	case !term.Dimensional():
 		if hint := hintOfCase(term.Expr); hint != "" || term.Name != objectName && term.Name != objectUID {
 			return hint
@@ -160,13 +165,44 @@ func hintOfCase(term *search.Expr) string {
 	return ""
 }
 
+// expression is what regular expressions have in other languages of searches, and names do not.
+var expression = regexp.MustCompile(`^/.+/$|^[~^]|[^\\]\$$|\\[dswb]|\[[^\]]+\][+*?]|\.[+*]|\(\?|.\|.|[=!]~`)
+
+const noExpressions = "there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*"
+
 // notWords are words that people write in other languages of searches, and what to write here.
 var notWords = []struct {
 	form *regexp.Regexp
 	say  string
 }{
 	{regexp.MustCompile(`^[A-Za-z.]+[<>]=?[0-9]`), "numbers cannot be compared: ask for groups, which are sorted by their count"},
-	{regexp.MustCompile(`^/.+/$|^\^|[^\\]\$$|\\[dswb]|\[[^\]]+\][+*?]|\.[+*]|\(\?|.\|.`), "there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*"},
+	{expression, noExpressions},
+	{regexp.MustCompile(`^(or|and|not|&&?|\|\|?)$`), "write OR, AND and NOT in capital letters"},
+	{regexp.MustCompile(`^![^!]`), "write - in place of ! to leave something out"},
+	{regexp.MustCompile(`^-n$`), "there are no flags here: write ns:NAME for a namespace"},
+}
+
+// fieldLike is a word that looks like a term on a field.
+var fieldLike = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9_./-]*)([:=])([^/:=].*)$`)
+
+// hintOfField says what to write instead of a term on a field that does not exist.
+func hintOfField(word string) string {
+	parts := fieldLike.FindStringSubmatch(word)
+	if parts == nil {
+		return ""
+	}
+	name, value := parts[1], parts[3]
+	hint := fmt.Sprintf("%s is a word, as there is no field %s: ", word, name)
+	best := nearest.Name(name, slices.Values(search.Fields()))
+	switch {
+	case search.IsKind(name):
+		return fmt.Sprintf("%swrite %s/%s", hint, strings.ToLower(name), value)
+	case best != "":
+		return hint + "probably " + best + " was meant"
+	case parts[2] == "=":
+		return fmt.Sprintf("%swrite label:%s for a label", hint, word)
+	}
+	return hint + "there are " + strings.Join(search.Fields(), ", ") + " and label"
 }
 
 // looksLikeName reports whether a word is more probably a name than a word of a sentence.
@@ -182,9 +218,14 @@ func hintOfWord(word string, alone bool, values hintValues) string {
 			return word + " is a word: " + not.say
 		}
 	}
-	if name, _, ok := strings.Cut(word, ":"); ok {
-		if best := nearest.Name(name, slices.Values(search.Fields())); best != "" && !strings.Contains(name, " ") {
-			return fmt.Sprintf("%s is a word, as there is no field %s: probably %s was meant", word, name, best)
+	if hint := hintOfField(word); hint != "" {
+		return hint
+	}
+	for _, d := range []Dimension{Type, Namespace, Cluster, Kind, Reporter} { // of which words find nothing
+		for value := range values.of[string(d)] {
+			if strings.EqualFold(value, word) {
+				return fmt.Sprintf("%s is a %s: write %s", word, d, search.Term(string(d), value))
+			}
 		}
 	}
 	if !alone && !looksLikeName(word) {

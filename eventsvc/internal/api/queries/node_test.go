@@ -68,6 +68,17 @@ func TestHints(t *testing.T) {
 		"api-.*":              "api-.* is a word: there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*",
 		"web-[0-9]+":          "web-[0-9]+ is a word: there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*",
 		"-type:nothing zzz":   "",
+		"reason=~Back.*":      "reason=~Back.* fits nothing in this range: there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*",
+		"name:/web/":          "name:/web/ fits nothing in this range: there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*",
+		"reason!~Back":        "reason!~Back is a word: there are no regular expressions: write words, OR, or * in the value of a field, as in name:web-*",
+		"BackOff or Pulled":   "or is a word: write OR, AND and NOT in capital letters",
+		"!BackOff":            "!BackOff is a word: write - in place of ! to leave something out",
+		"-n shop":             "-n is a word: there are no flags here: write ns:NAME for a namespace shop is a namespace: write namespace:shop",
+		"pod:web":             "pod:web is a word, as there is no field pod: write pod/web",
+		"app=web":             "app=web is a word, as there is no field app: write label:app=web for a label",
+		"severity:high":       "severity:high is a word, as there is no field severity: there are type, reason, kind, namespace, reporter, cluster, owner, node, name, uid, path, event, note, pattern and label",
+		"warning":             "warning is a type: write type:Warning",
+		"https://nothing":     "",
 	} {
 		for _, path := range []string{"events", "facets", "histogram", "groups"} {
 			parameters := []string{"search", text}

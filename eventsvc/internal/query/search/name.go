@@ -27,6 +27,9 @@ var kinds = func() map[string]string {
 	return all
 }()
 
+// IsKind reports whether a word is a name of a kind, in any case, that people write before the name of an object.
+func IsKind(word string) bool { return kinds[strings.ToLower(word)] != "" }
+
 // nameOf is the expression for a word that names an object with a slash, nil for other words. Before the slash is a
 // kind if it is a known one or begins with a capital letter. Otherwise it may be a namespace, a kind that is not known
 // here, or text as in library/nginx, and all three count. The name behind it may be a part of the object's, as words
