@@ -101,11 +101,11 @@ func TestChoose(t *testing.T) {
 }
 
 // TestTopMessages: the overview leads to the warnings by message pattern, whose placeholders are told apart from their
-// text, and a pattern to its events.
+// text, and a pattern to its events; patterns are completed.
 func TestTopMessages(t *testing.T) {
 	t.Parallel()
 	s, b := withEvents(t, 50) // 10 warnings: Number N has happened
-	const written = `Said "<b>no</b>, \" to <num>`
+	written := `Said "<b>no</b>, \" to <num> ` + strings.Repeat("*", 20)
 	ev := event("default", "quoted")
 	ev.Note = strings.Replace(written, "<num>", "17", 1)
 	s.create(t, ev)
@@ -132,6 +132,12 @@ func TestTopMessages(t *testing.T) {
 		}
 		b.waitText(".count", test.count)
 	}
+	show(b, "events?from=-1h")
+	b.key("/")
+	b.typing("pattern:said")
+	b.waitText("[role=option]", written)
+	b.key("Tab")
+	b.waitText(".count", "1 event")
 	for _, width := range []int64{390, 1024, 1440} {
 		b.size(width, 900)
 		show(b, "groups?from=-1h&by=pattern")

@@ -94,7 +94,7 @@ func TestSearch(t *testing.T) {
 	b.key("Delete")
 	b.expect("400") // the server says so too
 	show(b, "events?q=reason%3AA%20reason%3AB")
-	b.waitText(".wrong", "cannot be both")
+	b.waitText("main", "an event has one reason")
 }
 
 // TestRange: a brush, a bar, presets and text choose the range; what is no time is refused with what to write.

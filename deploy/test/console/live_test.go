@@ -2,9 +2,12 @@ package console_test
 
 import (
 	"fmt"
+	"net/url"
 	"slices"
 	"testing"
 	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
 )
 
 // TestLiveUnderLoad: what arrives while a person scrolls is counted, and all of it is there once and in order when they
@@ -93,6 +96,31 @@ func TestLiveSeries(t *testing.T) {
 	b.wait(`document.querySelector('[data-row="default/last"]')`)
 	if slices.Contains(b.rows(), "default/hidden") {
 		t.Error("what the search leaves out is shown")
+	}
+}
+
+// TestLiveSearch: what arrives is matched as the server matches: by OR, NOT, parentheses, labels and names with a slash.
+func TestLiveSearch(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	b := openTab(t, s)
+	b.open("/console/#/live?q=" + url.QueryEscape(`(reason:wanted OR pod/web-9 OR label:app=shop) NOT note:secret`))
+	b.signIn(admin)
+	b.waitText(".phase", "Live")
+	if n := b.count(".note"); n != 0 {
+		t.Errorf("it says %s", b.texts(".note"))
+	}
+	all := map[string]*eventsv1.Event{}
+	for _, name := range []string{"wanted", "secret", "named", "labelled", "other", "last"} {
+		all[name] = event("default", name)
+	}
+	all["wanted"].Reason, all["secret"].Reason, all["last"].Reason = "Wanted", "Wanted", "Wanted"
+	all["secret"].Note = "This is a Secret."
+	all["named"].Regarding.Name, all["labelled"].Labels = "web-9", map[string]string{"app": "shop"}
+	s.create(t, all["wanted"], all["secret"], all["named"], all["labelled"], all["other"], all["last"])
+	b.wait(`document.querySelector('[data-row="default/last"]')`)
+	if rows := b.rows(); !slices.Equal(rows, []string{"default/last", "default/labelled", "default/named", "default/wanted"}) {
+		t.Errorf("the rows are %v", rows)
 	}
 }
 

@@ -35,6 +35,23 @@ func (t *Terms) asksBookkeeping() (asked bool) {
 	return asked
 }
 
+// ReadSearch returns what people see of a search, and the tree of what it asks for. The tree leaves out what mirrors say
+// of their own work, unless the search asks for it.
+func ReadSearch(text string) ([]search.Part, *search.Tree, error) {
+	e, err := search.Parse(text)
+	if err != nil {
+		return []search.Part{}, nil, err
+	}
+	tree := e.Tree()
+	if !(&Terms{search: e}).asksBookkeeping() {
+		own := &search.Tree{All: []*search.Tree{
+			{Field: string(Reporter), Values: []string{event.GapReporter}}, {Field: string(Reason), Values: []string{event.CursorReason, event.DroppedReason, event.GapReason}},
+		}}
+		tree = &search.Tree{All: slices.DeleteFunc([]*search.Tree{tree, {Not: own}}, func(t *search.Tree) bool { return t == nil })}
+	}
+	return e.Written(), tree, nil
+}
+
 // unasked are the events that are left out because nobody asks for them ([event.Dimensions.Bookkeeping]).
 var unasked = event.All(
 	&event.Filter{Kind: event.FilterDimension, Dimension: string(Reporter), Fits: func(reporter string) bool { return reporter == event.GapReporter }},

@@ -15,7 +15,7 @@ type schema map[string]any
 // OpenAPI describes the queries in OpenAPI 3.0.
 func OpenAPI() ([]byte, error) {
 	paths := schema{}
-	for _, p := range endpoints {
+	for _, p := range append(slices.Clip(endpoints), reading) {
 		paths[Path+"/"+p.name] = schema{"get": p.operation()}
 	}
 	return json.Marshal(schema{
@@ -150,6 +150,11 @@ func schemas() schema {
 		"histogram": answerOf(schema{
 			"counted": counted, "step": text, "by": list(text), "buckets": list(ref("bucket")), "total": number,
 		}, "by"),
+		"term": members(schema{"field": text, "values": list(text), "not": yes}, "not"),
+		"tree": schema{"type": "object", "properties": schema{
+			"all": list(ref("tree")), "any": list(ref("tree")), "not": ref("tree"), "word": text, "note": yes, "field": text, "label": text, "values": list(text),
+		}},
+		"search":   members(schema{"terms": list(ref("term")), "tree": ref("tree"), "mistake": text}, "tree", "mistake"),
 		"cluster":  members(schema{"name": text, "completeUntil": at, "lag": number, "every": number, "late": yes, "lastEvent": at, "gaps": number, "mirror": text}, "every", "lastEvent", "mirror"),
 		"clusters": answerOf(schema{"items": list(ref("cluster"))}),
 		"facets": answerOf(schema{

@@ -31,6 +31,7 @@ var descriptions = map[string]string{
 	"fieldSelector": "Terms on fields, as in lists. The dimensions are fields too: " + query.Names(query.Counted) + ".",
 	"labelSelector": "Terms on labels, as in lists.",
 	"search":        "What people search for: words and \"phrases\" in the note, reason, object or node; field:value, field:a,b, field!=value, -term, OR, NOT and parentheses.",
+	"text":          "A text in the language of the parameter \"search\".",
 	"by":            "Dimensions to count by, separated by commas.",
 	"over":          "Dimensions that each bucket is counted by, separated by commas.",
 	"values":        "At most so many values of each dimension.",
@@ -206,7 +207,10 @@ func (p *endpoint) negotiate(accept string) (media string, err error) {
 
 // medias returns the media types that an endpoint answers with.
 func (p *endpoint) medias() []string {
-	if p.lined {
+	switch {
+	case p.answer == nil:
+		return []string{mediaJSON}
+	case p.lined:
 		return []string{mediaJSON, mediaLines}
 	}
 	return []string{mediaJSON, mediaCSV, mediaTable}

@@ -10,9 +10,9 @@
 // (RFC 7234, as kube-apiserver uses them) and a Link header has the next page (RFC 8288).
 //
 // The files: endpoints.go is the table of paths, parameters.go and times.go read the query string, cursor.go continues a
-// page; answers.go has what all answers say, and each path a file of its name; deleted.go lists what somebody has
-// deleted, which `eventsvc import` brings back (undelete); mirrored.go follows the cursors of mirrors; ask.go answers
-// the tools for agents, openapi.go describes the paths.
+// page; search.go says what a search means; answers.go has what all answers say, and each path a file of its name;
+// deleted.go lists what somebody has deleted, which `eventsvc import` brings back (undelete); mirrored.go follows the
+// cursors of mirrors; ask.go answers the tools for agents, openapi.go describes the paths.
 //
 // # Errors
 //
@@ -81,6 +81,7 @@ func (s *Service) Route(e *echo.Echo) {
 	for _, p := range endpoints {
 		e.GET(Path+"/"+p.name, s.Guard.Seated(policy.List, func(c echo.Context) error { return s.serve(c, p) }))
 	}
+	e.GET(Path+"/"+reading.name, s.Guard.Seated(policy.List, s.serveSearch))
 }
 
 // endpoint is one path.
@@ -95,10 +96,10 @@ type endpoint struct {
 	orders     []query.Order     // the first is for requests that name none
 	limit      int               // if none is given
 	maxLimit   int
-	allHistory bool // is the range if no beginning is given; else the last hour
-	ofNow      bool // is what the rows say, whatever the range and the revision are
-	instant    bool // is what the question is about, with a window, instead of a range
-	answer     func(context.Context, *request) (*answer, error)
+	allHistory bool                                             // is the range if no beginning is given; else the last hour
+	ofNow      bool                                             // is what the rows say, whatever the range and the revision are
+	instant    bool                                             // is what the question is about, with a window, instead of a range
+	answer     func(context.Context, *request) (*answer, error) // nil: in JSON alone, by a handler of its own
 }
 
 // answer is what a request gets, in both forms.

@@ -485,7 +485,7 @@ func TestQueryOpenAPI(t *testing.T) {
 	path := index.At("paths").(map[string]any)["query/v1"].(map[string]any)["serverRelativeURL"].(string)
 	doc := w.Do("GET", path, "").Must(200).Object()
 	schemas := apitest.Field(doc, "components.schemas").(map[string]any)
-	apitest.Equal(t, len(doc["paths"].(map[string]any)), 9)
+	apitest.Equal(t, len(doc["paths"].(map[string]any)), 10)
 	apitest.EveryReference(t, doc, "#/components/schemas/", schemas)
 	w.Do("GET", path, "", "Accept", "application/com.github.proto-openapi.spec.v3.v1.0+protobuf").Must(200) // which is parsed for it
 	all := []string{}
@@ -510,6 +510,9 @@ func TestQueryOpenAPI(t *testing.T) {
 	for name, path := range questions() {
 		name, _, _ = strings.Cut(name, "-")
 		conforms(t, name, w.Do("GET", path, "").Must(200).Object(), schemas[name], schemas)
+	}
+	for _, text := range []string{`a OR -note:"b c",d label:app pattern:x NOT ns:shop`, "(", ""} {
+		conforms(t, "search", w.Do("GET", apitest.QueryPath("search", "text", text), "").Must(200).Object(), schemas["search"], schemas)
 	}
 }
 
@@ -547,6 +550,26 @@ func conforms(t *testing.T, where string, v, schema any, schemas map[string]any)
 		kind := map[string]string{"string": "string", "float64": "integer", "bool": "boolean"}[fmt.Sprintf("%T", v)]
 		if want := s["type"]; want != nil && want != kind && (want != "number" || kind != "integer") {
 			t.Errorf("%s is %v, not a %v", where, v, want)
+		}
+	}
+}
+
+// TestReadSearch: who has a token learns what a text means, or what is wrong with it. The tree leaves out what
+// mirrors say of their own work, unless that is asked for.
+func TestReadSearch(t *testing.T) {
+	t.Parallel()
+	w := apitest.StoryWorld(t)
+	own := `,{"not":{"all":[{"field":"reporter","values":["tidings.example/mirror"]},{"field":"reason","values":["Mirrored","EventsDropped","MirrorGap"]}]}}`
+	for text, want := range map[string]string{
+		`-ns:Shop,b (x OR note:y)`: `{"terms":[{"field":"namespace","values":["Shop","b"],"not":true},{"field":"()","values":["x OR note:y"]}],` +
+			`"tree":{"all":[{"all":[{"not":{"field":"namespace","values":["SHOP","B"]}},{"any":[{"word":"X"},{"word":"Y","note":true}]}]}` + own + `]}}`,
+		"reason:mirrored": `{"terms":[{"field":"reason","values":["mirrored"]}],"tree":{"field":"reason","values":["MIRRORED"]}}`,
+		"":                `{"terms":[],"tree":{"all":[` + own[1:] + `]}}`,
+		"a OR":            `{"terms":[],"mistake":"at character 5: OR has nothing behind it: write a term there, or \"OR\" for the word"}`,
+	} {
+		w.As("nobody", "GET", apitest.QueryPath("search", "text", text), "").Must(401)
+		if got := strings.TrimSpace(string(w.Do("GET", apitest.QueryPath("search", "text", text), "").Must(200).Body)); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}
 }

@@ -15,8 +15,8 @@
 // patterns of notes and labels are compared as they are written. What looks like a field, but is none, is a word: notes
 // are full of colons.
 //
-// The console reads the same texts, to show their terms. testdata/sentences.json has texts with their meaning for the
-// tests of both.
+// [Expr.Written] has the terms of a text as people see them, and [Expr.Tree] its meaning for who matches events outside
+// of the server: the console asks for both. testdata/sentences.json has texts with their meaning for the tests of both.
 //
 // # Errors
 //

@@ -31,7 +31,9 @@ type Expr struct {
 	Word   []byte   // folded
 	Note   bool     // the word has to be in the note
 	At     int      // byte at which it begins
-	Text   string   // as it was written
+	Text   string   // as it was written, without parentheses around it
+
+	written []string // values, or the word; nil: it is more than one term, or a label without values
 }
 
 // Filter returns the expression as a filter, which stores evaluate.

@@ -16,7 +16,7 @@ const (
 	MaxBytes = 1024
 	MaxTerms = 64 // words and values
 	maxDepth = 16 // of parentheses and negations
-	maxStars = 16 // of a value, which bounds the work of comparing it
+	maxStars = 16 // of a value, but for a pattern of notes, which has those of the notes
 )
 
 // Error says what is wrong with a text.
@@ -199,7 +199,7 @@ func (p *parser) missing(behind string) {
 	if p.isKeyword("OR") {
 		p.fail("OR has nothing before it: write a term there, or \"OR\" for the word")
 	}
-	p.fail("a term is missing: write one here, or put ) into quotation marks")
+	p.fail("a term is missing: write one here, or put the parenthesis into quotation marks")
 }
 
 func (p *parser) unary() *Expr {
@@ -228,9 +228,10 @@ func (p *parser) unary() *Expr {
 	if p.at == len(p.text) {
 		p.failAt(at, "this parenthesis is not closed: write a ) for it")
 	}
-	if p.at++; e.Text == "" { // it has parts
-		e.Text = p.text[at:p.at]
+	if e.Text == "" { // it has parts
+		e.Text = p.text[at+1 : p.at]
 	}
+	p.at++
 	return e
 }
 
@@ -249,18 +250,18 @@ func (p *parser) term() *Expr {
 	if e == nil {
 		e = p.word()
 	}
-	e.written(at, p.text[at:p.at])
+	e.stands(at, p.text[at:p.at])
 	if p.terms += max(1, len(e.Values)); p.terms > MaxTerms {
 		p.failAt(at, "there are more than %d words and values: leave some out", MaxTerms)
 	}
 	return e
 }
 
-// written notes where an expression stands, and how it was written.
-func (e *Expr) written(at int, text string) {
+// stands notes where an expression stands, and how it was written.
+func (e *Expr) stands(at int, text string) {
 	e.At, e.Text = at, text
 	for _, part := range e.Parts {
-		part.written(at, text)
+		part.stands(at, text)
 	}
 }
 
@@ -274,7 +275,9 @@ func (p *parser) word() *Expr {
 	case !quoted:
 		return p.bare(at, text)
 	}
-	return wordOf(text, false)
+	e := wordOf(text, false)
+	e.written = []string{text}
+	return e
 }
 
 // bare is the expression for a word without quotation marks. A * at one of its ends changes nothing, because words are
@@ -290,7 +293,9 @@ func (p *parser) bare(at int, text string) *Expr {
 	case strings.Contains(word, "*"):
 		p.failAt(at, "there is no * within a word, and there are no regular expressions: write name:%s or reason:%s, or the parts as words of their own", text, text)
 	}
-	return wordOf(word, false)
+	e := wordOf(word, false)
+	e.written = []string{word}
+	return e
 }
 
 func wordOf(text string, note bool) *Expr {
@@ -406,7 +411,7 @@ func (p *parser) values(name string) (all []string) {
 		if value == "" && p.at == at && p.text[at-1] != '=' {
 			p.fail("%s has no value: write one here, or \"\" for events without one", name)
 		}
-		if strings.Count(value, "*") > maxStars {
+		if strings.Count(value, "*") > maxStars && names[strings.ToLower(name)] != event.PatternDimension {
 			p.failAt(at, "the pattern has more than %d *: leave some out", maxStars)
 		}
 		all = append(all, value)
@@ -421,11 +426,14 @@ func (p *parser) values(name string) (all []string) {
 
 // meant is the expression for a term on a field.
 func (p *parser) meant(e *Expr, name string) *Expr {
+	e.written = slices.Clone(e.Values)
 	switch {
 	case e.Kind == Label:
 		return e
 	case e.Name == noteField:
-		return either(e.Values, func(value string) *Expr { return wordOf(value, true) })
+		words := either(e.Values, func(value string) *Expr { return wordOf(value, true) })
+		words.Name, words.written = e.Name, e.written
+		return words
 	case strings.EqualFold(name, "object") && slices.ContainsFunc(e.Values, func(v string) bool { return strings.Contains(v, "/") }):
 		return either(e.Values, func(value string) *Expr { // as Pod/web-0
 			kind, object, both := strings.Cut(value, "/")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -75,20 +76,13 @@ func TestPatternOfNote(t *testing.T) {
 	}
 }
 
-// sentence is a row of testdata/sentences.json, which has what a text means. The console reads and writes texts too,
-// and has the same rows in its tests.
+// sentence is a row of testdata/sentences.json, which has what a text means. The console writes terms, and has the same
+// rows in its tests.
 type sentence struct {
 	Text    string
-	Terms   []term  // all have to match
+	Terms   []search.Part
 	Written *string // by the console for these terms, if not as in Text
 	Refused bool
-}
-
-// term is a word if its field is empty, and an expression of its own if that is ().
-type term struct {
-	Field  string
-	Values []string
-	Not    bool
 }
 
 // meaning writes an expression without the marks of how it was written.
@@ -115,7 +109,7 @@ func meaning(e *search.Expr) string {
 }
 
 // expression makes the expression for a term.
-func (w *term) expression(t *testing.T) *search.Expr {
+func expression(t *testing.T, w *search.Part) *search.Expr {
 	t.Helper()
 	folded := func(text string) []byte { return event.Fold(nil, []byte(text)) }
 	e := &search.Expr{Kind: search.Field, Name: w.Field, Values: w.Values}
@@ -172,7 +166,7 @@ func TestSentences(t *testing.T) {
 		}
 		want := &search.Expr{Kind: search.And}
 		for _, w := range row.Terms {
-			want.Parts = append(want.Parts, w.expression(t).Conjuncts()...)
+			want.Parts = append(want.Parts, expression(t, &w).Conjuncts()...)
 		}
 		switch len(want.Parts) {
 		case 0:
@@ -185,8 +179,12 @@ func TestSentences(t *testing.T) {
 			texts = append(texts, *row.Written)
 		}
 		for _, text := range texts {
-			if got := meaning(parse(t, text)); got != meaning(want) {
+			e := parse(t, text)
+			if got := meaning(e); got != meaning(want) {
 				t.Errorf("%q is %s, want %s", text, got, meaning(want))
+			}
+			if got := e.Written(); !reflect.DeepEqual(got, row.Terms) {
+				t.Errorf("%q has the terms %+v, want %+v", text, got, row.Terms)
 			}
 		}
 	}
@@ -227,6 +225,20 @@ func TestMistakes(t *testing.T) {
 		_, err := search.Parse(text)
 		if wrong, ok := errors.AsType[*search.Error](err); !ok || !strings.Contains(wrong.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestPatternFindsItsNotes: the term on a pattern matches each note that has it, whatever characters they have in common.
+func TestPatternFindsItsNotes(t *testing.T) {
+	t.Parallel()
+	for _, note := range []string{
+		strings.Repeat("*", 60) + " 17 of 18", `Said "<b>no</b>, \" (to) 17`, "* a, b:c OR -d *", "two\nlines\t17", strings.Repeat("a*b ", 400), `\`, "",
+	} {
+		ev := &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Note: note}
+		pattern := event.Pattern([]byte(note), nil, []byte("shop"))
+		if !finds(parse(t, search.Term("pattern", pattern)), ev) {
+			t.Errorf("%q has the pattern %q, which does not find it", note, pattern)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import { Api, Failure } from "./lib/api.js";
 import { configuration } from "./lib/config.js";
 import * as grammar from "./lib/grammar.js";
 import { Resource } from "./lib/load.js";
+import { Reader } from "./lib/reader.js";
 import { forgetRecent, remember } from "./lib/searches.js";
 import { Session } from "./lib/session.js";
 import { clock, isRelative, parseInstant, rfc3339, second } from "./lib/time.js";
@@ -75,6 +76,7 @@ export class App {
     this.#draw = draw;
     this.session = new Session(config, () => this.#signed());
     this.api = new Api(this.session, config.eventsPath);
+    this.reader = new Reader(this.api, this.redraw);
     /**
      * The clusters that are mirrored, for the notices of every view and for the overview.
      * @type {Resource<{items: import("./parts/clusters.js").Row[]}>}

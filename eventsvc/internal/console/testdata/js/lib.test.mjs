@@ -3,7 +3,6 @@ import test from "node:test";
 import { roundUp, stepFor, timeTicks } from "../../static/js/lib/axis.js";
 import { clear, counted, human, rate, row } from "../../static/js/lib/event.js";
 import { nodeOf, owners } from "../../static/js/lib/owners.js";
-import { matcher } from "../../static/js/lib/tail.js";
 import * as time from "../../static/js/lib/time.js";
 import { document } from "../../static/js/lib/yaml.js";
 import { sorted } from "../../static/js/parts/tablehead.js";
@@ -57,15 +56,6 @@ test("owners are read from names", () => {
   assert.equal(nodeOf({ note: "Successfully assigned shop/web-0 to node-3" }), "node-3");
   assert.equal(nodeOf({ reportingController: "kubelet", reportingInstance: "node-4" }), "node-4");
   assert.equal(nodeOf({ reportingController: "x" }), "");
-});
-
-test("what arrives is compared with the search", () => {
-  const r = { type: "Warning", reason: "BackOff", note: "Back-off restarting", id: "shop/e", kind: "Pod", name: "a", ns: "", uid: "", namespace: "shop", reporter: "", cluster: "" };
-  const matches = (...terms) => matcher(terms)(/** @type {any} */ (r));
-  assert.ok(matches({ field: "type", value: "Warning", not: false }, { field: "", value: "RESTART", not: false }));
-  assert.ok(!matches({ field: "", value: "restart", not: true }));
-  assert.ok(!matches({ field: "reason", value: "Other", not: false }));
-  assert.ok(matches({ field: "note", value: "other,back", not: false, list: true }));
 });
 
 test("YAML quotes what would be read as something else", () => {

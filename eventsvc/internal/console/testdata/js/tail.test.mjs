@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import test, { mock } from "node:test";
 import { Failure } from "../../static/js/lib/api.js";
 import { row } from "../../static/js/lib/event.js";
-import { parse } from "../../static/js/lib/grammar.js";
 import { Again, matcher, Tail } from "../../static/js/lib/tail.js";
 
 globalThis.addEventListener ??= () => {};
@@ -59,12 +58,14 @@ test("an attempt is made again until it succeeds", () => {
   mock.timers.reset();
 });
 
-test("what a mirror says of its own work arrives if it is asked for", () => {
-  /** @param {string} reportingController @param {string} reason */
-  const said = (reportingController, reason) => row({ ...added("shop", 1).object, reportingController, reason });
-  const cursor = said("tidings.example/mirror", "Mirrored");
-  for (const [search, want] of /** @type {[string, boolean][]} */ ([["", false], ["type:Normal", false], ["-reason:Mirrored", false], ["reason:mirrored", true], ["reporter:tidings.example/mirror", true], ["mirrored", true]]))
-    assert.equal(matcher(parse(search))(cursor), want, search);
-  assert.ok(matcher([])(said("tidings.example/mirror", "ObjectChanged")));
-  assert.ok(matcher([])(said("kubelet", "Mirrored")));
+test("an event is matched by the tree of the search", () => {
+  const { object } = added("shop", 1);
+  const e = { ...object, metadata: { ...object.metadata, labels: { app: "web" } }, note: "Failed to pull (3)", regarding: { kind: "Pod", name: "web.0", fieldPath: "spec" } };
+  const yes = { field: "kind", values: ["POD"] }, no = { field: "name", values: ["WEB.0"] };
+  for (const [tree, want] of /** @type {[any, boolean][]} */ ([
+    [undefined, true], [yes, true], [no, false], [{ not: no }, true], [{ not: yes }, false], [{ all: [yes, no] }, false], [{ any: [no, yes] }, true], [{ any: [no, { not: yes }] }, false],
+    [{ word: "TO PULL" }, true], [{ word: "WEB.0" }, true], [{ word: "WEB.0", note: true }, false], [{ word: "3)" }, true], [{ field: "name", values: ["web*", "x"] }, true], [{ field: "name", values: ["web-0"] }, false],
+    [{ field: "path", values: ["spec"] }, true], [{ field: "owner", values: [""] }, true], [{ label: "app" }, true], [{ label: "app", values: ["w*"] }, true], [{ label: "toString" }, false], [{ not: { label: "app", values: ["x"] } }, true],
+    [{ field: "pattern", values: ["x"] }, true], [{ all: [{ not: { field: "pattern", values: ["x"] } }, no] }, false], [{ any: [{ field: "pattern", values: ["x"] }, no] }, true],
+  ])) assert.equal(matcher(tree)(row(e), e), want, JSON.stringify(tree));
 });

@@ -1,10 +1,10 @@
-// The terms of a search, as chips and for what has other languages: selectors of kubectl and LogQL. The server reads and evaluates
-// the same text (reference/search.md of the manual).
+// The terms of a search, as chips and for what has other languages: selectors of kubectl and LogQL. The server reads a text (reader.js);
+// here terms are put together and written (reference/search.md of the manual).
 
 /**
- * One term. A field of "" is text that the note, the reason, the name of the object or the node contains. The value of a list is
- * written as in the text: a,"b c".
- * @typedef {{field: string, value: string, not: boolean, list?: boolean}} Term
+ * One term. A field of "" is text that the note, the reason, the name of the object or the node contains; of "()" the value is the text
+ * of more than one term. The value of a list is written as in the text: a,"b c".
+ * @typedef {{field: string, value: string, not: boolean, list?: string[]}} Term
  */
 
 /**
@@ -33,158 +33,56 @@ export const fields = {
 export const dimensions = ["type", "reason", "kind", "namespace", "reporter", "cluster", "owner", "node"];
 
 /**
- * Other names of fields, and the fields of field selectors, of which the server alone knows the meaning: "()".
+ * Other names of fields that are completed.
  * @type {Record<string, string>}
  */
-const also = {
-  ns: "namespace", object: "name", host: "node", source: "reporter", controller: "reporter", message: "note", "metadata.name": "event", "metadata.namespace": "namespace",
-  reportingcontroller: "reporter", "regarding.kind": "kind", "regarding.name": "name", "regarding.uid": "uid", "regarding.fieldpath": "path",
-  "regarding.namespace": "()", "regarding.apiversion": "()", "regarding.resourceversion": "()",
-};
+const also = { ns: "namespace", object: "name", host: "node", source: "reporter", controller: "reporter", message: "note" };
 
 /**
  * The field of a name, "" if it is none.
  * @param {string} name
  */
-function fieldOf(name) {
-  if (/^label\../.test(name)) return name;
-  const low = name.toLowerCase();
-  if (Object.hasOwn(also, low)) return also[low];
-  return isField(low) && low !== "label." ? low : "";
-}
+export const fieldOf = (name) => (Object.hasOwn(also, name) ? also[name] : isField(name) ? name : "");
 
 /** @param {string} name */
 export const isField = (name) => Object.hasOwn(fields, name);
 
-const deepest = 16; // parentheses within each other, as for the server
+/**
+ * The terms of texts, as the server has read them or as they were put together here.
+ * @type {Map<string, Term[]>}
+ */
+const known = new Map([["", []]]);
+const most = 200; // texts
 
-/** Reads a text as the server does. What is not finished is read as if it were. */
-class Reader {
-  #at = 0;
-  #depth = 0;
-  /** Whether AND, OR or NOT is outside of all parentheses. */
-  keywords = false;
-  /** A field without a value, and what is wrong with a phrase or a group that is not whole. */
-  lacking = "";
-  open = "";
-
-  /** @param {string} text */
-  constructor(text) {
-    this.text = text;
-  }
-
-  /**
-   * Skips what fits here, and returns it: "" if nothing does.
-   * @param {RegExp} pattern sticky
-   */
-  #skip(pattern) {
-    pattern.lastIndex = this.#at;
-    const found = pattern.exec(this.text)?.[0] ?? "";
-    this.#at += found.length;
-    return found;
-  }
-
-  /** Whether the text is over, or the group that is open. */
-  #over = () => this.#at >= this.text.length || this.#depth > 0 && this.text[this.#at] === ")";
-
-  /** The terms up to the end of the text or of the group. */
-  terms() {
-    /** @type {Term[]} */
-    const out = [];
-    for (;;) {
-      this.#skip(/\p{White_Space}+/uy);
-      if (this.#over()) return out;
-      if (this.#skip(/(AND|OR|NOT)(?=[\p{White_Space}()]|$)/uy)) this.keywords ||= this.#depth === 0;
-      else out.push(this.#term());
-    }
-  }
-
-  /** @returns {Term} */
-  #term() {
-    const not = this.#skip(/-(?=[^\p{White_Space})])/uy) !== "";
-    if (not && this.#skip(/NOT(?=[\p{White_Space}()]|$)/uy)) this.keywords ||= this.#depth === 0;
-    if (this.text[this.#at] === "(" && this.#depth < deepest) return this.#group(not);
-    const from = this.#at;
-    const term = this.#fieldTerm(not);
-    if (term) return term;
-    this.#at = from;
-    const [quoted, word] = [this.text[from] === '"', this.#value('"')];
-    if (!quoted && /^[A-Za-z][A-Za-z0-9-]*\/[a-z0-9*][a-z0-9.*-]*$/.test(word)) return { field: "()", value: word, not }; // kind/name or namespace/name
-    return { field: "", value: quoted ? word : word.replace(/^\*+(?=[^*])|(?<=[^*])\*+$/g, ""), not };
-  }
-
-  /** @param {boolean} not @returns {Term} */
-  #group(not) {
-    const from = ++this.#at;
-    this.#depth++;
-    const inner = this.terms();
-    this.#depth--;
-    if (this.text[this.#at] !== ")") this.open ||= "A parenthesis is not closed. Write a ) for it.";
-    else if (!inner.length) this.open ||= "A parenthesis has nothing in it. Write a term there, or \"(\" for the character.";
-    return { field: "()", value: this.text.slice(from, this.#at++).trim(), not };
-  }
-
-  /**
-   * A term on a field or a label, if one is here.
-   * @param {boolean} not @returns {Term|undefined}
-   */
-  #fieldTerm(not) {
-    const from = this.#at;
-    const name = this.#skip(/[\w./-]*/y);
-    const field = name === "label" && this.#skip(/:/y) ? "label." + this.#skip(/[\w./-]*/y) : fieldOf(name);
-    if (!field) return;
-    if (field.startsWith("label.") && (this.#over() || /\p{White_Space}/u.test(this.text[this.#at]))) return { field: "()", value: "label:" + field.slice(6), not };
-    const operator = this.#skip(/[!=]=|!?:|=/y);
-    if (!operator) return;
-    const begin = this.#at;
-    const values = this.values();
-    const text = this.text.slice(begin, this.#at);
-    if (operator.endsWith(":") && /^(,|$)/.test(text) || text.endsWith(",")) this.lacking = name;
-    if (field === "()" || name.toLowerCase() === "object" && values.some((v) => v.includes("/"))) return { field: "()", value: this.text.slice(from, this.#at), not };
-    not = not !== operator.startsWith("!");
-    return values.length > 1 ? { field, value: values.map(written).join(","), not, list: true } : { field, value: values[0], not };
-  }
-
-  /** Values that commas separate. */
-  values() {
-    const all = [];
-    do all.push(this.#value(',"')); while (this.#skip(/,/y));
-    return all;
-  }
-
-  /**
-   * A phrase, or a word up to a blank, the end of the group, or one of some characters.
-   * @param {string} until
-   */
-  #value(until) {
-    const { text } = this;
-    if (this.#skip(/"/y)) {
-      const phrase = this.#skip(/(\\["\\]|[^"])*/y);
-      if (!this.#skip(/"/y)) this.open = "A quotation mark has no second one. Close the phrase.";
-      return phrase.replace(/\\(["\\])/g, "$1");
-    }
-    const from = this.#at;
-    for (let open = 0; this.#at < text.length && !/\p{White_Space}/u.test(text[this.#at]) && !until.includes(text[this.#at]); this.#at++) {
-      if (text[this.#at] === "(") open++;
-      else if (text[this.#at] === ")" && --open < 0 && this.#depth > 0) break;
-    }
-    return text.slice(from, this.#at);
-  }
+/**
+ * Notes the terms of a text.
+ * @param {string} text @param {Term[]} terms
+ */
+export function learn(text, terms) {
+  known.set(text.trim(), terms);
+  if (known.size > most) known.delete([...known.keys()][1]);
 }
 
 /**
- * Splits a text into terms. Of what has OR, NOT or parentheses in it, only the server knows more than that: it is a term of the
- * field "()".
+ * The terms of a text, if they are known.
+ * @param {string} text
+ */
+export const termsOf = (text) => known.get(text.trim());
+
+/**
+ * The terms of a text. One that nobody has read yet is one term as a whole.
  * @param {string} text @returns {Term[]}
  */
-export function parse(text) {
-  const reader = new Reader(text);
-  const terms = reader.terms();
-  return reader.keywords ? [{ field: "()", value: text.trim(), not: false }] : terms;
-}
+export const parse = (text) => termsOf(text) ?? [{ field: "()", value: text.trim(), not: false }];
 
 /** @param {Term} t */
-export const values = (t) => (t.list ? new Reader(t.value).values() : [t.value]);
+export const values = (t) => t.list ?? [t.value];
+
+/**
+ * A term with its values.
+ * @param {{field: string, values: string[], not?: boolean}} part @returns {Term}
+ */
+export const termOf = ({ field, values: all, not = false }) => (all.length > 1 ? { field, value: all.map(written).join(","), not, list: all } : { field, value: all[0], not });
 
 /** @param {string} text */
 const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
@@ -205,7 +103,11 @@ export function write(t) {
 }
 
 /** @param {Term[]} terms */
-export const writeAll = (terms) => terms.map(write).join(" ");
+export function writeAll(terms) {
+  const text = terms.map(write).join(" ");
+  learn(text, terms);
+  return text;
+}
 
 /** @param {Term} a @param {Term} b */
 const same = (a, b) => a.field === b.field && a.value === b.value;
@@ -272,29 +174,7 @@ export const namespaceOf = (terms) => terms.find((t) => t.field === "namespace" 
 export const exact = (terms) => terms.filter((t) => !dimensions.includes(t.field) || t.field === "type" && /^(Warning|Normal)$/.test(t.value));
 
 /**
- * The values of a term as a regular expression, for a whole text.
- * @param {Term} t
+ * Values as a regular expression, for a whole text.
+ * @param {string[]} all
  */
-export const pattern = (t) => values(t).map((v) => v.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")).join("|");
-
-/**
- * Whether a text is one of the values of a term. Upper and lower case do not matter in dimensions.
- * @param {Term} t @param {string} text
- */
-export const fits = (t, text) => new RegExp(`^(?:${pattern(t)})$`, dimensions.includes(t.field) ? "is" : "s").test(text);
-
-/**
- * What is wrong with a text, or "".
- * @param {string} text
- */
-export function mistake(text) {
-  const reader = new Reader(text);
-  const wanted = reader.terms().filter((t) => isField(t.field) && t.field !== "note" && !t.not && !t.value.includes("*"));
-  if (reader.open) return reader.open;
-  if (reader.lacking) return `${reader.lacking} has no value. Write one behind it, or "" for events without one.`;
-  for (const [i, t] of reader.keywords ? [] : wanted.entries()) {
-    const other = wanted.slice(0, i).find((o) => o.field === t.field && !values(t).some((v) => fits(o, v)));
-    if (other) return `${t.field} cannot be both ${other.value} and ${t.value}. Remove one of them.`;
-  }
-  return "";
-}
+export const pattern = (all) => all.map((v) => v.replace(/[.+?^${}()|[\]\\]/g, "\\$&").replaceAll("*", ".*")).join("|");

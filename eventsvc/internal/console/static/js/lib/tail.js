@@ -4,10 +4,10 @@
 
 import { aborted, Failure } from "./api.js";
 import { row } from "./event.js";
-import { fits, values } from "./grammar.js";
+import { dimensions, pattern } from "./grammar.js";
 import { second } from "./time.js";
 
-/** @typedef {import("./event.js").Row} Row @typedef {import("./grammar.js").Term} Term */
+/** @typedef {import("./event.js").Row} Row @typedef {import("./reader.js").Tree} Tree */
 /** @typedef {"starting"|"live"|"waiting"|"stopped"} Phase */
 
 const held = 100_000; // rows that arrived; older ones can be had on the page of events
@@ -93,7 +93,7 @@ export class Tail {
 
   /**
    * @param {import("./api.js").Api} api @param {string[]} namespaces to watch, [""] for all
-   * @param {Record<string, string>} selectors fieldSelector and labelSelector @param {(r: Row) => boolean} matches
+   * @param {Record<string, string>} selectors fieldSelector and labelSelector @param {Test} matches
    * @param {() => void} changed
    */
   constructor(api, namespaces, selectors, matches, changed) {
@@ -205,7 +205,7 @@ export class Tail {
       if (object.metadata?.resourceVersion) this.#revisions.set(namespace, object.metadata.resourceVersion);
       if (type === "BOOKMARK" || type === "DELETED") continue;
       const r = row(object);
-      if (!this.matches(r)) continue;
+      if (!this.matches(r, object)) continue;
       this.#put(r);
       n++;
     }
@@ -256,28 +256,34 @@ export class Tail {
 }
 
 /**
- * What a term compares of a row.
- * @type {Record<string, (r: Row) => string>}
+ * What a field compares of an event.
+ * @type {Record<string, (r: Row, e: any) => string|undefined>}
  */
 const of = {
   type: (r) => r.type, reason: (r) => r.reason, kind: (r) => r.kind, name: (r) => r.name, namespace: (r) => r.namespace, reporter: (r) => r.reporter, cluster: (r) => r.cluster, owner: (r) => r.owner, node: (r) => r.node,
-  uid: (r) => r.uid, event: (r) => r.id.slice(r.id.indexOf("/") + 1),
+  uid: (r) => r.uid, event: (_, e) => e.metadata.name, path: (_, e) => e.regarding?.fieldPath, "regarding.namespace": (r) => r.ns,
+  "regarding.apiVersion": (_, e) => e.regarding?.apiVersion, "regarding.resourceVersion": (_, e) => e.regarding?.resourceVersion,
 };
 
-const mirror = "tidings.example/mirror"; // the reporter of what a mirror says of its own work
-const ofMirrors = ["Mirrored", "MirrorGap", "EventsDropped"];
+/** @typedef {(r: Row, e: any) => boolean} Test */
 
 /**
- * Whether a row is what terms ask for, as far as a row tells. What mirrors say of their own work is not, unless a term
- * names its reason or reporter, as in the answers of the server.
- * @param {Term[]} terms @returns {(r: Row) => boolean}
+ * The test of an expression, null if it cannot be told here: patterns are the server's.
+ * @param {Tree} tree @returns {Test|null}
  */
-export function matcher(terms) {
-  const tests = terms.filter((t) => t.field === "" || t.field === "note" || t.field in of).map((t) => {
-    const some = values(t).map((value) => value.toLowerCase());
-    const has = (/** @type {string} */ text) => some.some((value) => text.toLowerCase().includes(value));
-    return (/** @type {Row} */ r) => (t.field === "note" ? has(r.note) : t.field ? fits(t, of[t.field](r)) : [r.note, r.reason, r.name, r.node].some(has)) !== t.not;
-  });
-  const asked = terms.some((t) => !t.not && values(t).some((value) => [mirror, ...ofMirrors].some((name) => name.toLowerCase() === value.toLowerCase())));
-  return (r) => tests.every((test) => test(r)) && (asked || r.reporter !== mirror || !ofMirrors.includes(r.reason));
+function test({ all, any, not, word, note, field = "", label, values = [] }) {
+  const parts = (all ?? any ?? (not ? [not] : [])).map(test);
+  const known = /** @type {Test[]} */ (parts.filter(Boolean));
+  if (all) return (r, e) => known.every((part) => part(r, e));
+  if (any || not) return known.length < parts.length ? null : (r, e) => known.some((part) => part(r, e)) !== Boolean(not);
+  if (word !== undefined) return (r) => (note ? [r.note] : [r.note, r.reason, r.name, r.node]).some((text) => text.toLowerCase().includes(word.toLowerCase()));
+  const fits = new RegExp(`^(?:${pattern(values)})$`, dimensions.includes(field) ? "is" : "s");
+  if (label !== undefined) return (_, e) => Object.hasOwn(e.metadata.labels ?? {}, label) && (values.length === 0 || fits.test(e.metadata.labels[label]));
+  return of[field] ? (r, e) => fits.test(of[field](r, e) ?? "") : null;
 }
+
+/**
+ * Whether an event is what a search asks for, as far as that can be told here.
+ * @param {Tree|undefined} tree of the search @returns {Test}
+ */
+export const matcher = (tree) => (tree && test(tree)) ?? (() => true);

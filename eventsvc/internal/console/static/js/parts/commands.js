@@ -29,14 +29,14 @@ const resource = (app) => "events.events.k8s.io".replace("events.k8s.io", app.co
 const curl = (path) => `curl -H "Authorization: Bearer $TOKEN" ${quote(location.origin + root() + path)}`;
 
 /**
- * The search behind a view. The search of an object finds its events.
- * @param {import("../app.js").App} app
+ * The terms of the search behind a view. Those of an object find its events.
+ * @param {import("../app.js").App} app @returns {grammar.Term[]}
  */
 function searchOf(app) {
   const { view, q, kind, name, ns, uid } = app.state;
-  if (view === "changes") return [q, ns && grammar.write({ field: "namespace", value: ns, not: false })].filter(Boolean).join(" ");
-  if (view !== "object") return q;
-  return grammar.writeAll(Object.entries(uid ? { uid } : { kind, name, namespace: ns }).filter(([, value]) => value).map(([field, value]) => ({ field, value, not: false })));
+  const of = view === "changes" ? { namespace: ns } : view !== "object" ? {} : uid ? { uid } : { kind, name, namespace: ns };
+  const terms = Object.entries(of).filter(([, value]) => value).map(([field, value]) => ({ field, value, not: false }));
+  return view === "object" ? terms : [...grammar.parse(q), ...terms];
 }
 
 /**
@@ -45,7 +45,7 @@ function searchOf(app) {
  */
 export function commands(app) {
   const { state } = app;
-  const terms = grammar.parse(searchOf(app));
+  const terms = searchOf(app);
   const { endpoint, params } = asked(app);
   const path = url("/query/v1/" + endpoint, params);
   const namespace = grammar.namespaceOf(terms)?.value;
@@ -53,7 +53,7 @@ export function commands(app) {
   const selector = grammar.listSelector(terms.filter((t) => t.field !== "namespace" || t.not));
   const kubectl = [`kubectl get ${resource(app)}`, namespace ? `-n ${quote(namespace)}` : "-A",
     selector && `--field-selector ${quote(selector)}`, selectLabels && `-l ${quote(selectLabels)}`].filter(Boolean).join(" ");
-  const streams = terms.filter((t) => labels.has(t.field)).map((t) => t.field + (isPattern(t) ? `${t.not ? "!~" : "=~"}${logql("(?i)" + grammar.pattern(t))}` : `${t.not ? "!=" : "="}${logql(t.value)}`));
+  const streams = terms.filter((t) => labels.has(t.field)).map((t) => t.field + (isPattern(t) ? `${t.not ? "!~" : "=~"}${logql("(?i)" + grammar.pattern(grammar.values(t)))}` : `${t.not ? "!=" : "="}${logql(t.value)}`));
   const filters = terms.filter((t) => !t.field).map((t) => `${t.not ? "!~" : "|~"} ${logql("(?i)" + t.value.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"))}`)
     .concat(terms.filter((t) => metadata.has(t.field)).map((t) => `| ${t.field}${t.not ? "!=" : "="}${logql(t.value)}`));
   const unasked = terms.filter((t) => t.field && !labels.has(t.field) && !metadata.has(t.field)).map((t) => (t.field === "()" ? "OR, NOT, parentheses and kind/name" : t.field));

@@ -2,7 +2,7 @@
 // in the range that is looked at.
 
 import { human } from "../lib/event.js";
-import { add, dimensions, fields, isField, parameters, parse, write, writeAll } from "../lib/grammar.js";
+import { add, dimensions, fieldOf, fields, parameters, parse, write, writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 
 /**
@@ -10,7 +10,7 @@ import { Resource } from "../lib/load.js";
  * @typedef {{text: string, label: string, help: string, done: boolean}} Offer
  */
 
-const counted = new Set(dimensions);
+const counted = new Set([...dimensions, "pattern"]);
 
 export class Completion {
   /** @param {import("../app.js").App} app */
@@ -26,13 +26,14 @@ export class Completion {
   offers(draft) {
     const m = /^(.*?)(-?)(?:([A-Za-z][\w.]*):)?([^\s:]*|"[^"]*)$/.exec(draft);
     if (!m) return [];
-    const [, before, minus, field, word] = m;
+    const [, before, minus, name, word] = m;
     if (before && !/\s$/.test(before)) return [];
-    if (field === undefined) {
+    if (name === undefined) {
       return Object.entries(fields).filter(([name]) => word === "" || name.startsWith(word.toLowerCase()) && name !== word)
         .map(([name, f]) => ({ text: `${before}${minus}${name}${name.endsWith(".") ? "" : ":"}`, label: `${minus}${name}${name.endsWith(".") ? "KEY" : ""}:`, help: f.help, done: false }));
     }
-    if (!isField(field)) return [];
+    const field = fieldOf(name.toLowerCase());
+    if (!field) return [];
     const part = word.replace(/^"/, "").toLowerCase();
     return this.#valuesOf(field, part)
       .filter((v) => v.value.toLowerCase().includes(part))

@@ -66,8 +66,11 @@ export class Histogram {
     const [from, to] = app.range();
     this.search.step = stepFor(to - from, Math.max(30, Math.min(160, Math.floor(this.#width / 7))));
     this.search.want(order);
-    const search = grammar.writeAll(grammar.parse(app.state.q).filter((t) => t.field === "namespace" || t.field === "cluster")) + editTerms;
-    this.edits.want(app.key("edits", search), (signal) => app.query("events", { ...app.question(), search, limit: "200" }, signal));
+    const terms = grammar.termsOf(app.state.q);
+    if (terms) {
+      const search = grammar.writeAll(terms.filter((t) => t.field === "namespace" || t.field === "cluster")) + editTerms;
+      this.edits.want(app.key("edits", search), (signal) => app.query("events", { ...app.question(), search, limit: "200" }, signal));
+    }
     return h("section", { class: "histogram", "aria-label": "Events over time", css: { "--plot": `${this.height}px` } }, answered(app, this.search.answer, "the histogram", (data) => this.#plot(data)));
   }
 

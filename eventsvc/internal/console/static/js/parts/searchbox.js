@@ -8,6 +8,11 @@ import { patterned } from "./text.js";
 
 export class SearchBox {
   draft = "";
+  /**
+   * The chips: those of the search before, until the terms of a new one are known.
+   * @type {grammar.Term[]}
+   */
+  #terms = [];
   #chosen = -1;
   #open = false;
   /** @type {HTMLInputElement|null} */
@@ -29,16 +34,18 @@ export class SearchBox {
 
   draw() {
     const { app } = this;
-    const terms = grammar.parse(app.state.q);
+    const { q } = app.state;
+    const mistaken = q && app.reader.of(q)?.mistake; // the view says so
+    const terms = this.#terms = mistaken ? grammar.parse(q) : grammar.termsOf(q) ?? this.#terms;
     const { offers, chosen } = this.#choice();
-    const wrong = grammar.mistake(app.state.q) || (this.draft && !offers.length && grammar.mistake(this.draft)); // what has completions is not finished
+    const wrong = this.draft && !offers.length && app.reader.of(this.draft)?.mistake; // what has completions is not finished
     return h("form", { class: "search", role: "search", "aria-label": "Events", onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); this.#commit(); } },
       h("div", { class: "box", onclick: (/** @type {MouseEvent} */ e) => { if (e.target === e.currentTarget) this.focus(); } },
         icon("search"),
         terms.map((t, i) => this.#chip(t, i)),
         h("input", {
           type: "text", role: "combobox", "aria-label": "Search: words, field:value, -not, OR", "aria-expanded": offers.length > 0, "aria-controls": "offers", "aria-autocomplete": "list",
-          "aria-activedescendant": chosen >= 0 ? `offer-${chosen}` : undefined, "aria-invalid": Boolean(wrong), autocomplete: "off", spellcheck: "false", autocapitalize: "off", enterkeyhint: "search",
+          "aria-activedescendant": chosen >= 0 ? `offer-${chosen}` : undefined, "aria-invalid": Boolean(mistaken || wrong), autocomplete: "off", spellcheck: "false", autocapitalize: "off", enterkeyhint: "search",
           placeholder: terms.length ? "" : "Search: reason:BackOff  -namespace:dev  \"image pull\"", value: this.draft,
           ref: (/** @type {HTMLInputElement} */ e) => (this.#input = e),
           oninput: (/** @type {Event} */ e) => { this.draft = /** @type {HTMLInputElement} */ (e.target).value; this.#chosen = -1; this.#open = true; app.redraw(); },
@@ -46,7 +53,7 @@ export class SearchBox {
           onblur: () => { this.#open = false; app.redraw(); },
           onkeydown: (/** @type {KeyboardEvent} */ e) => this.#key(e),
         })),
-      wrong && h("p", { class: "wrong", role: "alert" }, wrong),
+      wrong && h("p", { class: "wrong", role: "alert" }, `Your search, ${wrong}.`),
       offers.length > 0 && h("ul", { class: "offers", id: "offers", role: "listbox", "aria-label": "Completions" }, offers.map((o, i) =>
         h("li", {
           id: `offer-${i}`, role: "option", "aria-selected": i === chosen, key: o.text,
@@ -88,11 +95,11 @@ export class SearchBox {
     } else if (e.key === "Tab" && !e.shiftKey && this.draft && offers.length === 1) {
       this.#take(offers[0]);
     } else if (e.key === "Backspace" && this.draft === "") {
-      const terms = grammar.parse(app.state.q);
-      const last = terms.pop();
-      if (!last) return;
-      this.draft = grammar.write(last);
-      app.go({ q: grammar.writeAll(terms) });
+      const { q } = app.state;
+      const terms = grammar.termsOf(q) ?? [];
+      if (!q) return;
+      this.draft = terms.length ? grammar.write(terms[terms.length - 1]) : q;
+      app.go({ q: grammar.writeAll(terms.slice(0, -1)) });
     } else {
       return;
     }
@@ -109,17 +116,16 @@ export class SearchBox {
     this.app.redraw();
   }
 
-  #commit() {
-    if (!this.draft.trim() || grammar.mistake(this.draft)) {
-      this.app.redraw();
-      return;
-    }
-    let q = this.app.state.q;
-    for (const t of grammar.parse(this.draft)) q = grammar.add(q, t);
+  async #commit() {
+    const { app, draft } = this;
+    if (!draft.trim()) return app.redraw();
+    const reading = await app.reader.read(draft).catch(() => ({ terms: grammar.parse(draft), mistake: "" })); // the answer will say why
+    if (reading.mistake || this.draft !== draft) return app.redraw();
+    const q = reading.terms.reduce(grammar.add, app.state.q);
     this.draft = "";
     this.#chosen = -1;
     this.#open = false;
-    this.app.go({ q });
-    this.app.redraw();
+    app.go({ q });
+    app.redraw();
   }
 }

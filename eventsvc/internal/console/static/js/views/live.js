@@ -83,36 +83,46 @@ export class Live {
       if (older.failure && !older.failure.final && older.failure.kind !== "expired") this.#again.later(() => { older.again(); app.redraw(); });
       return;
     }
-    const terms = grammar.parse(app.state.q);
-    const one = grammar.namespaceOf(terms);
-    const rest = terms.filter((t) => t !== one);
     const control = this.#control;
     const answer = older.head;
+    const reading = await this.#first(() => app.reader.read(app.state.q));
+    if (!reading || control.signal.aborted || this.tail) return;
+    const one = grammar.namespaceOf(reading.terms);
+    const rest = reading.terms.filter((t) => t !== one);
     /** @type {string[]} */
     let namespaces = [one?.value ?? ""];
     /** @type {string[]} */
     const notices = [];
-    if (rest.some((t) => t.field === "()" || t.field === "pattern")) notices.push("OR, NOT, parentheses, kind/name and patterns choose among older events only: what arrives is compared with the other terms.");
+    if (/"field":"pattern"/.test(JSON.stringify(reading.tree))) notices.push("Patterns choose among older events only: what arrives is compared with the other terms.");
     if (!one && answer.namespaces) {
       // Not all may be seen: those that may are watched one by one.
-      try {
-        const facets = await app.api.query("facets", { by: "namespace", from: "-30d", limit: "1000" }, control.signal);
-        namespaces = facets.facets.namespace.map((/** @type {any} */ v) => v.value);
-      } catch (err) {
-        if (aborted(err) || control.signal.aborted) return;
-        this.#failure = err instanceof Failure ? err : new Failure("failed", String(err));
-        if (!this.#failure.final && this.#failure.kind !== "expired") this.#again.later(() => this.#begin());
-        app.redraw();
-        return;
-      }
-      if (control.signal.aborted || this.tail) return;
+      const facets = await this.#first(() => app.api.query("facets", { by: "namespace", from: "-30d", limit: "1000" }, control.signal));
+      if (!facets || control.signal.aborted || this.tail) return;
+      namespaces = facets.facets.namespace.map((/** @type {any} */ v) => v.value);
       notices.push(`You see ${answer.namespaces.join(", ")}. ${counted(Math.min(namespaces.length, mostNamespaces), "namespace")} with events of the last 30 days are watched.`);
     }
     this.#failure = null;
     this.#again.stop();
-    this.tail = new Tail(app.api, namespaces.slice(0, mostNamespaces), { fieldSelector: grammar.listSelector(grammar.exact(rest)), labelSelector: grammar.labelSelector(rest) }, matcher(rest), app.redraw);
+    this.tail = new Tail(app.api, namespaces.slice(0, mostNamespaces), { fieldSelector: grammar.listSelector(grammar.exact(rest)), labelSelector: grammar.labelSelector(rest) }, matcher(reading.tree), app.redraw);
     this.tail.notices.push(...notices);
     this.tail.start(answer.revision);
+  }
+
+  /**
+   * What has to be known before it begins. If there is no answer, it begins again later.
+   * @template T
+   * @param {() => Promise<T>} ask @returns {Promise<T|undefined>}
+   */
+  async #first(ask) {
+    const { signal } = this.#control;
+    try {
+      return await ask();
+    } catch (err) {
+      if (aborted(err) || signal.aborted) return;
+      this.#failure = err instanceof Failure ? err : new Failure("failed", String(err));
+      if (!this.#failure.final && this.#failure.kind !== "expired") this.#again.later(() => this.#begin());
+      this.app.redraw();
+    }
   }
 
   #bar() {
