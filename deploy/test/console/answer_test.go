@@ -241,4 +241,31 @@ func TestAgain(t *testing.T) {
 	if from := evaluate[string](b, `new URLSearchParams(location.hash.split("?")[1]).get("from")`); from != stamp(before) {
 		t.Errorf("from %s, want %s", from, stamp(before))
 	}
+	show(b, "object?kind=Namespace&name=default")
+	b.waitText(".verdict", "EvictionThresholdMet of Node/node-g21 46 times") // 46 events
+}
+
+// TestSilence: every view says of which cluster nothing comes any more, whatever range it looks at.
+func TestSilence(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	end := time.Now().Add(-2 * time.Hour)
+	for day := range 4 {
+		var body strings.Builder
+		for i := range 24 * 30 {
+			at := stamp(end.Add(-time.Duration(day)*24*time.Hour - 2*time.Duration(i)*time.Minute))
+			fmt.Fprintf(&body, `{"metadata":{"namespace":"shop","name":"e-%d-%d","labels":{"tidings.example/cluster":"edge"}},"involvedObject":{"kind":"Pod","name":"web-%d","namespace":"shop"},"reason":"Pulled","type":"Normal","message":"Pulled","firstTimestamp":%q,"lastTimestamp":%q,"count":1,"source":{"component":"kubelet"}}`+"\n", day, i, i, at, at)
+		}
+		s.send(t, http.MethodPost, s.events+"/bulk/v1/events", "application/x-ndjson", s.token(t, admin), []byte(body.String()), http.StatusOK)
+	}
+	s.some(t, 20)
+	b := openTab(t, s)
+	b.open("/console/")
+	b.signIn(admin)
+	for _, view := range []string{"overview", "overview?from=-30d", "events?from=-1h", "live", "groups", "changes?window=1h", "object?kind=Pod&ns=shop&name=web-1"} {
+		show(b, view)
+		b.waitText(".notices", "Nothing comes any more of cluster edge since")
+	}
+	show(b, "changes?window=1h")
+	b.waitText(".changes .change-object", "cluster edge")
 }

@@ -204,7 +204,7 @@ func TestChanges(t *testing.T) {
 	b.waitText(".changes", "OOMKilling")
 	show(b, "changes?window=1h&q=kind%3Anode&at="+at)
 	b.waitText(".changes", "OOMKilling")
-	b.wait(`[...document.querySelectorAll(".change-why")].every((e) => e.innerText.includes("Node"))`)
+	b.wait(`[...document.querySelectorAll(".change-why")].every((e) => e.title.includes("Node"))`)
 	show(b, "overview?from="+stamp(facts.OOM.Begin.Add(-30*time.Minute))+"&to="+at)
 	b.clickText("nav.views a", "Changes")
 	b.wait(`location.hash.includes("window=1h") && location.hash.includes("at=2")`)

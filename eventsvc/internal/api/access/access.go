@@ -33,6 +33,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"tidings.example/eventsvc/internal/api/resource"
 	"tidings.example/eventsvc/internal/audit"
@@ -72,6 +73,15 @@ func (g *Guard) Collectors() []prometheus.Collector {
 // Room is the room of an answer to a client that goes on after its request has released its
 // seat. The caller must free it.
 func (g *Guard) Room(client string) *flow.Room { return g.scheduler.Room(client) }
+
+// Caller returns who calls, or a 401 if nobody knows.
+func Caller(ctx context.Context) (*bearer.Caller, error) {
+	caller, known := bearer.FromContext(ctx)
+	if !known {
+		return nil, apierrors.NewUnauthorized("Unauthorized")
+	}
+	return caller, nil
+}
 
 // Client names the caller of a request, for limits per client.
 func Client(r *http.Request) string {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/labstack/echo/v4"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/api/httpio"
@@ -39,9 +38,9 @@ type Handler func(c echo.Context, may Grant) error
 // request whose body names several namespaces gets one for each from here.
 func (g *Guard) Grant(c echo.Context, of schema.GroupResource, v policy.Verb, namespace, name string) (Grant, error) {
 	ctx := c.Request().Context()
-	caller, ok := bearer.FromContext(ctx)
-	if !ok {
-		return Grant{}, apierrors.NewUnauthorized("Unauthorized")
+	caller, err := Caller(ctx)
+	if err != nil {
+		return Grant{}, err
 	}
 	d := g.Policy().Decide(caller, v, namespace)
 	audit.Decided(ctx, audit.Decision{

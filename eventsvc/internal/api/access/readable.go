@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/labstack/echo/v4"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"tidings.example/eventsvc/internal/audit"
@@ -34,9 +33,9 @@ type Readable struct {
 func (g *Guard) Readable(c echo.Context, of schema.GroupResource, v policy.Verb, asked []string) (Readable, error) {
 	ctx := c.Request().Context()
 	httpserver.SetVerb(ctx, v.String())
-	caller, ok := bearer.FromContext(ctx)
-	if !ok {
-		return Readable{}, apierrors.NewUnauthorized("Unauthorized")
+	caller, err := Caller(ctx)
+	if err != nil {
+		return Readable{}, err
 	}
 	in, refused, d := readable(g.Policy(), caller, v, asked)
 	audit.Decided(ctx, audit.Decision{

@@ -5,11 +5,10 @@ import (
 	"net/url"
 
 	"github.com/labstack/echo/v4"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"tidings.example/eventsvc/internal/api/access"
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/query/search"
-	"tidings.example/shared/bearer"
 )
 
 // reading is the path that says what a text means as a search. It asks nothing about events.
@@ -29,8 +28,8 @@ func (s *Service) serveSearch(c echo.Context) error {
 	if err != nil {
 		return badRequest("", "the query cannot be read: %v", err)
 	}
-	if _, known := bearer.FromContext(c.Request().Context()); !known {
-		return apierrors.NewUnauthorized("Unauthorized")
+	if _, err := access.Caller(c.Request().Context()); err != nil {
+		return err
 	}
 	if err := reading.check(given); err != nil {
 		return err

@@ -16,7 +16,6 @@ import { clock, isRelative, parseInstant, rfc3339, second } from "./lib/time.js"
  * @property {() => import("./lib/dom.js").Child} draw
  * @property {() => void} [leave] is called when another view is shown
  * @property {(key: string) => boolean} [key] handles a key, and says whether it has
- * @property {Resource<any>} [changes] what changed in the range, if the view asks for it
  */
 
 /** @typedef {{version: string, eventsPath: string, tokenURL: string, issuer: string, sessions: boolean, signIn: import("./lib/oidc.js").Provider[]}} Config */

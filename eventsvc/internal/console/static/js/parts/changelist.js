@@ -6,7 +6,7 @@ import { writeAll } from "../lib/grammar.js";
 import { courseOf, spoken } from "../lib/state.js";
 import { relative, rfc3339, second, short } from "../lib/time.js";
 import { lane } from "./sparkline.js";
-import { localised } from "./text.js";
+import { dimmed, localised } from "./text.js";
 
 /** @type {Record<string, string>} */
 const marks = { new: "New", more: "More", again: "Again", less: "Less", silent: "Silent", failing: "Failing", changed: "Changed" };
@@ -31,16 +31,33 @@ export function changeList(app, data) {
         h("p", { class: "change-head" },
           h("a", { href: app.href({ view: "events", event: "", q: termsOf(c), from: c.kind === "silent" ? c.last : data.range.from, to: data.range.to }) }, clear(c.by.reason ?? (c.kind === "silent" ? "Silence" : "Warnings"))),
           c.also && h("span", { class: "hint" }, ` with ${c.also.join(", ")}`),
-          h("span", { class: "change-object" }, clear(c.object || c.by.kind || "")), where && h("span", { class: "hint" }, ` in ${where}`),
+          h("span", { class: "change-object" }, c.kind === "silent" ? clear(silenced(c)) : dimmed(c.object || c.by.kind || "")), where && h("span", { class: "hint" }, ` in ${where}`),
           h("span", { class: "change-facts" }, c.state && c.kind !== "silent" && h("span", { class: "state " + c.state, title: spoken(course, to) }, spoken(course, to).split(",")[0]),
             c.former && h("a", { class: "former", href: app.href({ view: "events", event: "", q: termsOf(c), ...during(c.former) }) }, `as ${short(Date.parse(c.former.first))}`),
             !Number.isNaN(first) && h("time", { title: relative(first) }, `since ${short(first)}`),
             id && h("a", { class: "newest", href: app.href({ event: id }) }, "Newest"),
             h("button", { type: "button", class: "plain why", title: "Why it stands here", "aria-expanded": app.explained === i, onclick: () => { app.explained = app.explained === i ? -1 : i; app.redraw(); } }, "Why here"))),
-        h("p", { class: "change-why", title: c.why }, localised(c.why)),
+        h("p", { class: "change-why", title: c.why }, localised(rest(c))),
         app.explained === i && h("p", { class: "hint statistics" }, c.statistics)));
   }));
 }
+
+/**
+ * The sentence of a change without what stands above it: the reason and the object.
+ * @param {any} c @returns {string}
+ */
+function rest({ why, by }) {
+  const said = /; [A-Z][^;:“]*?( in \d+ namespaces)?( \(\d+ objects\))?(?=;|: “|$)/.exec(why);
+  if (!said || !why.startsWith(`${by.reason} `)) return why;
+  const [all, places, objects = ""] = said;
+  return why.slice(by.reason.length + 1, said.index) + (places ? `;${places}` : "") + objects + why.slice(said.index + all.length);
+}
+
+/**
+ * What is silent: the cluster, the namespace or the reporter.
+ * @param {any} c
+ */
+export const silenced = (c) => ["cluster", "namespace", "reporter"].filter((d) => c.by[d]).map((d) => `${d} ${c.by[d]}`).join(", ") || c.object || "everything";
 
 /**
  * The range from a first occurrence to a last one, which is within.

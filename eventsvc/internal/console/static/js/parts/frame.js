@@ -60,7 +60,7 @@ export class Frame {
       skipTo(".plot", "Skip to the histogram"),
       this.#header(),
       this.signin.bar(),
-      h("div", { class: "notices", key: "notices" }, this.notices.draw(view)),
+      h("div", { class: "notices", key: "notices" }, this.notices.draw()),
       h("div", { class: "question", key: "question" }, searched && this.search.draw(), searched && this.#name !== "changes" && this.range.draw(), this.#tools()),
       clock.disagrees && h("p", { class: "note", role: "note", key: "clocks" }, icon("clock"),
         `The clock of this machine differs from the server's by ${duration(clock.offset)}. Times are shown by the server's clock.`),

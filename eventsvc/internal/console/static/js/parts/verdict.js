@@ -41,7 +41,7 @@ export function verdict(app, { data, stale, failure }) {
  */
 export function verdictOfObject(series, below) {
   const own = series.map((s) => ({ ...s, object: "", course: courseOf(s) }));
-  const others = below.map((r) => ({ reason: r.reason, type: r.type, count: r.count, object: objectName(r), course: courseOfRow(r, "now") }));
+  const others = together(below).map((r) => ({ reason: r.reason, type: r.type, count: r.count, object: objectName(r), course: courseOfRow(r, "now") }));
   const some = [own, others].map((all) => all.filter((s) => s.type === "Warning")).find((all) => all.length);
   const latest = [...own, ...others].sort((a, b) => b.course.last - a.course.last)[0];
   if (!latest) return null;
@@ -52,6 +52,21 @@ export function verdictOfObject(series, below) {
     h("strong", null, clear(s.reason)), s.object && ` of ${s.object}`, ` ${counted(s.count, "time")}, since `, moment(s.course.first), s.course.state !== "once" && `, ${spoken(s.course)}`,
     more.length > 0 && `. Also ${more.slice(0, 3).map((x) => `${clear(x.reason)}${x.object && ` of ${x.object}`} ${counted(x.count, "time")}${x.course.state === "once" ? "" : ` (${spoken(x.course).split(",")[0]})`}`).join(", ")}`, ".",
   ]);
+}
+
+/**
+ * Rows of which each has all events of one reason about one object.
+ * @param {import("../lib/event.js").Row[]} rows
+ */
+function together(rows) {
+  /** @type {Map<string, import("../lib/event.js").Row>} */
+  const all = new Map();
+  for (const r of rows) {
+    const key = [r.type, r.reason, r.namespace, objectName(r)].join(" ");
+    const o = all.get(key);
+    all.set(key, o ? { ...o, count: o.count + r.count, first: Math.min(o.first, r.first), time: Math.max(o.time, r.time) } : r);
+  }
+  return [...all.values()];
 }
 
 /** @param {number} at */
