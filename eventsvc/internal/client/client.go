@@ -129,11 +129,18 @@ func (c *Client) read(ctx context.Context, r Request) (body []byte, media string
 	if err != nil {
 		return nil, "", err
 	}
+	body, err = c.bodyOf(resp)
+	return body, resp.Header.Get("Content-Type"), err
+}
+
+// bodyOf reads the body of an answer, and closes it.
+func (c *Client) bodyOf(resp *http.Response) ([]byte, error) {
 	defer func() { _ = resp.Body.Close() }()
-	if body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody)); err != nil {
-		return nil, "", &UnreachableError{Server: c.Server(), Err: err}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
+	if err != nil {
+		return nil, &UnreachableError{Server: c.Server(), Err: err}
 	}
-	return body, resp.Header.Get("Content-Type"), nil
+	return body, nil
 }
 
 // understood adds to the error of an answer that cannot be decoded that the server is perhaps no event server.
@@ -146,25 +153,17 @@ func (c *Client) understood(err error) error {
 
 // Exchange sends a request and returns the body of the answer, with its status, whether that is a good one or not.
 func (c *Client) Exchange(ctx context.Context, r Request) (status int, body []byte, err error) {
-	resp, err := c.answer(ctx, r)
+	resp, err := c.Open(ctx, r)
 	if err != nil {
 		return 0, nil, err
 	}
-	defer func() { _ = resp.Body.Close() }()
-	if body, err = io.ReadAll(io.LimitReader(resp.Body, maxBody)); err != nil {
-		return 0, nil, &UnreachableError{Server: c.Server(), Err: err}
-	}
-	return resp.StatusCode, body, nil
-}
-
-// Open sends a request and returns the answer, whatever its status, with its body still to be read and closed.
-func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
-	return c.answer(ctx, r)
+	body, err = c.bodyOf(resp)
+	return resp.StatusCode, body, err
 }
 
 // send returns the answer if its status is good.
 func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
-	resp, err := c.answer(ctx, r)
+	resp, err := c.Open(ctx, r)
 	if err != nil || resp.StatusCode < 300 {
 		return resp, err
 	}
@@ -172,9 +171,10 @@ func (c *Client) send(ctx context.Context, r Request) (*http.Response, error) {
 	return nil, refusal(resp)
 }
 
-// answer returns the answer to a request. A token that is refused with 401 may have expired on the way, or its key may
-// have been withdrawn: the request, which was not carried out, is sent once more if there is another token.
-func (c *Client) answer(ctx context.Context, r Request) (*http.Response, error) {
+// Open sends a request and returns the answer, whatever its status, with its body still to be read and closed. A token
+// that is refused with 401 may have expired on the way, or its key may have been withdrawn: the request, which was not
+// carried out, is sent once more if there is another token.
+func (c *Client) Open(ctx context.Context, r Request) (*http.Response, error) {
 	body := r.proto
 	if r.Body != nil {
 		var err error

@@ -25,7 +25,7 @@ type Querier struct {
 // Limits bound a query. A zero field is taken from [DefaultLimits].
 type Limits struct {
 	Looked int // versions that are looked at for a page of events
-	Groups int // so many are counted apart
+	Groups int // groups that are counted apart
 }
 
 // DefaultLimits are the limits of a querier that is told nothing else.
@@ -144,7 +144,7 @@ func (s *Snapshot) begin() time.Time {
 	return s.From
 }
 
-// values visits the values of dimensions that something has which was observed in the range and which a caller may see.
+// values visits the values that the dimensions have in what was observed in the range, and may be seen.
 func (s *Snapshot) values(ctx context.Context, by []string, sees func(event.Dimensions) bool, visit func(dimension, value string)) error {
 	in := store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}
 	return s.querier.Timeline.Count(ctx, store.Count{Range: in, By: by, Values: visit}, nil)

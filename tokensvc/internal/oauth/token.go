@@ -67,7 +67,7 @@ func (s *Server) decide(ctx context.Context, req request, source string) (decisi
 			ClientID: req.clientID, Secret: req.clientSecret, RawID: req.rawID, RawSecret: req.rawSecret, Source: s.countedSource(source),
 		})
 		if err == nil {
-			d.clientID = d.client.ClientID // of the reading that is right
+			d.clientID = d.client.ClientID // a request can be read in two ways: the id of the one that is right
 		}
 	}
 	switch {

@@ -156,8 +156,8 @@ func hasName(note []byte, name string) bool {
 	return false
 }
 
-// explained returns the score of a change as the cause of a row, 0 if the change cannot be the cause. In a namespace,
-// several objects were changed.
+// explained returns the score of a change as the cause of a row, 0 if the change cannot be the cause. So many objects
+// were changed in its namespace as several says.
 func (c *comparison) explained(e *edit, r *candidate, named map[subject]bool, several int) float64 {
 	onset, longest := r.onset, int64(causeTime/time.Second)
 	if r.way == Less { // what became less has no onset

@@ -122,7 +122,7 @@ func together(rows []*candidate) []*candidate {
 		switch {
 		case i < 0:
 			kept = append(kept, r)
-		case r.reason != kept[i].reason && !slices.Contains(kept[i].also, r.reason): // as of a Job and of its Pod
+		case r.reason != kept[i].reason && !slices.Contains(kept[i].also, r.reason): // a Job and its Pod have different ones
 			kept[i].also = append(kept[i].also, r.reason)
 		}
 	}

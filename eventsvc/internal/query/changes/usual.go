@@ -115,7 +115,7 @@ func median(counts []uint32) uint32 {
 // timesBefore are the counts of a series in the windows at the same time of former days and weeks.
 type timesBefore [dailyTimes + weeklyTimes - 1]uint32
 
-// seconds is how long before the window the one of a number was.
+// seconds returns how long before the window that is asked about an earlier one was, by its number.
 func (timesBefore) seconds(i int) int64 {
 	if i < dailyTimes {
 		return int64(i+1) * daySeconds
