@@ -154,7 +154,7 @@ func Start(ctx context.Context, bin, dir string, more Options) (*Services, error
 	return s, nil
 }
 
-// secure starts tokensvc again, with the certificate that eventsvc has made.
+// secure starts tokensvc again, with the certificate that eventsvc has made, and then eventsvc, for the new keys.
 func (s *Services) secure(ctx context.Context) (err error) {
 	dir := filepath.Join(s.DataDir(), "tls")
 	if s.TLS, err = trust(filepath.Join(dir, "ca.crt")); err != nil {
@@ -165,7 +165,10 @@ func (s *Services) secure(ctx context.Context) (err error) {
 	}
 	s.tokenArgs = append(s.tokenArgs, "--listen-https="+s.secureTokenAddr.String(),
 		"--tls-cert-file="+filepath.Join(dir, "tls.crt"), "--tls-key-file="+filepath.Join(dir, "tls.key"))
-	_, err = s.StartToken(ctx)
+	if _, err := s.StartToken(ctx); err != nil {
+		return err
+	}
+	_, err = s.RestartEvents(ctx, false)
 	return err
 }
 
