@@ -7,12 +7,13 @@
 // of the format, and whose entry "store" is a random id that is equal in all files of
 // one store. [Open] accepts no other file, and checks the pages of a file before bbolt
 // follows them. [Install] makes a file that appears under its name only when it is
-// whole. [Create] makes one that its caller fills and syncs before renaming it.
+// whole. [Write] makes one that its caller fills and renames.
 //
 // [Pages] checks the page structure of a file before bbolt follows it. [Guard] and [View] turn what
 // bbolt does on a damaged page while it is read, a panic or a fault, into an error. Both are
 // needed: Guard cannot stop an endless recursion, and Pages cannot foresee damage that comes
-// later. [Prefetch] has the kernel read many leaves at the same time.
+// later. After damage that [Update] meets, [Close] does not wait for bbolt's lock. [Prefetch] has
+// the kernel read many leaves at the same time.
 //
 // [Readers] counts the references to an open file. A file that is replaced or removed is unlinked at once, as an open
 // file may be, and its last reader closes it.

@@ -1,9 +1,11 @@
 package boltfile_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -44,5 +46,43 @@ func TestGuard(t *testing.T) {
 				t.Errorf("%s: no error", name)
 			}
 		}()
+	}
+}
+
+// TestCloseAfterDamage: after a write in which bbolt panics, and panics again while it rolls back because keys have come
+// out of order, nobody waits for its lock.
+func TestCloseAfterDamage(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := boltfile.Install(path, 0, []string{"b"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	db, err := boltfile.Open(path, boltfile.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = boltfile.Update(db, func(tx *bbolt.Tx) error {
+		b := tx.Bucket([]byte("b"))
+		for i := range 500 {
+			if err := b.Put(fmt.Appendf(nil, "key%03d", i), []byte("value")); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	file, err2 := os.ReadFile(path)
+	f, err3 := os.OpenFile(path, os.O_WRONLY, 0)
+	if err := errors.Join(err, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteAt([]byte("A"), int64(bytes.LastIndex(file, []byte("key250"))))
+	if err := errors.Join(err, f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if err := boltfile.Update(db, func(tx *bbolt.Tx) error { tx.Bucket([]byte("none")).Cursor().First(); return nil }); err == nil {
+		t.Error("the damage is not found")
+	}
+	if err := boltfile.Close(db); err == nil {
+		t.Error("bbolt has closed a file whose lock it keeps")
 	}
 }

@@ -42,6 +42,10 @@ type file struct {
 	*boltfile.Readers
 }
 
+func newFile(db *bbolt.DB) *file {
+	return &file{db, boltfile.NewReaders(func() error { return boltfile.Close(db) })}
+}
+
 // tables are the memtables: one that is being written, and one that is being merged
 // into the file, or nil.
 type tables struct{ active, frozen *memtable }
@@ -99,7 +103,7 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{path: path}
-	x.file.Store(&file{db, boltfile.NewReaders(db.Close)})
+	x.file.Store(newFile(db))
 	x.tables.Store(&tables{active: newMemtable()})
 	err = x.view(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(boltfile.Meta))
@@ -165,7 +169,7 @@ func (x *Index) update(f func(*bbolt.Tx) error) error {
 	if x.failed.Load() {
 		return ErrFailed
 	}
-	err := boltfile.Guard(func() error { return x.file.Load().Update(f) })
+	err := boltfile.Update(x.file.Load().DB, f)
 	if err == nil || disk.IsFull(err) {
 		return err
 	}

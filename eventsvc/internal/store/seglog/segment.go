@@ -243,7 +243,7 @@ func (s *Segment) view(f func(*bbolt.Tx) error) error {
 
 // update runs f in a write transaction and commits it.
 func (s *Segment) update(f func(*bbolt.Tx) error) error {
-	return boltfile.Guard(func() error { return s.db.Update(f) })
+	return boltfile.Update(s.db, f)
 }
 
 // Close releases a segment, and waits until its last reader has closed the file.
@@ -252,7 +252,7 @@ func (s *Segment) Close() error {
 	return s.readers.Wait()
 }
 
-func (s *Segment) close() error { return s.db.Close() }
+func (s *Segment) close() error { return boltfile.Close(s.db) }
 
 // Segments is a list of open segments by rising base. It is never changed, but replaced.
 type Segments []*Segment
