@@ -65,7 +65,7 @@ type object struct {
 
 // group has the resources of an apiVersion by kind.
 type group struct {
-	kinds map[string]metav1.APIResource
+	kinds map[string]Resource
 	read  time.Time
 }
 
@@ -190,55 +190,48 @@ func (o *objects) allow(ref reference, err error) {
 // path returns the path of an object. What an event says about its object is only a claim: it must not name another
 // path.
 func (o *objects) path(ctx context.Context, ref reference) (string, error) {
-	resource, root, err := o.resource(ctx, ref)
+	r, err := o.resource(ctx, ref)
 	if err != nil {
 		return "", err
 	}
-	if resource.Namespaced {
-		root += "/namespaces/" + url.PathEscape(ref.namespace)
-	}
-	if len(path.IsValidPathSegmentName(ref.name)) > 0 || ref.name == "" {
+	if len(path.IsValidPathSegmentName(ref.name)) > 0 || len(path.IsValidPathSegmentName(ref.namespace)) > 0 || ref.name == "" {
 		return "", errNoKind
 	}
-	return root + "/" + url.PathEscape(resource.Name) + "/" + url.PathEscape(ref.name), nil
+	if !r.Namespaced {
+		ref.namespace = ""
+	}
+	return r.path(ref.namespace) + "/" + url.PathEscape(ref.name), nil
 }
 
-// resource returns the resource of a kind, and the path of its group. A group is read when it is needed first, and at
-// most once a minute because it lacks a kind.
-func (o *objects) resource(ctx context.Context, ref reference) (r metav1.APIResource, root string, err error) {
+// resource returns the resource of a kind. Those of an apiVersion are read when one is needed first, and at most once a
+// minute because a kind is not among them.
+func (o *objects) resource(ctx context.Context, ref reference) (Resource, error) {
 	version, err := schema.ParseGroupVersion(ref.apiVersion)
 	if err != nil || len(path.IsValidPathSegmentName(version.Version)) > 0 || len(path.IsValidPathSegmentName(version.Group)) > 0 || version.Version == "" {
-		return r, "", errNoKind
-	}
-	root = "/apis/" + url.PathEscape(version.Group) + "/" + url.PathEscape(version.Version)
-	if version.Group == "" {
-		root = "/api/" + url.PathEscape(version.Version)
+		return Resource{}, errNoKind
 	}
 	o.discovery.Lock()
 	defer o.discovery.Unlock()
 	known, ok := o.groups[ref.apiVersion]
-	if r, ok := known.kinds[ref.kind]; ok {
-		return r, root, nil
-	}
-	if ok && time.Since(known.read) < askAgain {
-		return r, "", errNoKind
-	}
-	var list metav1.APIResourceList
-	if err := o.get(ctx, o.source, root, &list); err != nil && client.Code(err) != http.StatusNotFound {
-		return r, "", err
-	}
-	known = group{kinds: map[string]metav1.APIResource{}, read: time.Now()}
-	for _, r := range list.APIResources {
-		if !strings.Contains(r.Name, "/") { // else it is a part of one
-			known.kinds[r.Kind] = r
+	if _, has := known.kinds[ref.kind]; !has && (!ok || time.Since(known.read) >= askAgain) {
+		known = group{kinds: map[string]Resource{}, read: time.Now()}
+		var list metav1.APIResourceList
+		if err := o.get(ctx, o.source, rootOf(version), &list); err != nil && client.Code(err) != http.StatusNotFound {
+			return Resource{}, err
 		}
+		for _, r := range list.APIResources {
+			if !strings.Contains(r.Name, "/") { // else it is a part of one
+				known.kinds[r.Kind] = Resource{version.Group, version.Version, r.Name, r.Kind, r.Namespaced}
+			}
+		}
+		if len(o.groups) >= groupsMost {
+			clear(o.groups)
+		}
+		o.groups[ref.apiVersion] = known
 	}
-	if len(o.groups) >= groupsMost {
-		clear(o.groups)
+	r, ok := known.kinds[ref.kind]
+	if !ok {
+		return Resource{}, errNoKind
 	}
-	o.groups[ref.apiVersion] = known
-	if r, ok = known.kinds[ref.kind]; !ok {
-		return r, "", errNoKind
-	}
-	return r, root, nil
+	return r, nil
 }

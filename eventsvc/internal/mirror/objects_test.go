@@ -127,9 +127,10 @@ func TestObjects(t *testing.T) {
 	var running sync.WaitGroup
 	t.Cleanup(running.Wait)
 	running.Go(func() { e.objects.run(t.Context()) })
+	namespace := "shop"
 	find := func(apiVersion, kind, name, uid string) (f found[facts]) {
 		waittest.Until(t, kind+" "+name+" is read", func() bool {
-			f = e.objects.find(reference{apiVersion, kind, "shop", name, types.UID(uid)})
+			f = e.objects.find(reference{apiVersion, kind, namespace, name, types.UID(uid)})
 			return f.soon == nil && f.result != enrichedLate
 		})
 		return f
@@ -163,6 +164,13 @@ func TestObjects(t *testing.T) {
 			t.Errorf("%v: %+v, %d requests", c, f, s.all()-before)
 		}
 	}
+	for _, namespace = range []string{"..", "../secrets"} {
+		before := s.all()
+		if f := find("apps/v1", "Deployment", "x", "x"); f.result != enrichedUnknown || s.all() != before {
+			t.Errorf("namespace %s: %+v, %d requests", namespace, f, s.all()-before)
+		}
+	}
+	namespace = "shop"
 
 	// What is refused is asked for once a minute for its kind, and said once.
 	s.deny(path+"deployments/a", true)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -30,15 +31,21 @@ func (r Resource) apiVersion() string {
 	return schema.GroupVersion{Group: r.Group, Version: r.Version}.String()
 }
 
+// path returns the path of the objects of a namespace, of all objects if it is empty.
 func (r Resource) path(namespace string) string {
-	root := "/apis/" + r.apiVersion()
-	if r.Group == "" {
-		root = "/api/" + r.Version
-	}
+	root := rootOf(schema.GroupVersion{Group: r.Group, Version: r.Version})
 	if namespace != "" {
-		root += "/namespaces/" + namespace
+		root += "/namespaces/" + url.PathEscape(namespace)
 	}
-	return root + "/" + r.Name
+	return root + "/" + url.PathEscape(r.Name)
+}
+
+// rootOf returns the path of the resources of an apiVersion.
+func rootOf(v schema.GroupVersion) string {
+	if v.Group == "" {
+		return "/api/" + url.PathEscape(v.Version)
+	}
+	return "/apis/" + url.PathEscape(v.Group) + "/" + url.PathEscape(v.Version)
 }
 
 // Workloads names the ready list of resources.
@@ -105,8 +112,7 @@ func resourceOf(ctx context.Context, source *client.Client, name string) (Resour
 		r.Version = g.PreferredVersion.Version
 	}
 	var list metav1.APIResourceList
-	root := strings.TrimSuffix(r.path(""), "/"+plural)
-	if err := source.Do(ctx, client.Request{Path: root}, &list); err != nil {
+	if err := source.Do(ctx, client.Request{Path: rootOf(schema.GroupVersion{Group: r.Group, Version: r.Version})}, &list); err != nil {
 		return r, unknownResource(name, err)
 	}
 	i := slices.IndexFunc(list.APIResources, func(a metav1.APIResource) bool { return a.Name == plural })
