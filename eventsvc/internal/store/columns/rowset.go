@@ -15,8 +15,6 @@ func (s *rowSet) fill(n int) {
 	}
 }
 
-func (s *rowSet) has(row int) bool { return s[row/64]>>(row%64)&1 > 0 }
-
 func (s *rowSet) add(row int) { s[row/64] |= 1 << (row % 64) }
 
 func (s *rowSet) remove(row int) { s[row/64] &^= 1 << (row % 64) }
