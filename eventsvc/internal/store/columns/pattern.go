@@ -22,7 +22,7 @@ type patternShape struct{ template, classes uint64 }
 
 const (
 	// patternBytes is about how many bytes of patterns a scan keeps.
-	patternBytes = 4 << 20
+	patternBytes = 512 << 10
 	classBits    = 3
 )
 
