@@ -12,7 +12,7 @@ import { dimmed, localised } from "./text.js";
 const marks = { new: "New", more: "More", again: "Again", less: "Less", silent: "Silent", failing: "Failing", changed: "Changed" };
 
 /** Kinds of objects without a namespace. That of their events tells nothing. */
-const clusterwide = new Set(["Node", "PersistentVolume", "Namespace", "StorageClass", "APIService", "Cluster"]);
+export const clusterwide = new Set(["Node", "PersistentVolume", "Namespace", "StorageClass", "APIService", "Cluster"]);
 
 /**
  * @param {import("../app.js").App} app
@@ -43,14 +43,15 @@ export function changeList(app, data) {
 }
 
 /**
- * The sentence of a change without what stands above it: the reason and the object.
+ * The sentence of a change without what stands above it, the reason and the object, and with the note before what came with it.
  * @param {any} c @returns {string}
  */
 function rest({ why, by }) {
   const said = /; [A-Z][^;:“]*?( in \d+ namespaces)?( \(\d+ objects\))?(?=;|: “|$)/.exec(why);
   if (!said || !why.startsWith(`${by.reason} `)) return why;
   const [all, places, objects = ""] = said;
-  return why.slice(by.reason.length + 1, said.index) + (places ? `;${places}` : "") + objects + why.slice(said.index + all.length);
+  const [more, ...note] = why.slice(said.index + all.length).split(/(?=: “)/);
+  return why.slice(by.reason.length + 1, said.index) + (places ? `;${places}` : "") + objects + note.join("") + more;
 }
 
 /**

@@ -6,7 +6,7 @@ import * as grammar from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { Search } from "../lib/search.js";
 import { absolute, day, hour, minute, parameter, relative, rfc3339, short, spelled } from "../lib/time.js";
-import { changeList } from "../parts/changelist.js";
+import { changeList, clusterwide } from "../parts/changelist.js";
 import { Clusters } from "../parts/clusters.js";
 import { objectName, series } from "../parts/columns.js";
 import { Facets, facetsShown } from "../parts/facets.js";
@@ -91,7 +91,7 @@ export class Overview {
     }
     return h("ul", { class: "brief" }, [...kinds.values()].slice(0, 12).map(({ r, more }) =>
       h("li", { key: r.id }, h("a", { href: this.app.href({ event: r.id }), "data-row": r.id, class: `${this.app.state.event === r.id ? "open" : ""}${this.app.isNew(r.revision) ? " new" : ""}` },
-        h("span", { class: "brief-head" }, h("strong", null, clear(r.reason)), h("span", { class: "brief-object" }, objectName(r), r.namespace && h("span", { class: "hint" }, ` in ${r.namespace}`)), series(r, true), lane(r.first, r.time, ...app.range(), "warning"), h("time", { title: absolute(r.time) }, relative(r.time))),
+        h("span", { class: "brief-head" }, h("strong", null, clear(r.reason)), h("span", { class: "brief-object" }, objectName(r), r.namespace && !clusterwide.has(r.kind) && h("span", { class: "hint" }, ` in ${r.namespace}`)), series(r, true), lane(r.first, r.time, ...app.range(), "warning"), h("time", { title: absolute(r.time) }, relative(r.time))),
         h("span", { class: "brief-note" }, dimmed(r.note))),
         more > 0 && h("a", { class: "brief-more", href: this.app.href({ view: "events", q: this.#alike(r) }) }, `${more} more ${more === 1 ? "event" : "events"} of ${r.reason} in ${r.namespace}`))));
   }
