@@ -50,44 +50,63 @@ func (e *endless) Read(b []byte) (n int, _ error) {
 	return n, nil
 }
 
-// TestMemory: no file takes much memory, however large it is and whatever it is made of.
-func TestMemory(t *testing.T) {
+// endlessFiles are files of whatever can be long, or a part of each.
+func endlessFiles(part int) map[string]endless {
 	item := strings.TrimSuffix(anEvent, "\n")
 	const many = 100_000 // events
 	yamlItem := "- kind: Event\n  apiVersion: v1\n  metadata: {name: e1, namespace: shop, uid: u1, creationTimestamp: \"2026-02-03T04:05:06Z\"}\n  involvedObject: {namespace: shop}\n"
-	for name, in := range map[string]*endless{
-		"a list on one line":        {head: `{"items":[`, item: item + ",", items: many, tail: item + "]}"},
-		"lines":                     {item: anEvent, items: many},
-		"large objects":             {head: "[", item: `{"kind":"Secret","data":"` + strings.Repeat("x", 3<<20) + `"},` + item + ",", items: 50, tail: item + "]"},
-		"an object without an end":  {head: `{"kind":"Secret","data":"`, item: strings.Repeat("y", 1<<20), items: 150},
-		"a line without an end":     {item: strings.Repeat("y", 1<<20), items: 150},
-		"brackets":                  {item: strings.Repeat("[", 1<<20) + "\n", items: 50},
-		"names":                     {head: `{`, item: `"a":{},`, items: 2 << 20},
-		"lines that break":          {item: `{"kind":"Event","a":{"b":[` + "\n", items: 200_000},
-		"YAML in items":             {head: "items:\n", item: yamlItem, items: 60_000},
-		"YAML without an end":       {head: "kind: Event\na: |\n", item: "  " + strings.Repeat("y", 1<<20) + "\n", items: 100},
-		"YAML of brackets":          {head: "kind: Event\na: ", item: strings.Repeat("[", 1<<20), items: 100},
-		"YAML of dashes":            {head: "kind: Event\n", item: strings.Repeat("- ", 1<<19) + "\n", items: 100},
-		"YAML of aliases and items": {head: "items:\n", item: "- kind: Event\n  a: &a [1,2,3]\n  b: [" + strings.Repeat("*a,", 10_000) + "]\n", items: 100},
-	} {
-		peak := peakHeap(func() {
-			r, w, err := os.Pipe()
-			if err != nil {
-				t.Error(err)
-				return
+	return map[string]endless{
+		"a list on one line":        {head: `{"items":[`, item: item + ",", items: many / part, tail: item + "]}"},
+		"lines":                     {item: anEvent, items: many / part},
+		"large objects":             {head: "[", item: `{"kind":"Secret","data":"` + strings.Repeat("x", 3<<20) + `"},` + item + ",", items: 50 / part, tail: item + "]"},
+		"an object without an end":  {head: `{"kind":"Secret","data":"`, item: strings.Repeat("y", 1<<20), items: 150 / part},
+		"a line without an end":     {item: strings.Repeat("y", 1<<20), items: 150 / part},
+		"brackets":                  {item: strings.Repeat("[", 1<<20) + "\n", items: 50 / part},
+		"names":                     {head: `{`, item: `"a":{},`, items: (2 << 20) / part},
+		"lines that break":          {item: `{"kind":"Event","a":{"b":[` + "\n", items: 200_000 / part},
+		"YAML in items":             {head: "items:\n", item: yamlItem, items: 60_000 / part},
+		"YAML without an end":       {head: "kind: Event\na: |\n", item: "  " + strings.Repeat("y", 1<<20) + "\n", items: 100 / part},
+		"YAML of brackets":          {head: "kind: Event\na: ", item: strings.Repeat("[", 1<<20), items: 100 / part},
+		"YAML of dashes":            {head: "kind: Event\n", item: strings.Repeat("- ", 1<<19) + "\n", items: 100 / part},
+		"YAML of aliases and items": {head: "items:\n", item: "- kind: Event\n  a: &a [1,2,3]\n  b: [" + strings.Repeat("*a,", 10_000) + "]\n", items: 100 / part},
+	}
+}
+
+// readEndless reads such a file.
+func readEndless(t testing.TB, name string, in endless) {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _, _ = io.Copy(w, &in); _ = w.Close() }()
+	defer func() { _ = r.Close() }()
+	report, err := dump.Read(t.Context(), []string{fmt.Sprintf("/dev/fd/%d", r.Fd())}, dump.Options{}, func([]dump.Item) error { return nil })
+	if err != nil {
+		t.Errorf("%s: %v", name, err)
+	}
+	t.Logf("%s: %d events, %.200q", name, report.Events, report.Lines())
+}
+
+// TestLongFiles: whatever a long file is made of, it is read without an error.
+func TestLongFiles(t *testing.T) {
+	t.Parallel()
+	for name, in := range endlessFiles(25) {
+		readEndless(t, name, in)
+	}
+}
+
+// BenchmarkMemory: no file takes much memory, however large it is and whatever it is made of.
+func BenchmarkMemory(b *testing.B) {
+	for name, in := range endlessFiles(1) {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				peak := peakHeap(func() { readEndless(b, name, in) }) >> 20
+				if b.ReportMetric(float64(peak), "MiB-peak"); peak > 128 {
+					b.Errorf("%d MiB of memory", peak)
+				}
 			}
-			go func() { _, _ = io.Copy(w, in); _ = w.Close() }()
-			defer func() { _ = r.Close() }()
-			report, err := dump.Read(t.Context(), []string{fmt.Sprintf("/dev/fd/%d", r.Fd())}, dump.Options{}, func([]dump.Item) error { return nil })
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-			t.Logf("%s: %d events, %.200q", name, report.Events, report.Lines())
 		})
-		t.Logf("%s: %d MiB", name, peak>>20)
-		if peak > 128<<20 {
-			t.Errorf("%s: %d MiB of memory", name, peak>>20)
-		}
 	}
 }
 
