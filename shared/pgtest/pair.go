@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Pair is a primary with a synchronous standby.
@@ -147,9 +150,19 @@ func (p *Pair) Attach(t testing.TB) {
 	Exec(t, p.standby.dsn, "SELECT pg_reload_conf()")
 }
 
-// Detach ends the standby's connection to the primary: it gets no more commits.
+// Detach ends the standby's connection to the primary, when it has what was committed so far: it gets no more commits.
 func (p *Pair) Detach(t testing.TB) {
 	t.Helper()
+	conn, err := pgx.Connect(t.Context(), p.primary.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.WithoutCancel(t.Context()))
+	var written string
+	if err := conn.QueryRow(t.Context(), "SELECT pg_current_wal_flush_lsn()::text").Scan(&written); err != nil {
+		t.Fatal(err)
+	}
+	Exec(t, p.standby.dsn, fmt.Sprintf("DO $$ BEGIN WHILE pg_last_wal_replay_lsn() < '%s' LOOP PERFORM pg_sleep(0.01); END LOOP; END $$", written))
 	Exec(t, p.standby.dsn, "ALTER SYSTEM SET primary_conninfo = ''")
 	Exec(t, p.standby.dsn, "SELECT pg_reload_conf()")
 	Exec(t, p.standby.dsn, `DO $$ BEGIN WHILE EXISTS (SELECT FROM pg_stat_wal_receiver) LOOP
