@@ -36,7 +36,50 @@ func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject S
 			s.Head.Hints = append(s.Head.Hints, hint)
 		}
 	}
+	if err == nil && len(s.Head.Hints) == 0 {
+		err = s.hintOfApart(ctx, terms, sees)
+	}
 	return err
+}
+
+// maxApart bounds the terms that are counted alone.
+const maxApart = 8
+
+// hintOfApart says how often terms on dimensions fit what was observed, if each does and no observation fits all.
+func (s *Snapshot) hintOfApart(ctx context.Context, terms []wish, sees func(event.Dimensions) bool) error {
+	terms = slices.DeleteFunc(terms, func(w wish) bool { return !w.Dimensional() })
+	terms = terms[:min(len(terms), maxApart)]
+	all := 1<<len(terms) - 1 // a group is the set of the terms that fit
+	by := make([]string, len(terms))
+	for i := range terms {
+		by[i] = terms[i].Name
+	}
+	c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}, By: by}
+	c.Filter = (&Terms{bookkeeping: s.query.Terms.bookkeeping}).filter()
+	c.Group = func(d event.Dimensions, _ event.Regarding) (fit int) {
+		for i, term := range terms {
+			if term.fits(*d.Text(term.Name)) {
+				fit |= 1 << i
+			}
+		}
+		return fit
+	}
+	counts, together := make([]int64, len(terms)), false
+	err := s.querier.Timeline.Count(ctx, c, func(o store.Occurred) {
+		together = together || o.Group == all
+		for i := range counts {
+			counts[i] += o.Count * int64(o.Group>>i&1)
+		}
+	})
+	if err != nil || together || len(terms) < 2 || slices.Contains(counts, 0) {
+		return err
+	}
+	fit := make([]string, len(terms))
+	for i, n := range counts {
+		fit[i] = fmt.Sprintf("%s fits %d", terms[i].Text, n)
+	}
+	s.Head.Hints = []string{"nothing that was observed in this range fits all terms; alone, " + strings.Join(fit, ", ")}
+	return nil
 }
 
 // hintValues are the values of dimensions, and names and uids of objects.

@@ -79,6 +79,11 @@ func TestHints(t *testing.T) {
 		"severity:high":       "severity:high is a word, as there is no field severity: there are type, reason, kind, namespace, reporter, cluster, owner, node, name, uid, path, event, note, pattern and label",
 		"warning":             "warning is a type: write type:Warning",
 		"https://nothing":     "",
+
+		"type:normal reason:BackOff":        "nothing that was observed in this range fits all terms; alone, type:normal fits 72, reason:BackOff fits 18",
+		"type:normal reason:backoff zzz":    "nothing that was observed in this range fits all terms; alone, type:normal fits 72, reason:backoff fits 18",
+		"type:warning reason:BackOff zzz":   "", // these two fit together
+		"type:normal reason:BackOff ns:zzz": "ns:zzz fits nothing in this range",
 	} {
 		for _, path := range []string{"events", "facets", "histogram", "groups"} {
 			parameters := []string{"search", text}
