@@ -136,6 +136,16 @@ func (m *memory) bounds(r store.Range) (from, to int, revision uint64) {
 // Count implements [store.Timeline].
 func (m *memory) Count(ctx context.Context, c store.Count, visit func(store.Occurred)) error {
 	from, to, _ := m.bounds(c.Range)
+	if c.Objects {
+		for i := from; i < to; i++ {
+			e := &m.events[m.seen[i].event]
+			d := m.dimensions[e.dimensions]
+			if group := c.Group(d, event.Regarding{Kind: d.Kind, Namespace: d.Namespace, Name: e.name}); group >= 0 {
+				visit(store.Occurred{Group: group, Second: m.seen[i].second, Count: 1})
+			}
+		}
+		return ctx.Err()
+	}
 	const unknown = -2
 	groups := make([]int, len(m.dimensions))
 	for i := range groups {

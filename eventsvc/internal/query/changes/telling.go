@@ -16,7 +16,6 @@ import (
 type telling struct {
 	notes map[string]*shared // by their text without numbers
 	names map[string]bool    // of objects
-	reads int
 }
 
 // shared is a note that several events have.
@@ -55,21 +54,76 @@ func (c *comparison) tell(ctx context.Context, rows []*candidate) error {
 			r.points = appendNamespaces(r.points, note, namespaces)
 		}
 	})
+	if err != nil {
+		return err
+	}
+	alone, err := c.alone(ctx, told)
 	for r, t := range told {
+		r.named = alone[r]
 		r.learn(t, others)
 	}
 	return err
+}
+
+// sole returns the rows of which all notes that were read are about one object, and that object.
+func sole(told map[*candidate]*telling) map[*candidate]string {
+	of := map[*candidate]string{}
+	for r, t := range told {
+		if len(t.names) != 1 || r.object != "" || r.namespace == "" || r.way == Failing {
+			continue
+		}
+		for name := range t.names {
+			of[r] = name
+		}
+	}
+	return of
+}
+
+// alone returns the rows all of whose events are about one object, and that object. Besides the notes that were read,
+// all that came is counted to find another one.
+func (c *comparison) alone(ctx context.Context, told map[*candidate]*telling) (map[*candidate]string, error) {
+	alone, by := sole(told), map[tallyKey][]*candidate{}
+	known := map[string]bool{} // all other objects are one, so that they need no memory
+	for r, name := range alone {
+		known[name] = true
+		for _, s := range r.tallies {
+			by[s.tallyKey] = append(by[s.tallyKey], r)
+		}
+	}
+	if len(alone) == 0 {
+		return alone, nil
+	}
+	groups, of := map[subject]int{}, []subject{}
+	in := c.answer.Range
+	in.Sees = c.q.sees
+	err := c.timeline.Count(ctx, store.Count{Range: in, By: compared, Objects: true, Group: func(d event.Dimensions, o event.Regarding) int {
+		s := subject{tallyKey: keyOf(&d)}
+		if by[s.tallyKey] == nil || !c.q.wanted(d) {
+			return -1
+		}
+		if known[o.Name] {
+			s.object = o.Name
+		}
+		i, ok := groups[s]
+		if !ok {
+			i = len(of)
+			groups[s], of = i, append(of, s)
+		}
+		return i
+	}}, func(o store.Occurred) {
+		for _, r := range by[of[o.Group].tallyKey] {
+			if alone[r] != of[o.Group].object {
+				delete(alone, r)
+			}
+		}
+	})
+	return alone, err
 }
 
 // learn takes what the newest events of a row say, and other problems of its object if that has no namespace.
 func (r *candidate) learn(t *telling, others map[subject]bool) {
 	best := t.best()
 	r.telling, r.note = best.newest, best.note
-	if all := t.reads < notesOfSeries || r.objects == 1; all && len(t.names) == 1 && r.object == "" && r.namespace != "" && r.way != Failing {
-		for name := range t.names {
-			r.named = name
-		}
-	}
 	for o := range others {
 		if o.kind == r.kind && o.cluster == r.cluster && o.object == cmp.Or(r.exact, r.named) && !slices.Contains(r.also, o.reason) {
 			r.also = append(r.also, o.reason)
@@ -93,7 +147,6 @@ func appendNamespaces(to []string, note []byte, of map[string]bool) []string {
 }
 
 func (t *telling) add(v *store.View, note string) {
-	t.reads++
 	t.names[string(v.Attributes.Field(event.RegardingName))] = true
 	words := wordsOf(note)
 	key := strings.Join(words, " ")
