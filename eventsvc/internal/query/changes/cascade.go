@@ -171,15 +171,22 @@ func (r *candidate) precede(later *candidate) bool {
 	return by >= onsetTolerance || by > -onsetTolerance && hasNone[r.kind] && !hasNone[later.kind]
 }
 
-// tied reports whether one change precedes another more closely than chance lets its
-// occurrences: what comes all the time precedes everything.
+// tied reports whether one change precedes another closely, and more closely than chance lets its occurrences: what
+// comes all the time precedes everything. Closely is within causeTime or, after a problem, one beat of the later change.
 func (c *comparison) tied(earlier, later *candidate) bool {
-	var usual float64
+	longest, came := causeTime, later.came()
+	if earlier.alarming() {
+		longest = max(longest, min(came.Every(), maxCauseTime))
+	}
+	gap := time.Duration(later.onset-earlier.onset) * time.Second
+	if gap > longest {
+		return false
+	}
+	usual := 0.5 // less than once, so that what was never seen before does not precede everything either
 	for _, s := range earlier.tallies {
 		usual += s.usual
 	}
-	gap := float64(later.onset-earlier.onset) / c.q.Window.Seconds()
-	return usual/c.windows*gap < chance
+	return usual/c.windows*gap.Seconds()/c.q.Window.Seconds() < chance
 }
 
 // explains reports whether a row can be the reason of others. One that is there only since

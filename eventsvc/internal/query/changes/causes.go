@@ -17,8 +17,10 @@ import (
 const (
 	// causeTime is how long before a failure a change of an object counts as its cause.
 	causeTime = 10 * time.Minute
-	maxCauses = 5   // rows about changed objects
-	maxEdits  = 500 // events about changed objects that are read
+	// maxCauseTime is how long before a failure that comes seldom a problem counts as its cause.
+	maxCauseTime = time.Hour
+	maxCauses    = 5   // rows about changed objects
+	maxEdits     = 500 // events about changed objects that are read
 	// tiedWeight is for a change of the object that fails, or of its owner or node.
 	tiedWeight = 1.0
 	// namedWeight is for a change of an object that notes name: a failure that names a deleted Secret says itself what

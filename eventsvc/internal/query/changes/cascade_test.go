@@ -1,0 +1,51 @@
+package changes_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/query/changes"
+)
+
+// TestCauseIsNear: what came before a failure is named as its cause only if it came just before, in a long window too.
+func TestCauseIsNear(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name        string
+		before      float64 // hours
+		typ, reason string
+		every       float64 // hours between two failures
+		cause       bool
+	}{
+		{"routine of the evening before", 17, normal, "Issuing", 0.003, false},
+		{"routine of a quarter of an hour before", 0.25, normal, "Issuing", 0.003, false},
+		{"routine just before", 0.05, normal, "Issuing", 0.003, true},
+		{"problem of the evening before", 17, warning, "FailedMount", 0.003, false},
+		{"problem just before", 0.05, warning, "FailedMount", 0.003, true},
+		{"problem of half an hour before what comes each 40 minutes", 0.5, warning, "FailedMount", 0.67, true},
+		{"routine of half an hour before what comes each 40 minutes", 0.5, normal, "Issuing", 0.67, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m := fortnight(t, func(m *memory, ago func(float64) float64) {
+				begin := 0.5 + 30*test.every
+				for n := range 30 {
+					m.say(ago(begin-test.every*float64(n)), "shop", "Pod", "api-0", warning, "BackOff", "kubelet", "Back-off restarting failed container")
+				}
+				for n := range 7 {
+					m.say(ago(begin+test.before)+float64(n), "shop", "Certificate", "api-tls", test.typ, test.reason, "cert-manager", "note")
+				}
+			})
+			a := rank(t, m, changes.Query{At: noon, Window: 24 * time.Hour, Allows: everywhere})
+			if len(a.Rows) != 2 {
+				t.Fatalf("%d rows, want two: %+v", len(a.Rows), a.Rows)
+			}
+			for _, r := range a.Rows {
+				if cause := r.By.Reason == "BackOff" && test.cause; cause != (r.Follows != nil) || cause != strings.Contains(r.Why, "after "+test.reason) {
+					t.Errorf("%s: follows %+v", r.Why, r.Follows)
+				}
+			}
+		})
+	}
+}
