@@ -139,7 +139,8 @@ func namesOne(term *search.Expr) bool {
 }
 
 // OfSeries splits a search. wanted evaluates the terms on kinds, reasons, types, namespaces and clusters. others has
-// the terms for which events have to be read, nil if there are none. A term that names one namespace is in neither.
+// the terms for which events have to be read. Both are nil if there are none. A term that names one namespace is in
+// neither.
 func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others *Terms) {
 	var read []*search.Expr
 	series := event.All()
@@ -160,7 +161,10 @@ func (t *Terms) OfSeries() (wanted func(event.Dimensions) bool, others *Terms) {
 	if len(read) > 0 {
 		others = &Terms{search: &search.Expr{Kind: search.And, Parts: read}}
 	}
-	return func(d event.Dimensions) bool { return series.Matches(event.OfDimensions(d)) }, others
+	if len(series.Parts) > 0 {
+		wanted = func(d event.Dimensions) bool { return series.Matches(event.OfDimensions(d)) }
+	}
+	return wanted, others
 }
 
 // addField adds a requirement on a field: to the dimensions if it is one of them, else to the rest.

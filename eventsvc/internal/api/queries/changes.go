@@ -96,7 +96,7 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		q.Wanted = func(d event.Dimensions) bool { return bySeries(d) && found[d] }
+		q.Wanted = func(d event.Dimensions) bool { return found[d] && (bySeries == nil || bySeries(d)) }
 	}
 	a, err := changes.Rank(ctx, r.Timeline, q)
 	if _, ok := errors.AsType[*store.ExpiredError](err); ok {

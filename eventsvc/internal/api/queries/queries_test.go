@@ -695,10 +695,11 @@ func TestChangesSearched(t *testing.T) {
 		report(i, time.Duration(i+1)*10*time.Second, "Warning", "FailedMount", "node-1")
 		report(i, time.Duration(i+1)*9*time.Second, "Warning", "BackOff", "node-2")
 	}
+	report(0, 5*time.Minute, "Warning", "Evicted", "node-3") // too little for a row, unless it is asked for
 	for search, want := range map[string]string{
-		"": "BackOff FailedMount", "node:node-1": "FailedMount", "-node:node-1": "BackOff", `"note of backoff"`: "BackOff", "name:pod-of-failedmount": "FailedMount",
+		"": "BackOff FailedMount", "node:node-1": "FailedMount", "-node:node-1": "BackOff Evicted", `"note of backoff"`: "BackOff", "name:pod-of-failedmount": "FailedMount",
 		"label:app=backoff": "BackOff", "node:node-1 OR name:pod-of-backoff": "BackOff FailedMount", "ns:shop node-2": "BackOff", "type:warning (node:node-1 OR nothing)": "FailedMount",
-		"reason:BackOff node:node-1": "", "node:node-9": "", strings.Repeat(`"note of backoff" `, 56): "BackOff",
+		"reason:BackOff node:node-1": "", "node:node-9": "", "reason:Evicted": "Evicted", "reason:evict* node:node-3": "Evicted", strings.Repeat(`"note of backoff" `, 56): "BackOff",
 	} {
 		var a struct {
 			Changes []struct {

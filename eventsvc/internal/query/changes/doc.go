@@ -28,6 +28,9 @@
 // one owner, as the names tell, are one row ("web-*"). When something has certainly changed, less
 // evidence suffices for what is related to it, and for what came in the minute before.
 //
+// A question with a search or about an object has rows too for what came of it though seldom before or never, even once
+// (seldom.go).
+//
 // The same question to the same state has the same answer. Nothing is learned, and nothing
 // outside the namespaces that the question is allowed has any influence, except the time at
 // which the store was first written to.
@@ -47,9 +50,9 @@
 //
 // changes.go has question and answer; history.go and objects.go read; usual.go says what is usual; silence.go finds
 // from where nothing comes any more; compare.go has the evidence, and says whether something is new, more or less;
-// rank.go has weights and order; cascade.go says what came before a row, elsewhere.go what bears on a namespace from
-// elsewhere; causes.go says which changed objects precede a row; telling.go chooses its note; why.go and verdict.go
-// word it.
+// rank.go has weights and order, seldom.go what is no row without a search; cascade.go says what came before a row,
+// elsewhere.go what bears on a namespace from elsewhere; causes.go says which changed objects precede a row; telling.go
+// chooses its note and names its object; why.go and verdict.go word it.
 //
 // # Errors
 //

@@ -60,6 +60,7 @@ type tally struct {
 	times    timesBefore  // at the same time of the day
 	before   before       // like now
 	former   query.Rhythm // in former outages, which are left out of the numbers above and below
+	last     query.Rhythm // in the newest of the windows before the window in which it came
 	reading  int64        // in the window before the window that is being read
 	usual    float64      // how often it came in all history without outages
 	squares  float64      // of the counts of all windows that are meant by usual
@@ -186,6 +187,9 @@ func (p *past) add(s *tally, o store.Occurred) {
 	if o.Span > 0 {
 		p.spread(s, o)
 		return
+	}
+	if s.total == s.reading {
+		s.last.Add(o)
 	}
 	s.total += o.Count
 	s.newest = max(s.newest, o.Second)

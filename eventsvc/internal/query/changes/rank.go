@@ -89,7 +89,7 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 	if err != nil {
 		return nil, err
 	}
-	rows = append(rows, near...)
+	rows = c.seldom(append(rows, near...))
 	if err := c.tell(ctx, rows); err != nil {
 		return nil, err
 	}
@@ -108,9 +108,12 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 
 // wanted reports whether the question is about a row.
 func (c *comparison) wanted(r *candidate) bool {
-	return c.q.Wanted == nil || slices.ContainsFunc(r.tallies, func(s *tally) bool {
-		return c.q.Wanted(event.Dimensions{Cluster: s.cluster, Namespace: s.namespace, Kind: s.kind, Reason: s.reason, Type: s.typ})
-	})
+	return slices.ContainsFunc(r.tallies, c.wants) || c.q.Wanted == nil
+}
+
+// wants reports whether the question is about a series.
+func (c *comparison) wants(s *tally) bool {
+	return c.q.Wanted == nil || c.q.Wanted(event.Dimensions{Cluster: s.cluster, Namespace: s.namespace, Kind: s.kind, Reason: s.reason, Type: s.typ})
 }
 
 // together makes one row of those that are one change: under several reasons, such as Pulled, Created and Started of

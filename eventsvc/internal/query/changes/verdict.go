@@ -20,7 +20,8 @@ const (
 type Verdict struct {
 	Text  string
 	State query.State
-	// Change is the change that the sentence is about, without a sample; nil if nothing differs.
+	// Change is the change that the sentence is about, without a sample; nil if nothing differs. The sentence says then
+	// how much was compared.
 	Change *Change
 	// Cause is what came before it and may have caused it; nil: nothing did.
 	Cause *Reference
@@ -33,7 +34,7 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 	case c.windows <= 0:
 		return Verdict{Text: "There is no history before these " + window + " to compare with.", State: Unknown}
 	case len(rows) == 0:
-		return Verdict{Text: fmt.Sprintf("Nothing in these %s differs from what is usual.", window), State: Usual}
+		return Verdict{Text: fmt.Sprintf("Nothing in these %s differs from what is usual: %s.", window, c.compared()), State: Usual}
 	}
 	r, cause := rows[0], rows[0].follows
 	if r.way == Changed {
@@ -106,7 +107,11 @@ func (r *candidate) formerly(c *comparison) *Former {
 
 // again says in words when something came before.
 func again(f *Former) string {
-	return fmt.Sprintf("again, as on %s (%s in %s)", f.First.Format("Monday 2006-01-02 15:04 MST"), times(f.Count), roughly(max(f.Last.Sub(f.First), time.Second)))
+	long := ""
+	if f.Count > 1 {
+		long = " in " + roughly(max(f.Last.Sub(f.First), time.Second))
+	}
+	return fmt.Sprintf("again, as on %s (%s%s)", f.First.Format("Monday 2006-01-02 15:04 MST"), times(f.Count), long)
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

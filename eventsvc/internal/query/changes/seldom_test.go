@@ -1,0 +1,64 @@
+package changes_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/query/changes"
+)
+
+// TestSeldom: a search for what came seldom or never before, and came, has a row and a verdict about it, and one for
+// what comes as usual says how much was compared with what.
+func TestSeldom(t *testing.T) {
+	t.Parallel()
+	lost := func(before ...float64) func(*memory, func(float64) float64) {
+		return func(m *memory, ago func(float64) float64) {
+			for _, hours := range before {
+				m.say(ago(hours), "default", "Node", "node-41", normal, "NodeNotReady", "node-controller", "Node node-41 status is now: NodeNotReady")
+			}
+		}
+	}
+	for _, test := range []struct {
+		name, reason string // all reasons, if it is empty
+		record       func(*memory, func(float64) float64)
+		kind         changes.Kind
+		verdict, why string
+		object       string // that is asked about, instead of the reason
+	}{
+		{"never before", "NodeNotReady", lost(5), changes.New, "NodeNotReady of Node node-41: once since 2026-05-13T07:00:00Z, 5h ago.", "once in 1d, never before in 14d", ""},
+		{"once before", "NodeNotReady", lost(5, 29), changes.Again, "NodeNotReady of Node node-41: once since 2026-05-13T07:00:00Z, 5h ago; again, as on Tuesday 2026-05-12 07:00 UTC (once).", "against 0 expected", ""},
+		{"twice before", "NodeNotReady", lost(5, 149, 150), changes.Again, "NodeNotReady of Node node-41: once since 2026-05-13T07:00:00Z, 5h ago; again, as on Thursday 2026-05-07 06:00 UTC (2 times in 1h).", "once in 1d", ""},
+		{"each third day", "NodeNotReady", lost(5, 77, 149, 221, 293), "", "Nothing in these 1d differs from what is usual: 1 event of NodeNotReady, compared with the 14d before.", "", ""},
+		{"all the time", "Unhealthy", lost(), "", "Nothing in these 1d differs from what is usual: 24 events of Unhealthy, compared with the 14d before.", "", ""},
+		{"not at all", "OOMKilling", lost(), "", "Nothing in these 1d differs from what is usual: no events, compared with the 14d before.", "", ""},
+		{"beside what comes all the time", "", lost(5), changes.New, "NodeNotReady of Node node-41: once since 2026-05-13T07:00:00Z, 5h ago.", "never before", ""},
+		{"about an object", "", lost(5), changes.New, "NodeNotReady of Node node-41: once since 2026-05-13T07:00:00Z, 5h ago.", "once about node-41", "node-41"},
+		{"about an object of which nothing came", "", lost(5), "", "Nothing in these 1d differs from what is usual: no events, compared with the 14d before.", "", "node-42"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m := fortnight(t, test.record)
+			q := changes.Query{At: noon, Window: 24 * time.Hour, Allows: everywhere}
+			if a := rank(t, m, q); len(a.Rows) != 0 {
+				t.Errorf("without a search: %+v", a.Rows)
+			}
+			q.Wanted = func(d event.Dimensions) bool { return test.reason == "" || d.Reason == test.reason }
+			if test.object != "" {
+				q.Wanted, q.Object = nil, query.Subject{Kind: "Node", Name: test.object}
+			}
+			a := rank(t, m, q)
+			if a.Verdict.Text != test.verdict {
+				t.Errorf("verdict %q, want %q", a.Verdict.Text, test.verdict)
+			}
+			if test.kind == "" && len(a.Rows) == 0 {
+				return
+			}
+			if len(a.Rows) != 1 || a.Rows[0].Kind != test.kind || !strings.Contains(a.Rows[0].Why, test.why) {
+				t.Errorf("rows %+v, want one, %s, %s", a.Rows, test.kind, test.why)
+			}
+		})
+	}
+}
