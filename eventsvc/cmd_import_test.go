@@ -163,13 +163,17 @@ func TestImportKeepsClusters(t *testing.T) {
 	t.Parallel()
 	dir, file := t.TempDir(), dumpFile(t, dumped("e", "u", 1, 1))
 	labelled := dumpFile(t, strings.Replace(dumped("f", "v", 1, 1), `"uid"`, `"labels":{"tidings.example/cluster":"north"},"uid"`, 1))
+	bare := dumpFile(t, strings.Replace(dumped("e", "u", 1, 1), `"resourceVersion":"1",`, "", 1))
 	for _, step := range []struct {
 		args []string
 		code int
 		says string
 		want string
 	}{
-		{[]string{file, "--cluster=north"}, 0, "1 created", "e u 1 north"},
+		{[]string{bare}, 0, "1 created", "e u 1 "},
+		{[]string{bare, "--cluster=north"}, 0, "1 changed", "e u 1 north"},
+		{[]string{bare}, 0, "1 unchanged", "e u 1 north"},
+		{[]string{file, "--cluster=north"}, 0, "1 unchanged", "e u 1 north"},
 		{[]string{file}, 0, "1 unchanged", "e u 1 north"},
 		{[]string{dumpFile(t, dumped("e", "u", 3, 3))}, 0, "1 changed", "e u 3 north"},
 		{[]string{file, "--cluster=south"}, 3, "it is stored as one of cluster north: import it with --cluster north, or say --relabel", "e u 3 north"},

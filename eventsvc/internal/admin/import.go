@@ -361,7 +361,7 @@ func (l Local) stays(current *store.Record, live *eventsv1.Event, in *arriving) 
 		return in.Version < version
 	}
 	order := cmp.Or(event.LastSeen(in.Event).Compare(event.LastSeen(live)), cmp.Compare(count(in.Event), count(live)), managed(in.Event).Compare(managed(live)))
-	relabelled := in.Relabel && in.Event.Labels[event.ClusterLabel] != live.Labels[event.ClusterLabel]
+	relabelled := in.Event.Labels[event.ClusterLabel] != live.Labels[event.ClusterLabel] // as stay allows
 	return order < 0 || order == 0 && !told && !relabelled
 }
 
