@@ -121,7 +121,7 @@ func schemas() schema {
 	}
 	part := maps.Clone(overview)
 	part["counting"], part["error"] = members(schema{"since": at, "until": at, "progress": text}, "since", "until"), ref("Status")
-	return schema{
+	all := schema{
 		"overview": answerOf(overview, "over", "continue"),
 		"part":     schema{"type": "object", "properties": part, "description": "A line before the last one, which is an overview, or an error."},
 		"Event":    schema{"type": "object", "description": "Event of events.k8s.io/v1, in the group of this service."},
@@ -150,11 +150,6 @@ func schemas() schema {
 		"histogram": answerOf(schema{
 			"counted": counted, "step": text, "by": list(text), "buckets": list(ref("bucket")), "total": number,
 		}, "by"),
-		"term": members(schema{"field": text, "values": list(text), "not": yes}, "not"),
-		"tree": schema{"type": "object", "properties": schema{
-			"all": list(ref("tree")), "any": list(ref("tree")), "not": ref("tree"), "word": text, "note": yes, "field": text, "label": text, "values": list(text),
-		}},
-		"search":   members(schema{"terms": list(ref("term")), "tree": ref("tree"), "mistake": text}, "tree", "mistake"),
 		"cluster":  members(schema{"name": text, "completeUntil": at, "lag": number, "every": number, "late": yes, "lastEvent": at, "gaps": number, "mirror": text}, "every", "lastEvent", "mirror"),
 		"clusters": answerOf(schema{"items": list(ref("cluster"))}),
 		"facets": answerOf(schema{
@@ -162,13 +157,33 @@ func schemas() schema {
 		}),
 		"groups":  answerOf(schema{"counted": counted, "groups": list(ref("group")), "continue": text}, "continue"),
 		"changes": answerOf(schema{"scope": text, "verdict": ref("verdict"), "changes": list(ref("change"))}, "scope"),
-		"deleter": schema{"type": "object", "properties": schema{"user": text, "client": text, "audit": text}},
-		"deletion": members(schema{
-			"time": at, "revision": text, "by": ref("deleter"), "believed": yes, "source": number, "event": ref("Event"),
-		}, "believed", "source"),
-		"deleted": answerOf(schema{"items": list(ref("deletion")), "continue": text, "total": number}, "continue", "total"),
 		"came":    members(schema{"reason": text, "type": text, "count": number, "first": at, "last": at, "every": every, "state": state}, "every"),
 		"table":   answerOf(schema{"scope": text, "verdict": ref("verdict"), "continue": text, "columns": list(text), "rows": list(list(text))}, "scope", "verdict", "continue"),
 		"object":  answerOf(schema{"series": list(ref("came")), "items": list(ref("happened")), "continue": text}, "series", "continue"),
+	}
+	maps.Copy(all, searchSchemas())
+	maps.Copy(all, deletedSchemas())
+	return all
+}
+
+func searchSchemas() schema {
+	text, yes := schema{"type": "string"}, schema{"type": "boolean"}
+	return schema{
+		"term": members(schema{"field": text, "values": list(text), "not": yes}, "not"),
+		"tree": schema{"type": "object", "properties": schema{
+			"all": list(ref("tree")), "any": list(ref("tree")), "not": ref("tree"), "word": text, "note": yes, "field": text, "label": text, "values": list(text),
+		}},
+		"search": members(schema{"terms": list(ref("term")), "tree": ref("tree"), "mistake": text}, "tree", "mistake"),
+	}
+}
+
+func deletedSchemas() schema {
+	text, yes, number := schema{"type": "string"}, schema{"type": "boolean"}, schema{"type": "integer", "format": "int64"}
+	return schema{
+		"deleter": schema{"type": "object", "properties": schema{"user": text, "client": text, "audit": text}},
+		"deletion": members(schema{
+			"time": schema{"type": "string", "format": "date-time"}, "revision": text, "by": ref("deleter"), "believed": yes, "source": number, "event": ref("Event"),
+		}, "believed", "source"),
+		"deleted": answerOf(schema{"items": list(ref("deletion")), "continue": text, "total": number}, "continue", "total"),
 	}
 }

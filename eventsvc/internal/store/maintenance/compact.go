@@ -47,11 +47,24 @@ func (c *compaction) compactAll(ctx context.Context, compress bool, progress sto
 	if err := c.run(ctx); err != nil {
 		return err
 	}
+	files := int64(len(c.sealed()) + 1)
+	err = c.convertAll(ctx, compress, func(done int) { progress.Tell(int64(done), files) })
+	if err == nil {
+		err = c.rewriteIndex(ctx)
+	}
+	if err != nil && !errors.Is(err, errNoRoom) {
+		return err
+	}
+	progress.Tell(files, files)
+	return nil
+}
+
+// convertAll rewrites sealed segments in which something is dead, or that are to be compressed, as far as there is room.
+// told is called with the number of those that are done.
+func (c *compaction) convertAll(ctx context.Context, compress bool, told func(done int)) error {
 	clean := true
-	ss := c.sealed()
-	files := int64(len(ss) + 1)
-	for i, s := range ss {
-		progress.Tell(int64(i), files)
+	for i, s := range c.sealed() {
+		told(i)
 		if c.Usage.Segment(s.Base).Dead > 0 || compress && !s.Compressed {
 			if err := c.convert(ctx, s, clean, compress || s.Compressed); err != nil && !errors.Is(err, errNoRoom) {
 				return err
@@ -59,10 +72,6 @@ func (c *compaction) compactAll(ctx context.Context, compress bool, progress sto
 		}
 		clean = clean && c.Usage.Segment(s.Base).Clean()
 	}
-	if err := c.rewriteIndex(ctx); err != nil && !errors.Is(err, errNoRoom) {
-		return err
-	}
-	progress.Tell(files, files)
 	return nil
 }
 
