@@ -62,3 +62,24 @@ func TestSeldom(t *testing.T) {
 		})
 	}
 }
+
+// TestSeldomBetweenOutages: what came between two former outages, and seldom else, is left out of what is usual once.
+func TestSeldomBetweenOutages(t *testing.T) {
+	t.Parallel()
+	m := fortnight(t, func(m *memory, _ func(float64) float64) {
+		end := 15 * day
+		for n := range 3 {
+			for reason, window := range map[string]float64{"Evicted": 6, "FailedMount": 8} {
+				m.say(end-60*(15*window+5)+float64(n), "shop", "Pod", "api-0", warning, reason, "kubelet", "note")
+				m.say(end-300+float64(n), "shop", "Pod", "api-0", warning, reason, "kubelet", "note")
+			}
+		}
+		for _, before := range []float64{60 * (15*7 + 5), 600} {
+			m.say(end-before, "shop", "Pod", "web-0", normal, "Preempted", "kubelet", "note")
+		}
+	})
+	a := rank(t, m, changes.Query{At: noon, Allows: everywhere, Wanted: func(d event.Dimensions) bool { return d.Reason == "Preempted" }})
+	if len(a.Rows) != 1 || a.Rows[0].Kind != changes.Again || !(a.Rows[0].Score > 0) || a.Rows[0].Before < 0 {
+		t.Errorf("%+v", a.Rows)
+	}
+}

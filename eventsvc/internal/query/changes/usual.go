@@ -188,6 +188,7 @@ func (c *comparison) formerly(ctx context.Context) error {
 		window int64
 	}
 	cells := map[cell]int64{}
+	left := int64(-1) // the oldest window that is left out already
 	for _, like := range c.recurring() {
 		came := map[*tally]*query.Rhythm{}
 		err := c.count(ctx, from-(like.oldest+2)*window, from-max(0, like.newest-1)*window, minute, nil, func(s *tally, o store.Occurred) {
@@ -196,7 +197,9 @@ func (c *comparison) formerly(ctx context.Context) error {
 			}
 			number := (from - 1 - o.Second) / window
 			for _, one := range []*tally{s, s.family} {
-				cells[cell{one, number}] += o.Count
+				if number > left {
+					cells[cell{one, number}] += o.Count
+				}
 				if number >= like.newest && number <= like.oldest {
 					if came[one] == nil {
 						came[one] = new(query.Rhythm)
@@ -213,12 +216,15 @@ func (c *comparison) formerly(ctx context.Context) error {
 				s.former = *r
 			}
 		}
+		left = max(left, like.oldest+1)
 	}
 	for of, n := range cells {
 		slot := of.slots.at(of.window, c.tallies.shift)
 		slot.n -= uint32(min(n, int64(slot.n)))
 		slot.squares -= uint32(min(n*n, int64(slot.squares)))
-		of.total -= n
+		if of.total -= n; of.total == 0 && of.former.Count == 0 {
+			of.former = of.last // else it would be said never to have come
+		}
 	}
 	c.tallies.judge(c.windows)
 	return nil
