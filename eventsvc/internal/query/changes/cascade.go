@@ -157,11 +157,23 @@ func (c *comparison) cascade(rows []*candidate) {
 				continue
 			}
 			earlier.precedes++
-			if r.follows == nil || cmp.Or(cmp.Compare(earlier.onset, r.follows.onset), earlier.compare(r.follows.tallyKey)) < 0 {
+			if r.follows == nil || r.likelier(earlier, r.follows) {
 				r.follows = earlier
 			}
 		}
 	}
+}
+
+// likelier reports whether a is a likelier cause of a row than b: the first one, but what spans several namespaces has
+// rather none in one of them, unless notes name it or others depend on it.
+func (r *candidate) likelier(a, b *candidate) bool {
+	far := func(c *candidate) int {
+		if r.namespace != "" || c.clusterWide() || slices.Contains(r.points, c.namespace) {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(far(a), far(b)), cmp.Compare(a.onset, b.onset), a.compare(b.tallyKey)) < 0
 }
 
 // precede reports whether a row began before another, or at the same time if it is about an object that others depend

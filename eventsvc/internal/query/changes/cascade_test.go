@@ -49,3 +49,27 @@ func TestCauseIsNear(t *testing.T) {
 		})
 	}
 }
+
+// TestCauseOfSeveralNamespaces: the cause of what spans several namespaces is not in one that happened to have something
+// before it, if the whole cluster had something too.
+func TestCauseOfSeveralNamespaces(t *testing.T) {
+	t.Parallel()
+	m := fortnight(t, func(m *memory, ago func(float64) float64) {
+		for n := range 12 {
+			if n < 9 {
+				m.say(ago(0.2)+float64(n), "shop", "Pod", "api-0", warning, "FailedScheduling", "default-scheduler", "0/40 nodes are available")
+			}
+			m.say(ago(0.1)+10*float64(n), "default", "Node", "node-17", normal, "NodeNotReady", "node-controller", "Node node-17 status is now: NodeNotReady")
+			m.say(ago(0.1)+5+float64(n), []string{"mail", "media", "orders", "maps"}[n%4], "Pod", "web-"+random(n), warning, "NodeNotReady", "node-controller", "Node is not ready")
+		}
+	})
+	for _, r := range rank(t, m, changes.Query{At: noon, Window: time.Hour, Allows: everywhere}).Rows {
+		if r.By.Kind == "Pod" && r.By.Reason == "NodeNotReady" {
+			if r.By.Namespace != "" || r.Follows == nil || r.Follows.Object != "node-17" {
+				t.Errorf("%s: follows %+v", r.Why, r.Follows)
+			}
+			return
+		}
+	}
+	t.Error("no row of several namespaces")
+}
