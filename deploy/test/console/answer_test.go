@@ -26,6 +26,8 @@ func TestVerdict(t *testing.T) {
 	b.click(".verdict-text > a")
 	b.waitText(".chip", reason)
 	b.wait(`document.querySelector("main [data-row]")`)
+	show(b, "changes?window=1h&at="+stamp(facts.OOM.Begin.Add(30*time.Minute))+"&q=reason%3A"+reason)
+	b.waitText(".verdict-text", "In all events: "+reason) // what is compared does not depend on the search
 	show(b, "overview?from=-1d")
 	b.wait(`["Goes on", "Over", "Once"].includes(document.querySelector(".verdict .state-mark")?.innerText)`)
 	show(b, fmt.Sprintf("object?kind=Pod&ns=%s&name=%s", facts.OOM.Namespace, facts.OOM.Pod))
@@ -115,7 +117,7 @@ func TestDeployments(t *testing.T) {
 	b := openTab(t, s)
 	b.open("/console/#/overview?from=-1h")
 	b.signIn(admin)
-	b.wait(`document.querySelectorAll(".plot .edit").length === 2`)
+	b.wait(`document.querySelectorAll(".edits a").length === 2`)
 }
 
 // TestOneMoment: all numbers of a page are of one state and one range, although the range ends now.

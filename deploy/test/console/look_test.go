@@ -171,3 +171,34 @@ func TestNothingMoves(t *testing.T) {
 		}
 	}
 }
+
+// TestOverviewFits: in no width of the page, with a drawer and without, does anything stand out of its card, and chips
+// take no line more than they need.
+func TestOverviewFits(t *testing.T) {
+	t.Parallel()
+	s, _ := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/overview?from=-7d")
+	b.signIn(admin)
+	b.wait(`document.querySelector(".changes li") && document.querySelector(".brief li")`)
+	for _, open := range []bool{false, true} {
+		if open {
+			b.size(1380, 900)
+			b.click(".brief a")
+			b.waitText(".drawer", "Details")
+		}
+		for _, width := range []int64{1380, 1280, 1000, 800} {
+			b.size(width, 900)
+			b.settled()
+			if out := evaluate[[]string](b, `[...document.querySelectorAll(".panel-box")].flatMap((p) => [...p.querySelectorAll(".change-facts > *, .brief-head > time")].filter((e) => e.getBoundingClientRect().right > p.getBoundingClientRect().right).map((e) => e.innerText))`); len(out) > 0 {
+				t.Errorf("at %d, drawer %t, these stand out of their cards: %q", width, open, out)
+			}
+		}
+	}
+	show(b, "overview?from=-7d&q=namespace%3Acheckout%20type%3AWarning%20kind%3APod%20reason%3ABackOff%20name%3Apayments-api")
+	b.size(1380, 900)
+	b.wait(`document.querySelectorAll(".chip").length === 5`)
+	if lines := evaluate[int](b, `new Set([...document.querySelectorAll(".chip, .box input")].map((e) => e.offsetTop + e.offsetHeight / 2 >> 4)).size`); lines != 1 {
+		t.Errorf("five chips and the empty input take %d lines", lines)
+	}
+}

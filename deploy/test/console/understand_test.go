@@ -289,13 +289,23 @@ func TestEdits(t *testing.T) {
 	b := openTab(t, s)
 	b.open("/console/#/overview?from=-1h")
 	b.signIn(admin)
-	b.wait(`document.querySelectorAll(".plot .edit").length === 1`)
+	b.wait(`document.querySelectorAll(".edits a").length === 1`)
 	show(b, "events?from=-1h")
-	b.wait(`document.querySelectorAll(".plot .edit").length === 1`)
-	b.click(".plot .edit")
+	b.wait(`document.querySelectorAll(".edits a").length === 1`)
+	b.waitText(".legend", "Changes")
+	if got := evaluate[string](b, `(({ title, offsetWidth, offsetHeight }) => [title.replace(/, .*?:.*?:.*?:/, ":"), offsetWidth, offsetHeight].join())(document.querySelector(".edits a"))`); got != "Deployment web: spec.replicas: 3 → 5; by kubectl,16,16" {
+		t.Errorf("the mark has the title and the size %q", got)
+	}
+	b.click(".edits a")
 	b.waitText(".drawer", "3 → 5; by kubectl")
 	show(b, "object?kind=Deployment&name=web&ns=shop")
 	b.wait(`document.querySelectorAll(".mark.edit").length === 1`)
+	show(b, "overview?from=-2m")
+	b.waitText(".legend", "Warning")
+	b.settled()
+	if text := b.text(".legend"); strings.Contains(text, "Changes") {
+		t.Errorf("without marks the legend is %q", text)
+	}
 }
 
 // back goes back, as a person does.

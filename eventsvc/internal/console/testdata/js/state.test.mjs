@@ -18,7 +18,7 @@ test("a series goes on, or is over, by its own rhythm", () => {
 test("a state is spoken", () => {
   const of = (c) => spoken(courseOf({ first: "2026-03-04T12:00:00Z", last: "2026-03-04T12:10:00Z", ...c }), Date.parse("2026-03-04T12:16:00Z"));
   assert.equal(of({ state: "ongoing", every: 10 }), "goes on, every 10s");
-  assert.equal(of({ state: "over", every: 10 }), "over for 6m, had come every 10s");
+  assert.equal(of({ state: "over", every: 10 }), "over for 6m, since 03-04 12:10, had come every 10s");
   assert.equal(of({ state: "once" }), "once");
   assert.equal(of({ state: "ongoing" }), "goes on");
 });

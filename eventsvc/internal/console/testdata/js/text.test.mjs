@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import test from "node:test";
 import { Heights } from "../../static/js/parts/heights.js";
 import { reading } from "../../static/js/lib/time.js";
-import { dimmed, hashed, localised, patterned, Ruler } from "../../static/js/parts/text.js";
+import { bothEnds, dimmed, hashed, localised, patterned, Ruler } from "../../static/js/parts/text.js";
 
 globalThis.document = { createElement: () => ({ getContext: () => ({ measureText: () => ({ width: 10 }) }) }) };
 
@@ -17,6 +17,14 @@ test("what is made by chance is dimmed", () => {
     assert.equal(hashed(text), want.length > 0, text);
     assert.equal(dimmed(text).map((c) => (typeof c === "object" ? c.children[0] : c)).join(""), text);
   }
+});
+
+test("a text that is cut keeps both ends", () => {
+  for (const [text, want] of [
+    ["short enough", "short enough"], ["x".repeat(40), "x".repeat(40)],
+    ["Failed to pull image web:1.2: rpc error: code = Unknown: too many requests", "Failed to pull … too many requests"],
+    ["a".repeat(90), `${"a".repeat(18)} … ${"a".repeat(19)}`],
+  ]) assert.equal(bothEnds(text, 40), want);
 });
 
 test("placeholders of a pattern are told apart from its text", () => {

@@ -33,6 +33,12 @@ export const fields = {
 export const dimensions = ["type", "reason", "kind", "namespace", "reporter", "cluster", "owner", "node"];
 
 /**
+ * What stands for a value that events do not have.
+ * @param {string} field
+ */
+export const lacking = (field) => (field === "cluster" ? "without a name" : "none");
+
+/**
  * Other names of fields that are completed.
  * @type {Record<string, string>}
  */

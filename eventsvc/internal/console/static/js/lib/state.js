@@ -1,6 +1,6 @@
 // Whether a series goes on or is over, judged by its own rhythm, as eventsvc judges it.
 
-import { clock, duration, minute, parseInstant, second } from "./time.js";
+import { clock, duration, minute, parseInstant, second, short } from "./time.js";
 
 /** @typedef {"ongoing"|"over"|"once"|"usual"|"unknown"} State */
 
@@ -32,6 +32,6 @@ export function courseOfRow(r, to) {
 export function spoken(c, now = clock.now()) {
   const rhythm = c.every >= second ? duration(c.every) : "";
   if (c.state === "ongoing") return `goes on${rhythm && `, every ${rhythm}`}`;
-  if (c.state === "over") return `over for ${duration(Math.max(0, now - c.last))}${rhythm && `, had come every ${rhythm}`}`;
+  if (c.state === "over") return `over for ${duration(Math.max(0, now - c.last))}, since ${short(c.last)}${rhythm && `, had come every ${rhythm}`}`;
   return c.state === "once" ? "once" : "";
 }

@@ -6,7 +6,7 @@ import { writeAll } from "../lib/grammar.js";
 import { courseOf, spoken } from "../lib/state.js";
 import { relative, rfc3339, second, short } from "../lib/time.js";
 import { lane } from "./sparkline.js";
-import { dimmed, localised } from "./text.js";
+import { bothEnds, dimmed, localised } from "./text.js";
 
 /** @type {Record<string, string>} */
 const marks = { new: "New", more: "More", again: "Again", less: "Less", silent: "Silent", failing: "Failing", changed: "Changed" };
@@ -32,12 +32,12 @@ export function changeList(app, data) {
           h("a", { href: app.href({ view: "events", event: "", q: termsOf(c), from: c.kind === "silent" ? c.last : data.range.from, to: data.range.to }) }, clear(c.by.reason ?? (c.kind === "silent" ? "Silence" : "Warnings"))),
           c.also && h("span", { class: "hint" }, ` with ${c.also.join(", ")}`),
           h("span", { class: "change-object" }, c.kind === "silent" ? clear(silenced(c)) : dimmed(c.object || c.by.kind || "")), where && h("span", { class: "hint" }, ` in ${where}`),
-          h("span", { class: "change-facts" }, c.state && c.kind !== "silent" && h("span", { class: "state " + c.state, title: spoken(course, to) }, spoken(course, to).split(",")[0]),
+          h("span", { class: "change-facts" }, c.state && c.kind !== "silent" && h("span", { class: "state " + c.state, title: `since ${short(course.first)}: ${spoken(course, to)}` }, spoken(course, to).split(",")[0]),
             c.former && h("a", { class: "former", href: app.href({ view: "events", event: "", q: termsOf(c), ...during(c.former) }) }, `as ${short(Date.parse(c.former.first))}`),
             !Number.isNaN(first) && h("time", { title: relative(first) }, `since ${short(first)}`),
             id && h("a", { class: "newest", href: app.href({ event: id }) }, "Newest"),
             h("button", { type: "button", class: "plain why", title: "Why it stands here", "aria-expanded": app.explained === i, onclick: () => { app.explained = app.explained === i ? -1 : i; app.redraw(); } }, "Why here"))),
-        h("p", { class: "change-why", title: c.why }, localised(rest(c))),
+        h("p", { class: "change-why", title: c.why }, localised(told(rest(c), c, app.explained === i ? Infinity : enough))),
         app.explained === i && h("p", { class: "hint statistics" }, c.statistics)));
   }));
 }
@@ -52,6 +52,19 @@ function rest({ why, by }) {
   const [all, places, objects = ""] = said;
   const [more, ...note] = why.slice(said.index + all.length).split(/(?=: “)/);
   return why.slice(by.reason.length + 1, said.index) + (places ? `;${places}` : "") + objects + note.join("") + more;
+}
+
+/** So many characters of a sentence have room in a line of Changes, or in three of a card. */
+const enough = 165;
+
+/**
+ * A sentence with as much of its note as there is room for, and with the end of the note.
+ * @param {string} text @param {any} c @param {number} room in characters
+ */
+function told(text, { sample }, room) {
+  const said = /“([^”]*?)…?”/.exec(text);
+  if (!said || !sample?.note?.startsWith(said[1])) return text;
+  return text.replace(said[0], () => `“${bothEnds(sample.note, Math.max(90, room - said.index))}”`);
 }
 
 /**

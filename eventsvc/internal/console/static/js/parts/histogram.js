@@ -86,10 +86,12 @@ export class Histogram {
     const y = (/** @type {number} */ n) => (n / most) * this.height;
     const chosen = brushed(this.app.state);
     const looked = this.#at >= 0 && this.#at < bars.length ? bars[this.#at] : null;
+    const edits = (this.edits.data?.items ?? []).filter((/** @type {any} */ e) => observed(e) >= from && observed(e) < to);
     return [
       dropped(data),
-      h("div", { class: "readout" }, h("p", { "aria-hidden": "true" }, this.#readout(data, looked, bars, step)),
+      h("div", { class: "readout" }, h("p", { "aria-hidden": "true" }, this.#readout(data, looked, bars, step, edits.length > 0)),
         chosen && !this.#dragging && h("a", { class: "differs", href: this.app.href({ view: "changes", event: "", ...chosen }) }, "What differs in it")),
+      h("div", { class: edits.length > many ? "edits dense" : "edits" }, edits.map((e) => this.#edit(e, x))),
       h("div", {
         class: "plot", tabindex: "0", role: "slider", "aria-label": "Histogram. Arrows go from bar to bar, Shift selects, Enter shows only what is selected.",
         "aria-valuemin": 0, "aria-valuemax": bars.length - 1, "aria-valuenow": Math.max(0, this.#at), "aria-valuetext": looked ? say(looked, step) : summary(data),
@@ -112,7 +114,6 @@ export class Histogram {
               b.rest > 0 && h("rect", { class: "normal", x: left, width: wide, y: this.height - y(b.warning + b.rest), height: Math.max(1, y(b.rest)) }),
               b.warning > 0 && h("rect", { class: "warning", x: left, width: wide, y: this.height - Math.max(1.5, y(b.warning)), height: Math.max(1.5, y(b.warning)) }));
           })),
-          this.#edits(x, from, to),
           h("line", { class: "base", x1: 0, x2: width, y1: this.height + 0.5, y2: this.height + 0.5 }),
           this.#brush && h("rect", { class: "brush", x: x(Math.min(...this.#brush)), width: Math.max(1, x(Math.max(...this.#brush)) - x(Math.min(...this.#brush))), y: 0, height: this.height }),
           h("g", { class: "ticks" }, timeTicks(from, to, Math.max(4, Math.floor(width / 90))).map((t) =>
@@ -140,28 +141,19 @@ export class Histogram {
   }
 
   /**
-   * A mark above the bars for each change of an object, which leads to its event. Without them the plot is the same.
-   * @param {(at: number) => number} x @param {number} from @param {number} to
+   * A mark above the bars for a change of an object, which leads to its event. The keyboard reaches the events in their list.
+   * @param {any} e @param {(at: number) => number} x
    */
-  #edits(x, from, to) {
-    const { app } = this;
-    const dense = (this.edits.data?.items.length ?? 0) > many;
-    return (this.edits.data?.items ?? []).map((/** @type {any} */ e) => {
-      const at = observed(e);
-      if (!(at >= from && at < to)) return null;
-      const id = `${e.metadata.namespace}/${e.metadata.name}`;
-      return h("path", {
-        key: "edit " + id, class: dense ? "edit dense" : "edit", d: dense ? `M${x(at) - 1} 0h2v7h-2z` : `M${x(at) - 4} 0h8l-4 7z`, onclick: () => app.go({ event: id }),
-        onpointerdown: (/** @type {PointerEvent} */ e) => e.stopPropagation(), // which would begin a selection
-      },
-        h("title", null, clear(`${e.regarding?.kind ?? ""} ${e.regarding?.name ?? ""}, ${absolute(at)}: ${e.note ?? ""}`)));
-    });
+  #edit(e, x) {
+    const id = `${e.metadata.namespace}/${e.metadata.name}`;
+    const title = clear(`${e.regarding?.kind ?? ""} ${e.regarding?.name ?? ""}, ${absolute(observed(e))}: ${e.note ?? ""}`);
+    return h("a", { key: id, href: this.app.href({ event: id }), title, "aria-label": title, tabindex: "-1", css: { left: `${x(observed(e))}px` } });
   }
 
-  /** @param {Answer} data @param {Bar|null} looked @param {Bar[]} bars @param {number} step */
-  #readout(data, looked, bars, step) {
+  /** @param {Answer} data @param {Bar|null} looked @param {Bar[]} bars @param {number} step @param {boolean} edited whether there are marks of changes */
+  #readout(data, looked, bars, step, edited) {
     return [h("span", null, h("strong", null, human(data.total)), data.total === 1 ? " occurrence" : " occurrences", data.counting && h("span", { class: "hint", role: "status" }, ` so far: ${this.search.answer.loading ? "counting, " : "counted "}${data.counting.progress}`)),
-      h("span", { class: "pointed" }, this.#pointed(data, looked, bars, step)), h("span", { class: "legend" }, h("i", { class: "swatch warning" }), "Warning", h("i", { class: "swatch normal" }), "Normal and others")];
+      h("span", { class: "pointed" }, this.#pointed(data, looked, bars, step)), h("span", { class: "legend" }, h("i", { class: "swatch warning" }), "Warning", h("i", { class: "swatch normal" }), "Normal and others", edited && [h("i", { class: "swatch edit" }), "Changes"])];
   }
 
   /**

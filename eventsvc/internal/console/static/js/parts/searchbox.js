@@ -40,7 +40,7 @@ export class SearchBox {
     const { offers, chosen } = this.#choice();
     const wrong = this.draft && !offers.length && app.reader.of(this.draft)?.mistake; // what has completions is not finished
     return h("form", { class: "search", role: "search", "aria-label": "Events", onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); this.#commit(); } },
-      h("div", { class: "box", onclick: (/** @type {MouseEvent} */ e) => { if (e.target === e.currentTarget) this.focus(); } },
+      h("div", { class: this.draft || !terms.length ? "box wide-draft" : "box", onclick: (/** @type {MouseEvent} */ e) => { if (e.target === e.currentTarget) this.focus(); } },
         icon("search"),
         terms.map((t, i) => this.#chip(t, i)),
         h("input", {

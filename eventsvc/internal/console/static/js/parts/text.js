@@ -30,6 +30,16 @@ export function dimmed(text) {
 }
 
 /**
+ * A text of at most so many characters: what is between its beginning and its end is left out, as messages often end with their cause.
+ * @param {string} text @param {number} most
+ */
+export function bothEnds(text, most) {
+  if (text.length <= most) return text;
+  const begin = text.slice(0, most * 0.45).replace(/\s\S{0,15}$/, "");
+  return `${begin} … ${text.slice(text.length - most * 0.55 + 3).replace(/^\S{0,15}\s/, "")}`;
+}
+
+/**
  * A message pattern, with its placeholders told apart from its text.
  * @param {string} text @returns {import("../lib/dom.js").Child[]}
  */

@@ -18,7 +18,7 @@ const box = (state, sentence) => h("p", { class: "verdict " + state, "aria-label
 
 /**
  * The verdict of an answer of changes, with links to what it names. Until the answer is there, the line has its room, so that nothing
- * moves when it comes.
+ * moves when it comes. A search chooses what it is about, and not what is counted.
  * @param {import("../app.js").App} app @param {import("../lib/load.js").Resource<any>} changes
  */
 export function verdict(app, { data, stale, failure }) {
@@ -32,7 +32,7 @@ export function verdict(app, { data, stale, failure }) {
     v.cause && h("a", { key: "cause", href: app.href({ ...range, q: termsOf(v.cause) }) }, `What came before: ${clear(v.cause.by.reason ?? "")}`),
     v.former && h("a", { key: "former", href: app.href({ ...range, q: termsOf(v), ...during(v.former) }) }, "The time before"),
   ];
-  return box(v.kind === "silent" ? "silent" : v.state, [h("a", { href: app.href({ ...range, q: termsOf(v) }) }, clear(v.text.slice(0, end))), localised(v.text.slice(end)), links.some(Boolean) && h("span", { class: "verdict-links" }, links)]);
+  return box(v.kind === "silent" ? "silent" : v.state, [app.state.q !== "" && h("span", { class: "hint" }, "In all events: "), h("a", { href: app.href({ ...range, q: termsOf(v) }) }, clear(v.text.slice(0, end))), localised(v.text.slice(end)), links.some(Boolean) && h("span", { class: "verdict-links" }, links)]);
 }
 
 /**

@@ -13,7 +13,7 @@ import { Facets, facetsShown } from "../parts/facets.js";
 import { Histogram } from "../parts/histogram.js";
 import { answered, nothing } from "../parts/message.js";
 import { lane } from "../parts/sparkline.js";
-import { dimmed } from "../parts/text.js";
+import { bothEnds, dimmed } from "../parts/text.js";
 import { verdict } from "../parts/verdict.js";
 
 const windows = [minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 3 * day, 7 * day, 14 * day, 30 * day];
@@ -75,7 +75,7 @@ export class Overview {
 
   #windowText() {
     const window = this.#window();
-    return window > 0 && h("span", { class: "hint" }, ` in the last ${spelled(parameter(window)).replace(/^1 /, "")}${this.app.state.to === "now" ? "" : " of the range"}, against all history before`);
+    return window > 0 && h("span", { class: "hint" }, ` in the last ${spelled(parameter(window)).replace(/^1 /, "")}${this.app.state.to === "now" ? "" : " of the range"}, against all history before${this.app.state.q && ", in all events that the search touches"}`);
   }
 
   /** @param {any} data */
@@ -92,7 +92,7 @@ export class Overview {
     return h("ul", { class: "brief" }, [...kinds.values()].slice(0, 12).map(({ r, more }) =>
       h("li", { key: r.id }, h("a", { href: this.app.href({ event: r.id }), "data-row": r.id, class: `${this.app.state.event === r.id ? "open" : ""}${this.app.isNew(r.revision) ? " new" : ""}` },
         h("span", { class: "brief-head" }, h("strong", null, clear(r.reason)), h("span", { class: "brief-object" }, objectName(r), r.namespace && !clusterwide.has(r.kind) && h("span", { class: "hint" }, ` in ${r.namespace}`)), series(r, true), lane(r.first, r.time, ...app.range(), "warning"), h("time", { title: absolute(r.time) }, relative(r.time))),
-        h("span", { class: "brief-note" }, dimmed(r.note))),
+        h("span", { class: "brief-note", title: r.note }, dimmed(bothEnds(r.note, 120)))),
         more > 0 && h("a", { class: "brief-more", href: this.app.href({ view: "events", q: this.#alike(r) }) }, `${more} more ${more === 1 ? "event" : "events"} of ${r.reason} in ${r.namespace}`))));
   }
 
@@ -111,7 +111,7 @@ export class Overview {
     if (Number.isNaN(from)) return null;
     const { namespaces, clusters } = this.search.answer.data ?? /** @type {any} */ ({});
     return h("p", { class: "history" }, "History goes back to ", h("a", { href: this.app.href({ from: rfc3339(from), to: "now", revision: "" }), title: absolute(from) }, short(from)), `, ${relative(from)}.`,
-      namespaces && !grammar.namespaceOf(grammar.parse(this.app.state.q)) && ` You see the namespaces ${namespaces.join(", ")}.`, clusters && ` You see the clusters ${clusters.map((/** @type {string} */ c) => c || "(none)").join(", ")}.`);
+      namespaces && !grammar.namespaceOf(grammar.parse(this.app.state.q)) && ` You see the namespaces ${namespaces.join(", ")}.`, clusters && ` You see the clusters ${clusters.map((/** @type {string} */ c) => c || `one ${grammar.lacking("cluster")}`).join(", ")}.`);
   }
 
   leave() {
