@@ -277,6 +277,34 @@ func TestManyNamespaces(t *testing.T) {
 	b.waitText("[role=option]", "team-19")
 }
 
+// TestFindStays: the field in which a value is looked for stays while the same question is asked again, with however
+// many values, and goes with another question.
+func TestFindStays(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	for i := range 21 {
+		e := event("default", fmt.Sprintf("reason-%d", i))
+		e.Reason = fmt.Sprintf("Reason%d", i)
+		s.create(t, e)
+	}
+	b := openTab(t, s)
+	b.open("/console/#/overview?from=-1h")
+	b.signIn(admin)
+	b.wait(`document.querySelector("[aria-label='Find a reason']")`)
+	evaluate[bool](b, `(window.fetch = ((real) => async (what, ...more) => {
+		const answer = await real(what, ...more);
+		return String(what).includes("/query/v1/overview") ? new Response((await answer.text()).replace(/"reason":21\b/, '"reason":20'), answer) : answer;
+	})(window.fetch), true)`)
+	b.key("r")
+	b.waitText("#facet-reason", "20")
+	b.settled()
+	if b.count(`[aria-label="Find a reason"]`) != 1 {
+		t.Error("the field is gone, and what is below it has moved")
+	}
+	show(b, "overview?from=-2h")
+	b.wait(`!document.querySelector("[aria-label='Find a reason']")`)
+}
+
 // TestOneElsewhere: the lines for one event find that event, in each of the programs.
 func TestOneElsewhere(t *testing.T) {
 	t.Parallel()

@@ -52,6 +52,7 @@ func TestClusters(t *testing.T) {
 		return b.count(".clusters") > 0 && strings.Contains(b.text(".clusters h2"), "3 of 8 late")
 	})
 	names := func() []string { return b.texts(".clusters .name") }
+	b.waitText(`[data-facet="cluster:"]`, "without a name")
 	if want := []string{long, "south", "north", "a", "b", "c"}; !slices.Equal(names(), want) {
 		t.Errorf("%q, want %q", names(), want)
 	}

@@ -477,4 +477,8 @@ func TestAutoRefresh(t *testing.T) {
 	evaluate[bool](b, `(document.querySelector(".table").scrollTop = 0, true)`)
 	b.wait(`marked.has("default/second")`)
 	choose("0")
+	show(b, "overview?from=-1h")
+	b.hover(".brief a", "")
+	choose("10")
+	b.waitText(".auto", "Paused")
 }

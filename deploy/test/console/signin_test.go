@@ -2,7 +2,12 @@ package console_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
@@ -194,4 +199,40 @@ func TestStates(t *testing.T) {
 	b.wait(`!document.querySelector("main .note.warn")`)
 	show(b, "events?from=2001-01-01T00:00:00Z&to=2001-01-02T00:00:00Z")
 	b.waitText("main .message", "is not held")
+}
+
+// TestServerAway: a page that the browser has kept says that the server does not answer, rather than ask a person who
+// may be signed in to sign in, and goes on once the server is back.
+func TestServerAway(t *testing.T) {
+	t.Parallel()
+	s := startServices(t)
+	s.create(t, event("default", "first"))
+	to, err := url.Parse(s.events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away atomic.Bool
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() && strings.HasPrefix(r.URL.Path, "/console/session/") {
+			panic(http.ErrAbortHandler)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	b := openTab(t, &services{tokens: s.tokens, events: front.URL})
+	b.expect("net::ERR_")
+	b.open("/console/#/events?from=-1h")
+	b.signInWithToken(s.token(t, admin))
+	b.waitText("main [data-row]", "This is a test.")
+	b.settled() // the sign-in is kept
+	away.Store(true)
+	b.reload()
+	b.waitText("dialog.signin", "The server cannot be reached")
+	if n := b.count("dialog.signin form"); n > 0 {
+		t.Error("it asks to sign in")
+	}
+	away.Store(false)
+	b.clickText("dialog.signin button", "Ask again")
+	b.waitText("main [data-row]", "This is a test.")
 }

@@ -37,6 +37,8 @@ function ask(method, more = {}, query = "") {
 }
 
 export class Lasting {
+  /** Whether the server did not say what is kept. */
+  away = false;
   /** What the last answer said is kept. */
   #on;
 
@@ -55,7 +57,8 @@ export class Lasting {
    */
   async resume() {
     const sent = Date.now();
-    const response = this.#on ? await ask("POST")?.catch(() => null) : null;
+    const response = this.#on ? await ask("POST")?.catch(() => null) : undefined;
+    this.away = response === null || [502, 504].includes(response?.status ?? 0); // as a proxy says
     if (response) clock.observe(response.headers.get("Date"), sent);
     return response?.status === 200 ? response.json() : null;
   }
@@ -79,6 +82,7 @@ export class Lasting {
    * @param {boolean} [quietly] other tabs go on as long as they can
    */
   async end(quietly = false) {
+    this.away = false;
     if (!quietly) channel?.postMessage("ended");
     if (this.#on) await ask("DELETE", { keepalive: true })?.catch(() => null);
     pageNumber(null);

@@ -16,10 +16,10 @@ export class AutoRefresh {
     this.app = app;
   }
 
-  /** Whether somebody reads: a row is open or has the focus, a list or the page is scrolled, a text is selected or written. */
+  /** Whether somebody reads: a row is open or has the focus, a list or the page is scrolled, a list is pointed at, a text is selected or written. */
   get #reads() {
     const at = document.activeElement;
-    return document.hidden || this.app.state.event !== "" || (document.querySelector(".table")?.scrollTop ?? 0) > 0 || scrollY > 0 || at?.closest(".tbody") ||
+    return document.hidden || this.app.state.event !== "" || (document.querySelector(".table")?.scrollTop ?? 0) > 0 || scrollY > 0 || document.querySelector(".brief:hover, .changes:hover") || at?.closest(".tbody") ||
       !document.getSelection()?.isCollapsed || at instanceof HTMLInputElement && at.type !== "checkbox" || document.querySelector(".panel, dialog[open]") !== null;
   }
 

@@ -37,6 +37,11 @@ export class Facets {
    * @type {Set<string>}
    */
   #long = new Set();
+  /**
+   * Dimensions whose values can be looked for, and the question that showed so many of them: while it is asked again, the fields stay.
+   * @type {{question: string, dimensions: Set<string>}}
+   */
+  #sought = { question: "", dimensions: new Set() };
   /** What is looked for among the values of one dimension. */
   #find = { dimension: "", text: "" };
 
@@ -57,6 +62,8 @@ export class Facets {
     const { app } = this;
     const by = [...this.#long].sort().join(",");
     if (by) this.more.want(app.key("facets", by), (signal) => app.query("facets", { ...app.question(), by, limit: "100" }, signal));
+    const question = JSON.stringify(app.question());
+    if (question !== this.#sought.question) this.#sought = { question, dimensions: new Set() };
     if (this.answer.failure && !this.answer.loading && !this.answer.data) return null; // the histogram says why
     return h("aside", { class: "facets", "aria-label": "Facets" }, answered(app, this.answer, "facets", (data) => grammar.dimensions.map((d) => this.#facet(d, data))));
   }
@@ -89,9 +96,10 @@ export class Facets {
     const hidden = rest + values.slice(shown.length).reduce((n, v) => n + v.count, 0);
     const found = some ? data.distinct?.[dimension] ?? values.length : distinct;
     const left = found - shown.length;
+    if (distinct > 20 && !this.answer.foreign) this.#sought.dimensions.add(dimension);
     return h("section", { class: "facet", key: dimension },
       h("h3", { id: "facet-" + dimension }, dimension, distinct > 8 && h("span", { class: "hint" }, some ? ` ${human(found)} of ${human(distinct)}` : ` ${human(distinct)}`)),
-      (distinct > 20 || long) && h("input", {
+      (this.#sought.dimensions.has(dimension) || long) && h("input", {
         type: "search", class: "find", value: this.#find.dimension === dimension ? this.#find.text : "", "aria-label": `Find a ${dimension}`, placeholder: `Find a ${dimension}`, autocomplete: "off", spellcheck: "false",
         oninput: (/** @type {Event} */ e) => { this.#find = { dimension, text: /** @type {HTMLInputElement} */ (e.target).value }; this.app.redraw(); },
       }),
@@ -112,7 +120,7 @@ export class Facets {
     const { app } = this;
     const asked = grammar.asks(app.state.q, dimension, v.value);
     const term = { field: dimension, value: v.value, not: false };
-    const name = clear(v.value) || "none";
+    const name = clear(v.value) || grammar.lacking(dimension);
     return h("li", { key: v.value, class: asked ? "asked" : "" },
       h("button", {
         type: "button", class: "plain value", "aria-pressed": asked === "with", title: v.value, disabled: v.value === "", "data-facet": `${dimension}:${v.value}`,

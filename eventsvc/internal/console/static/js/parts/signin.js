@@ -43,8 +43,11 @@ export class SignIn {
       class: "signin", key: "signin", "aria-labelledby": "signin-title", ref: (/** @type {HTMLDialogElement} */ d) => { d.showModal(); this.#look(); },
       oncancel: (/** @type {Event} */ e) => e.preventDefault(),
     },
-      h("h1", { id: "signin-title" }, "Sign in"),
-      session.busy ? h("p", { role: "status" }, `Signing in with ${session.busy} …`) : [
+      h("h1", { id: "signin-title" }, session.lasting.away ? "The server cannot be reached" : "Sign in"),
+      session.lasting.away ? [
+        h("p", { role: "alert" }, "It did not say whether you are still signed in. Look whether it runs, and whether this machine is connected."),
+        h("p", { class: "actions" }, h("button", { type: "button", class: "primary", onclick: () => session.resume(providers).then(this.app.redraw) }, "Ask again")),
+      ] : session.busy ? h("p", { role: "status" }, `Signing in with ${session.busy} …`) : [
         session.reason ? h("p", { class: "note warn", role: "alert" }, h("span", null, session.reason, providers.length > 0 && [" ", h("a", { href: "help/how-to/sign-in.html#if-it-fails", target: "_blank", rel: "noopener" }, "More about this")]))
           : session.left ? this.#left(session.left)
             : h("p", null, config.sessions ? "You stay signed in until you sign out or close the browser, at most 12 hours." : "What you sign in with is kept in the memory of this tab, and gone when the tab is closed."),

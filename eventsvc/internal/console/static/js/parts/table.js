@@ -2,6 +2,7 @@
 
 import { h } from "../lib/dom.js";
 import { clear } from "../lib/event.js";
+import { lacking } from "../lib/grammar.js";
 import { prefs } from "../lib/prefs.js";
 import { absolute, brief, relative } from "../lib/time.js";
 import { choose } from "./choose.js";
@@ -94,7 +95,7 @@ export class Table {
     return [
       same.length > 0 && h("p", { class: "same-in-all" }, "All of them:", same.map((n) => {
         const term = columns[n].term?.(rows[0]);
-        return h("span", { key: n, "data-same": n }, h("span", { class: "hint" }, `${columns[n].title.toLowerCase()} `), columns[n].cell(rows[0]) || "none", term?.value && choose(this.app, [term], `${columns[n].title} ${term.value}`));
+        return h("span", { key: n, "data-same": n }, h("span", { class: "hint" }, `${columns[n].title.toLowerCase()} `), columns[n].cell(rows[0]) || lacking(n), term?.value && choose(this.app, [term], `${columns[n].title} ${term.value}`));
       })),
       h("div", {
         class: narrow.matches ? "table cards" : "table", role: "table", "aria-label": this.label, "aria-rowcount": total < 0 ? -1 : total + 1, tabindex: rows.length ? undefined : "0",

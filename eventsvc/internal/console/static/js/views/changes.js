@@ -3,7 +3,7 @@
 import { stepFor } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
 import { human } from "../lib/event.js";
-import { parameters, writeAll } from "../lib/grammar.js";
+import { lacking, parameters, writeAll } from "../lib/grammar.js";
 import { Resource } from "../lib/load.js";
 import { absolute, isRelative, parseDuration, parseInstant, rfc3339, spelled, zoneName } from "../lib/time.js";
 import { changeList } from "../parts/changelist.js";
@@ -119,7 +119,7 @@ export class Changes {
         h("tbody", null, list.map((d) => h("tr", { key: d.dimension + d.value },
           h("td", { class: "hint" }, d.dimension), h("th", { scope: "row" }, h("a", {
             href: app.href({ view: "events", q: writeAll([{ field: d.dimension, value: d.value, not: false }, { field: "namespace", value: app.state.ns, not: false }].filter((t) => t.value)), from: now.range.from, to: now.range.to }),
-          }, d.value || "none")),
+          }, d.value || lacking(d.dimension))),
           bar(d.now, "now", "this"), bar(d.then, "then", "other"),
           h("td", { class: d.now > d.then ? "up" : "down" }, d.then === 0 ? "only here" : d.now === 0 ? "only there" : percent(d.now, d.then))))))),
       h("p", { class: "hint" }, `Both windows are ${spelled(app.state.window)} long. The values whose counts differ most surprisingly stand first.`),

@@ -93,7 +93,7 @@ export class Groups {
   #group(g, by, step) {
     const { app } = this;
     const object = by === "object" ? g.by.object : null;
-    const name = object ? objectName(object) : clear(g.by[by] ?? "") || "none";
+    const name = object ? objectName(object) : clear(g.by[by] ?? "") || grammar.lacking(by);
     const values = object ? this.#courseOf(g.by, step) : this.#courseIn(g.by[by], by);
     const first = Date.parse(g.first);
     const last = Date.parse(g.last);
@@ -101,7 +101,7 @@ export class Groups {
     const q = terms.reduce(grammar.add, app.state.q);
     return h("tr", { key: JSON.stringify(g.by), "data-group": name },
       h("th", { scope: "row" }, h("div", { class: "group-head" }, h("a", { href: app.href({ view: "events", q, order: "" }) }, by === "pattern" && g.by[by] ? patterned(g.by[by]) : name), (object?.namespace || g.by.namespace) && object && h("span", { class: "hint" }, object.namespace || g.by.namespace),
-        h("span", { class: "group-ways" }, name !== "none" && choose(app, terms, name),
+        h("span", { class: "group-ways" }, (object || g.by[by]) && choose(app, terms, name),
           object && h("a", { class: "life", href: app.href(lifeOf({ ...object, namespace: object.namespace || g.by.namespace })) }, "life")))),
       h("td", { class: "number", title: g.count.toLocaleString("en") }, human(g.count)),
       h("td", { class: "group-course" }, values && sparkline(values, `${counted(g.count, "occurrence")}, most of them ${relative(this.#peak(values))}`, g.sample?.type === "Warning" ? "warning" : "normal")),
