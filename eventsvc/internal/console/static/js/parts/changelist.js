@@ -54,8 +54,8 @@ function rest({ why, by }) {
   return why.slice(by.reason.length + 1, said.index) + (places ? `;${places}` : "") + objects + note.join("") + more;
 }
 
-/** So many characters of a sentence have room in a line of Changes, or in three of a card. */
-const enough = 165;
+/** So many characters of a sentence have room in a line of Changes, or in two of a card. */
+const enough = 130;
 
 /**
  * A sentence with as much of its note as there is room for, and with the end of the note.
@@ -64,7 +64,7 @@ const enough = 165;
 function told(text, { sample }, room) {
   const said = /“([^”]*?)…?”/.exec(text);
   if (!said || !sample?.note?.startsWith(said[1])) return text;
-  return text.replace(said[0], () => `“${bothEnds(sample.note, Math.max(90, room - said.index))}”`);
+  return text.replace(said[0], () => `“${bothEnds(sample.note, Math.max(60, room - said.index))}”`);
 }
 
 /**

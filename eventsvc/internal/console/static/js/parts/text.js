@@ -35,8 +35,8 @@ export function dimmed(text) {
  */
 export function bothEnds(text, most) {
   if (text.length <= most) return text;
-  const begin = text.slice(0, most * 0.45).replace(/\s\S{0,15}$/, "");
-  return `${begin} … ${text.slice(text.length - most * 0.55 + 3).replace(/^\S{0,15}\s/, "")}`;
+  const begin = text.slice(0, most * 0.55).replace(/\s\S{0,15}$/, "");
+  return `${begin} … ${text.slice(text.length - most * 0.45 + 3).replace(/^\S{0,15}\s/, "")}`;
 }
 
 /**
