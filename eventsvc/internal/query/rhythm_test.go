@@ -31,6 +31,13 @@ func TestRhythm(t *testing.T) {
 		{"every five minutes, the last four minutes ago", times(now-3840, 300, now-240), 5 * time.Minute, query.Ongoing},
 		{"every five minutes, the last 20 minutes ago", times(now-4200, 300, now-1200), 5 * time.Minute, query.Over},
 		{"every two hours", times(now-86400, 7200, now-7000), 2 * time.Hour, query.Ongoing},
+		{"every ninety minutes", times(now-86400, 5400, now-5000), 2 * time.Hour, query.Ongoing},
+		{"every 12 minutes, after it came each three hours", append(times(now-26*3600, 10800, now-6*3600), times(now-5*3600, 720, now-600)...), 12 * time.Minute, query.Ongoing},
+		{"two outbreaks in six days", append(times(now-6*86400, 10, now-6*86400+120), times(now-1800, 10, now-1790)...), 0, query.Once},
+		{"twice, for half an hour", times(now-3600, 1800, now-1800), 0, query.Once},
+		{"three routine changes of two steps in two hours", append(times(now-7000, 70, now-6930), append(times(now-5300, 70, now-5230), times(now-3610, 70, now-3540)...)...), 0, query.Once},
+		{"now and then, an hour ago", []store.Occurred{{Second: now - 40000, Count: 1}, {Second: now - 32000, Count: 1}, {Second: now - 11000, Count: 1}, {Second: now - 5200, Count: 1}}, 0, query.Once},
+		{"a burst, and one more an hour later", append(times(now-5400, 60, now-5000), times(now-1500, 1, now-1500)...), time.Minute, query.Over},
 		{"a back-off", []store.Occurred{{Second: now - 630, Count: 1}, {Second: now - 620, Count: 1}, {Second: now - 600, Count: 1}, {Second: now - 560, Count: 1}, {Second: now - 480, Count: 1}, {Second: now - 320, Count: 1}}, 2 * time.Minute, query.Ongoing},
 	} {
 		var forth, back query.Rhythm

@@ -17,9 +17,11 @@ test("a series goes on, or is over, by its own rhythm", () => {
 
 test("a state is spoken", () => {
   const of = (c) => spoken(courseOf({ first: "2026-03-04T12:00:00Z", last: "2026-03-04T12:10:00Z", ...c }), Date.parse("2026-03-04T12:16:00Z"));
-  assert.equal(of({ state: "ongoing", every: 10 }), "goes on, every 10s");
+  assert.equal(of({ state: "ongoing", every: 300 }), "goes on, every 5m");
+  assert.equal(of({ state: "ongoing", every: 180 }), "goes on, every 3m, the last one 6m ago");
   assert.equal(of({ state: "over", every: 10 }), "over for 6m, since 03-04 12:10, had come every 10s");
-  assert.equal(of({ state: "once" }), "once");
+  assert.equal(of({ state: "once", first: "2026-03-04T12:10:00Z" }), "once");
+  assert.equal(of({ state: "once" }), "last 6m ago");
   assert.equal(of({ state: "ongoing" }), "goes on");
 });
 

@@ -31,7 +31,8 @@ export function courseOfRow(r, to) {
  */
 export function spoken(c, now = clock.now()) {
   const rhythm = c.every >= second ? duration(c.every) : "";
-  if (c.state === "ongoing") return `goes on${rhythm && `, every ${rhythm}`}`;
+  if (c.state === "ongoing") return `goes on${rhythm && `, every ${rhythm}${2 * (now - c.last) > 3 * c.every ? `, the last one ${duration(now - c.last)} ago` : ""}`}`;
   if (c.state === "over") return `over for ${duration(Math.max(0, now - c.last))}, since ${short(c.last)}${rhythm && `, had come every ${rhythm}`}`;
-  return c.state === "once" ? "once" : "";
+  if (c.state === "once") return c.last > c.first ? `last ${duration(Math.max(0, now - c.last))} ago` : "once";
+  return "";
 }

@@ -9,10 +9,10 @@ import { objectName } from "./columns.js";
 import { localised } from "./text.js";
 
 /** @type {Record<string, string>} */
-const marks = { ongoing: "Goes on", over: "Over", once: "Once", usual: "As usual", unknown: "No history" };
+const marks = { ongoing: "Goes on", over: "Over", once: "Once", irregular: "Irregular", usual: "As usual", unknown: "No history" };
 
 /**
- * @param {import("../lib/state.js").State|"silent"} state @param {import("../lib/dom.js").Child} sentence
+ * @param {import("../lib/state.js").State|"silent"|"irregular"} state @param {import("../lib/dom.js").Child} sentence
  */
 const box = (state, sentence) => h("p", { class: "verdict " + state, "aria-label": "Verdict" }, h("span", { class: "state-mark" }, state === "silent" ? "Silent" : marks[state] ?? state), h("span", { class: "verdict-text" }, sentence));
 
@@ -32,7 +32,7 @@ export function verdict(app, { data, stale, failure }) {
     v.cause && h("a", { key: "cause", href: app.href({ ...range, q: termsOf(v.cause) }) }, `What came before: ${clear(v.cause.by.reason ?? "")}`),
     v.former && h("a", { key: "former", href: app.href({ ...range, q: termsOf(v), ...during(v.former) }) }, "The time before"),
   ];
-  return box(v.kind === "silent" ? "silent" : v.state, [app.state.q !== "" && h("span", { class: "hint" }, "In all events: "), h("a", { href: app.href({ ...range, q: termsOf(v) }) }, clear(v.text.slice(0, end))), localised(v.text.slice(end)), links.some(Boolean) && h("span", { class: "verdict-links" }, links)]);
+  return box(v.kind === "silent" ? "silent" : v.state === "once" && v.since !== v.last ? "irregular" : v.state, [app.state.q !== "" && h("span", { class: "hint" }, "In all events: "), h("a", { href: app.href({ ...range, q: termsOf(v) }) }, clear(v.text.slice(0, end))), localised(v.text.slice(end)), links.some(Boolean) && h("span", { class: "verdict-links" }, links)]);
 }
 
 /**
@@ -41,30 +41,31 @@ export function verdict(app, { data, stale, failure }) {
  */
 export function verdictOfObject(series, below) {
   const own = series.map((s) => ({ ...s, object: "", course: courseOf(s) }));
-  const others = together(below).map((r) => ({ reason: r.reason, type: r.type, count: r.count, object: objectName(r), course: courseOfRow(r, "now") }));
+  const others = together(below).map((r) => ({ reason: r.reason, type: r.type, count: r.count, object: objectName(r), course: { ...courseOfRow(r.newest, "now"), first: r.first } }));
   const some = [own, others].map((all) => all.filter((s) => s.type === "Warning")).find((all) => all.length);
   const latest = [...own, ...others].sort((a, b) => b.course.last - a.course.last)[0];
   if (!latest) return null;
   if (!some) return box("usual", [`No warnings. The last event was ${clear(latest.reason)}${latest.object && ` of ${latest.object}`}, `, moment(latest.course.last), "."]);
   const going = some.filter((s) => s.course.state === "ongoing").sort((a, b) => b.count - a.count);
   const [s, ...more] = going.length ? [...going, ...some.filter((x) => !going.includes(x))] : some.sort((a, b) => b.course.last - a.course.last);
-  return box(s.course.state, [
-    h("strong", null, clear(s.reason)), s.object && ` of ${s.object}`, ` ${counted(s.count, "time")}, since `, moment(s.course.first), s.course.state !== "once" && `, ${spoken(s.course)}`,
+  return box(s.course.state === "once" && s.course.last > s.course.first ? "irregular" : s.course.state, [
+    h("strong", null, clear(s.reason)), s.object && ` of ${s.object}`, ` ${counted(s.count, "time")}, since `, moment(s.course.first), s.course.last > s.course.first && `, ${spoken(s.course)}`,
     more.length > 0 && `. Also ${more.slice(0, 3).map((x) => `${clear(x.reason)}${x.object && ` of ${x.object}`} ${counted(x.count, "time")}${x.course.state === "once" ? "" : ` (${spoken(x.course).split(",")[0]})`}`).join(", ")}`, ".",
   ]);
 }
 
 /**
- * Rows of which each has all events of one reason about one object.
+ * Rows of which each has all events of one reason about one object. Its newest event says whether it goes on: events
+ * that are far from each other have no common rhythm.
  * @param {import("../lib/event.js").Row[]} rows
  */
 function together(rows) {
-  /** @type {Map<string, import("../lib/event.js").Row>} */
+  /** @type {Map<string, import("../lib/event.js").Row & {newest: import("../lib/event.js").Row}>} */
   const all = new Map();
   for (const r of rows) {
     const key = [r.type, r.reason, r.namespace, objectName(r)].join(" ");
     const o = all.get(key);
-    all.set(key, o ? { ...o, count: o.count + r.count, first: Math.min(o.first, r.first), time: Math.max(o.time, r.time) } : r);
+    all.set(key, o ? { ...o, count: o.count + r.count, first: Math.min(o.first, r.first), time: Math.max(o.time, r.time), newest: r.time > o.time ? r : o.newest } : { ...r, newest: r });
   }
   return [...all.values()];
 }
