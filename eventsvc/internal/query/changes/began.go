@@ -45,9 +45,8 @@ func (b *outbreak) add(o store.Occurred) {
 	}
 }
 
-// began finds when the problems of some rows began that went on already when the window began.
-func (c *comparison) began(ctx context.Context, rows []*candidate) error {
-	from, to := c.answer.Range.From.Unix(), c.answer.Range.To.Unix()
+// outbreaks returns those of the rows of problems that may have begun before the window, by their series.
+func (c *comparison) outbreaks(rows []*candidate) map[*tally][]*outbreak {
 	all := map[*tally][]*outbreak{}
 	for _, r := range rows {
 		if !r.alarming() || r.way != More && r.way != Again {
@@ -59,6 +58,13 @@ func (c *comparison) began(ctx context.Context, rows []*candidate) error {
 			all[s] = append(all[s], b)
 		}
 	}
+	return all
+}
+
+// began finds when the problems of some rows began that went on already when the window began.
+func (c *comparison) began(ctx context.Context, rows []*candidate) error {
+	from, to := c.answer.Range.From.Unix(), c.answer.Range.To.Unix()
+	all := c.outbreaks(rows)
 	begin, end := from, to
 	for more := len(all) > 0; more; begin, end = begin-2*(to-begin), begin {
 		begin = max(begin, c.answer.HistoryFrom.Unix())
