@@ -37,8 +37,9 @@ export class App {
   told = new Set();
   /** Whether the facets are open on a screen that has no room for them beside the rest. */
   facets = false;
-  /** The revision of the answer before the question was repeated: rows after it are new. "" means that none is. */
+  /** The newest revision of a row that was drawn before the question was repeated: rows after it are new. "": none is. */
   since = "";
+  #newest = 0n;
   /** What the page says for a moment, and reads to who cannot see it. */
   said = "";
   /**
@@ -47,8 +48,7 @@ export class App {
    */
   head = null;
   /**
-   * The last answers, the oldest first: who looks at the same in another view does not
-   * wait for it again.
+   * The last answers, the oldest first: who looks at the same in another view does not wait for it again.
    * @type {Map<string, {answer: any, at: number}>}
    */
   #recent = new Map();
@@ -62,8 +62,7 @@ export class App {
    * @type {{key: string, at: number, head: Promise<any>}}
    */
   #first = { key: "", at: 0, head: Promise.resolve(null) };
-  #open = false;
-  #scheduled = false;
+  #open = false; #scheduled = false;
   /** @type {ReturnType<typeof setTimeout>|undefined} */
   #silence;
   /** @type {() => void} */
@@ -154,7 +153,7 @@ export class App {
   /** Asks everything again. */
   refresh() {
     this.turn++;
-    this.since = this.head?.revision ?? "";
+    this.since = String(this.#newest || (this.head?.revision ?? "")); // that of the head may not be drawn yet
     this.redraw();
   }
 
@@ -163,6 +162,7 @@ export class App {
    * @param {string} revision
    */
   isNew(revision) {
+    if (revision !== "" && BigInt(revision) > this.#newest) this.#newest = BigInt(revision);
     return this.since !== "" && revision !== "" && BigInt(revision) > BigInt(this.since);
   }
 
