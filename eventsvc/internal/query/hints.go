@@ -42,19 +42,26 @@ func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject S
 	return err
 }
 
-// maxApart bounds the terms that are counted alone.
-const maxApart = 8
+const (
+	// maxApart bounds the terms that are counted alone.
+	maxApart = 8
+	// wholeRange is a step, in seconds, that no range leaves.
+	wholeRange = 1 << 40
+)
 
 // hintOfApart says how often terms on dimensions fit what was observed, if each does and no observation fits all.
 func (s *Snapshot) hintOfApart(ctx context.Context, terms []wish, sees func(event.Dimensions) bool) error {
 	terms = slices.DeleteFunc(terms, func(w wish) bool { return !w.Dimensional() })
 	terms = terms[:min(len(terms), maxApart)]
+	if len(terms) < 2 {
+		return nil
+	}
 	all := 1<<len(terms) - 1 // a group is the set of the terms that fit
 	by := make([]string, len(terms))
 	for i := range terms {
 		by[i] = terms[i].Name
 	}
-	c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}, By: by}
+	c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}, By: by, Step: wholeRange}
 	c.Filter = (&Terms{bookkeeping: s.query.Terms.bookkeeping}).filter()
 	c.Group = func(d event.Dimensions, _ event.Regarding) (fit int) {
 		for i, term := range terms {
@@ -71,7 +78,7 @@ func (s *Snapshot) hintOfApart(ctx context.Context, terms []wish, sees func(even
 			counts[i] += o.Count * int64(o.Group>>i&1)
 		}
 	})
-	if err != nil || together || len(terms) < 2 || slices.Contains(counts, 0) {
+	if err != nil || together || slices.Contains(counts, 0) {
 		return err
 	}
 	fit := make([]string, len(terms))
@@ -111,15 +118,23 @@ func (h *hintValues) add(field, value string) {
 // sorted returns the values of a field.
 func (h *hintValues) sorted(field string) []string { return slices.Sorted(maps.Keys(h.of[field])) }
 
-// objects adds the names and uids of objects of which something was observed in the range.
+// objects adds the names and uids of objects of which something was observed in the range, until there are too many.
 func (s *Snapshot) objects(ctx context.Context, sees func(event.Dimensions) bool, values *hintValues) error {
-	c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}, By: []string{}, Objects: true}
+	until, enough := context.WithCancel(ctx)
+	defer enough()
+	c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}, By: []string{}, Objects: true, Step: wholeRange}
 	c.Group = func(_ event.Dimensions, object event.Regarding) int {
 		values.add(objectName, object.Name)
 		values.add(objectUID, object.UID)
+		if values.cut[objectName] && values.cut[objectUID] {
+			enough()
+		}
 		return -1
 	}
-	return s.querier.Timeline.Count(ctx, c, nil)
+	if err := s.querier.Timeline.Count(until, c, nil); until.Err() == nil || ctx.Err() != nil {
+		return err
+	}
+	return nil
 }
 
 // A wish is a term that something has to fit, in the form of a term of a search.

@@ -325,7 +325,11 @@ func (n *Counter) ask(row int) (int, error) {
 	if n.count.Patterns() {
 		d.Pattern = n.pattern.text(n.codes[len(n.columns)][row])
 	}
-	return max(n.count.Group(d, object), leftOut), nil
+	group := n.count.Group(d, object)
+	if group < 0 {
+		group = leftOut // -1 would be asked for again at each row
+	}
+	return group, nil
 }
 
 // text returns the text of a code of a dimension.
