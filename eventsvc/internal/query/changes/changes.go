@@ -84,7 +84,8 @@ type Change struct {
 	Score      float64 // rows are ordered by it
 	Why        string  // what happened, in one sentence
 	Statistics string  // what the score is made of
-	// First and Last are the first and the last occurrence in the window. Of what is silent, both are its newest event.
+	// First and Last are the first and the last occurrence in the window. Of what is silent, both are its newest event. If a
+	// problem went on already when the window began, First is when it began.
 	First, Last time.Time
 	Every       time.Duration // the usual distance between two occurrences; 0: not known
 	State       query.State
@@ -156,7 +157,11 @@ func Rank(ctx context.Context, t store.Timeline, q Query) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	err = c.finish(ctx, rows[:min(len(rows), q.Limit)])
+	shown := rows[:min(len(rows), q.Limit)]
+	if err := c.began(ctx, shown); err != nil {
+		return Answer{}, err
+	}
+	err = c.finish(ctx, shown)
 	a.Verdict = c.verdict(rows)
 	return a, err
 }
@@ -330,7 +335,7 @@ func (r *candidate) change(c *comparison) Change {
 		Object: cmp.Or(r.object, r.named), Also: r.also, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score, State: query.Ongoing, Link: r.link(c.answer),
 	}
 	if came := r.came(); came.Count > 0 {
-		change.First, change.Last = time.Unix(r.first, 0).UTC(), time.Unix(came.Last, 0).UTC()
+		change.First, change.Last = time.Unix(cmp.Or(r.began, r.first), 0).UTC(), time.Unix(came.Last, 0).UTC()
 		change.Every, change.State = came.Every(), came.At(c.answer.Range.To)
 	}
 	if r.way == Silent {

@@ -38,6 +38,7 @@ type candidate struct {
 	anchor  *candidate
 
 	first, onset int64
+	began        int64 // second before the window at which it began; 0: it began in the window
 	precedes     int
 	also         []string // reasons of rows that are the same change
 	follows      *candidate
@@ -112,7 +113,7 @@ func (c *comparison) compare(s *tally, burstiness float64) *candidate {
 	r.way, r.dispersion = Less, c.dispersion(s, burstiness)
 	before := r.expected * c.windows
 	switch {
-	case rising && s.total == 0 && !s.older:
+	case rising && s.total == 0 && !s.older && (s.left == 0 || s.former.Count > 0): // former outages do not count
 		r.way, r.unseen = New, true
 		r.atMost(now)
 		if s.family != nil { // so many namespaces have seen their first one

@@ -50,9 +50,9 @@
 //
 // changes.go has question and answer; history.go and objects.go read; usual.go says what is usual; silence.go finds
 // from where nothing comes any more; compare.go has the evidence, and says whether something is new, more or less;
-// rank.go has weights and order, seldom.go what is no row without a search; cascade.go says what came before a row,
-// elsewhere.go what bears on a namespace from elsewhere; causes.go says which changed objects precede a row; telling.go
-// chooses its note and names its object; why.go and verdict.go word it.
+// rank.go has weights and order, seldom.go what is no row without a search; began.go says since when a problem goes on;
+// cascade.go says what came before a row, elsewhere.go what bears on a namespace from elsewhere; causes.go says which
+// changed objects precede a row; telling.go chooses its note and names its object; why.go and verdict.go word it.
 //
 // # Errors
 //

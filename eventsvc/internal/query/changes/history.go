@@ -59,8 +59,10 @@ type tally struct {
 	slots    slots        // of the time before the window
 	times    timesBefore  // at the same time of the day
 	before   before       // like now
-	former   query.Rhythm // in former outages, which are left out of the numbers above and below
+	former   query.Rhythm // in a former outage
+	left     int64        // in all of them, which are left out of the numbers above and below
 	last     query.Rhythm // in the newest of the windows before the window in which it came
+	since    int64        // second of the first of what is spread evenly over a time that reaches into the window
 	reading  int64        // in the window before the window that is being read
 	usual    float64      // how often it came in all history without outages
 	squares  float64      // of the counts of all windows that are meant by usual
@@ -206,6 +208,9 @@ func (p *past) add(s *tally, o store.Occurred) {
 func (p *past) spread(s *tally, o store.Occurred) {
 	if n := o.Count - o.Before(p.from); n > 0 {
 		s.cameNow(store.Occurred{Second: p.from, Count: n})
+		if s.since == 0 || o.Second < s.since {
+			s.since = o.Second
+		}
 		o.Count -= n
 	}
 	s.total += o.Count
@@ -308,7 +313,7 @@ func (t *tallies) judge(windows float64) {
 // long.
 const (
 	partSeen    = 1 << 18
-	partSteps   = 1 << 20
+	partSteps   = 1 << 18
 	partSeconds = daySeconds
 )
 

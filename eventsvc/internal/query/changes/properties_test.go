@@ -95,7 +95,7 @@ func TestRows(t *testing.T) {
 			burst(m, 5, 20, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
 			burst(m, 5+24*60, 22, "shop", "Pod", "web-7d5fb757db-x2x7q", "Unhealthy")
 		}, []row{{"shop", "Pod", "Unhealthy", "web-7d5fb757db-x2x7q", changes.Again, 21, 2,
-			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod web-7d5fb757db-x2x7q in shop; again, as on Tuesday 2026-05-12 11:50 UTC (23 times in 5m21s): “Readiness probe failed” | by chance alone in less than one of 1,000,000 windows"}}},
+			"Unhealthy 21 times in 15m against 2 expected (in the window before); Pod web-7d5fb757db-x2x7q in shop; again, as on Tuesday 2026-05-12 11:55 UTC (23 times in 5m): “Readiness probe failed” | by chance alone in less than one of 1,000,000 windows"}}},
 		{"less than usual", func(m *memory) {
 			for before := 48 * 60.0; before > 15; before-- {
 				m.say(minutes(before), "shop", "CronJob", "tick", normal, "SuccessfulCreate", "cronjob-controller", "Created job")

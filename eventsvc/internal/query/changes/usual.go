@@ -32,10 +32,11 @@ const (
 	// leastAgain is the smallest count in the window that can be a recurrence, or leastTogether series of any, maxHappened
 	// how often at most the same may have happened before, and maxFormer how many former outages are left out.
 	leastAgain, leastTogether, maxHappened, maxFormer = 3, 3, 3, 6
-	// chronic is for how many windows in a row what is similar has to come until it is usual, and longOutage is as long
-	// for short windows.
-	chronic    = 8
-	longOutage = 2 * time.Hour
+	// chronic is for how many windows in a row what is similar has to come until it is usual, shortChronic is as long for
+	// short windows, and longChronic for long ones.
+	chronic      = 8
+	shortChronic = 2 * time.Hour
+	longChronic  = 24 * time.Hour
 )
 
 // slot is a part of the time before the window, as long as some windows.
@@ -188,46 +189,79 @@ func (c *comparison) formerly(ctx context.Context) error {
 		window int64
 	}
 	cells := map[cell]int64{}
-	left := int64(-1) // the oldest window that is left out already
+	came, seen := map[*tally]*formerly{}, int64(-1) // windows
 	for _, like := range c.recurring() {
-		came := map[*tally]*query.Rhythm{}
-		err := c.count(ctx, from-(like.oldest+2)*window, from-max(0, like.newest-1)*window, minute, nil, func(s *tally, o store.Occurred) {
-			if o.Span > 0 {
+		err := c.count(ctx, from-(like.oldest+2)*window, from-max(0, like.newest-1)*window, 1, nil, func(s *tally, o store.Occurred) {
+			number := (from - 1 - o.Second) / window
+			if o.Span > 0 || number <= seen { // near two outages
 				return
 			}
-			number := (from - 1 - o.Second) / window
 			for _, one := range []*tally{s, s.family} {
-				if number > left {
-					cells[cell{one, number}] += o.Count
+				cells[cell{one, number}] += o.Count
+				if came[one] == nil {
+					came[one] = &formerly{enough: similar * float64(one.came.Count)}
 				}
-				if number >= like.newest && number <= like.oldest {
-					if came[one] == nil {
-						came[one] = new(query.Rhythm)
-					}
-					came[one].Add(o)
-				}
+				came[one].add(o, number >= like.newest && number <= like.oldest)
 			}
 		})
 		if err != nil {
 			return err
 		}
-		for s, r := range came {
-			if s.former.Count == 0 && float64(r.Count) >= similar*float64(s.came.Count) {
-				s.former = *r
-			}
+		for _, f := range came {
+			f.close(c.q.Window <= shortChronic)
 		}
-		left = max(left, like.oldest+1)
+		seen = like.oldest + 1
 	}
 	for of, n := range cells {
 		slot := of.slots.at(of.window, c.tallies.shift)
 		slot.n -= uint32(min(n, int64(slot.n)))
 		slot.squares -= uint32(min(n*n, int64(slot.squares)))
-		if of.total -= n; of.total == 0 && of.former.Count == 0 {
-			of.former = of.last // else it would be said never to have come
+		of.total, of.left = of.total-n, of.left+n
+	}
+	for s, f := range came {
+		if f.counted || s.total == 0 {
+			s.former = f.newest
 		}
 	}
 	c.tallies.judge(c.windows)
 	return nil
+}
+
+// formerly is how a series came in former outages, read from the newest on.
+type formerly struct {
+	enough  float64      // is as often as now
+	like    query.Rhythm // in windows of an outage
+	last    query.Rhythm // without a break
+	newest  query.Rhythm // last, when it was enough
+	ended   bool         // newest is all of that
+	counted bool         // it came as often as now in the windows of an outage
+}
+
+// unbroken is how many seconds without an occurrence end an outage that is told of.
+const unbroken = 5 * minute
+
+// add counts what came, maybe in the windows of an outage.
+func (f *formerly) add(o store.Occurred, like bool) {
+	if f.last.Count > 0 && f.last.First-o.Second >= unbroken {
+		f.last, f.ended = query.Rhythm{}, f.newest.Count > 0
+	}
+	if f.last.Add(o); !f.ended && float64(f.last.Count) >= f.enough {
+		f.newest = f.last
+	}
+	if like {
+		f.like.Add(o)
+	}
+}
+
+// close ends the windows of an outage. If these are short, the outage may be one with breaks.
+func (f *formerly) close(short bool) {
+	if float64(f.like.Count) >= f.enough {
+		f.counted = true
+		if short && f.newest.Count == 0 {
+			f.newest, f.ended = f.like, true
+		}
+	}
+	f.like = query.Rhythm{}
 }
 
 // recurring returns the outages before the window in which a problem came about as often as now and rarely else, or
@@ -242,7 +276,7 @@ func (c *comparison) recurring() (found []outageBefore) {
 	slices.SortFunc(rare, func(a, b *tally) int {
 		return cmp.Or(cmp.Compare(b.came.Count, a.came.Count), a.compare(b.tallyKey))
 	})
-	longest := max(chronic, int64(longOutage/c.q.Window))
+	longest := min(max(chronic, int64(shortChronic/c.q.Window)), int64(longChronic/c.q.Window))
 	for _, s := range rare {
 		for _, like := range s.before.outages[:s.before.happened] {
 			if len(found) == maxFormer || slices.ContainsFunc(found, like.meets) || like.oldest-like.newest > longest {

@@ -50,8 +50,11 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 	case Less:
 		fmt.Fprintf(&b, ": %s in %s, against %s expected", times(r.now), window, whole(r.expected))
 	default:
-		fmt.Fprintf(&b, ": %s since %s", times(r.now), stamp(change.First))
-		b.WriteString(", " + going(&change, c.answer.Range.To))
+		in, before := "", ""
+		if r.began > 0 {
+			in, before = " in "+window, " (before this window)"
+		}
+		fmt.Fprintf(&b, ": %s%s since %s%s, %s", times(r.now), in, stamp(change.First), before, going(&change, c.answer.Range.To))
 	}
 	if change.Former != nil {
 		b.WriteString("; " + again(change.Former))
@@ -74,14 +77,11 @@ func going(c *Change, now time.Time) string {
 	case query.Once:
 		return ago + " ago"
 	}
-	return "goes on" + every(c)
-}
-
-func every(c *Change) string {
-	if c.Every == 0 {
-		return ""
+	every := roughly(c.Every)
+	if 2*now.Sub(c.Last) > 3*c.Every { // the next one is late, but not by enough to say that there is none
+		every += ", the last one " + ago + " ago"
 	}
-	return " (every " + roughly(c.Every) + ")"
+	return "goes on (every " + every + ")"
 }
 
 // formerly returns when a recurrence came before: of a row of several namespaces all of it, else of its series the one

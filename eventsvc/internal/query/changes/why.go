@@ -27,6 +27,9 @@ func (r *candidate) why(c *comparison) string {
 	if len(r.also) > 0 {
 		fmt.Fprintf(&b, "; with %s", strings.Join(r.also, ", "))
 	}
+	if r.began > 0 {
+		fmt.Fprintf(&b, "; since %s, before this window", stamp(time.Unix(r.began, 0)))
+	}
 	if f := r.formerly(c); f != nil {
 		fmt.Fprintf(&b, "; %s", again(f))
 	}
