@@ -28,11 +28,15 @@ func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject S
 	values := hintValues{of: map[string]map[string]bool{}, cut: map[string]bool{}}
 	sees := func(d event.Dimensions) bool { return allows(d.Namespace, d.Cluster) } // any namespace: one may be mistyped
 	err := s.values(ctx, nil, sees, values.add)
-	if err == nil && slices.ContainsFunc(terms, func(w wish) bool { return w.Kind == search.Field && (w.Name == objectName || w.Name == objectUID) }) {
-		err = s.objects(ctx, sees, &values)
+	alone := len(terms) == 1
+	if err == nil {
+		terms, err = s.withoutObjects(ctx, terms, sees)
+	}
+	if err == nil && slices.ContainsFunc(terms, func(w wish) bool { return w.Kind == search.Field && w.Name == objectName }) {
+		err = s.names(ctx, sees, &values)
 	}
 	for _, term := range terms {
-		if hint := hintOf(term, len(terms) == 1, values); hint != "" && !slices.Contains(s.Head.Hints, hint) {
+		if hint := hintOf(term, alone, values); hint != "" && !slices.Contains(s.Head.Hints, hint) {
 			s.Head.Hints = append(s.Head.Hints, hint)
 		}
 	}
@@ -89,7 +93,7 @@ func (s *Snapshot) hintOfApart(ctx context.Context, terms []wish, sees func(even
 	return nil
 }
 
-// hintValues are the values of dimensions, and names and uids of objects.
+// hintValues are the values of dimensions, and names of objects.
 type hintValues struct {
 	of   map[string]map[string]bool
 	cut  map[string]bool // those of which there are more
@@ -118,15 +122,40 @@ func (h *hintValues) add(field, value string) {
 // sorted returns the values of a field.
 func (h *hintValues) sorted(field string) []string { return slices.Sorted(maps.Keys(h.of[field])) }
 
-// objects adds the names and uids of objects of which something was observed in the range, until there are too many.
-func (s *Snapshot) objects(ctx context.Context, sees func(event.Dimensions) bool, values *hintValues) error {
+// withoutObjects leaves out the terms on names and uids of objects that something fits.
+func (s *Snapshot) withoutObjects(ctx context.Context, terms []wish, sees func(event.Dimensions) bool) (left []wish, err error) {
+	for _, term := range terms {
+		fits := false
+		if term.Kind == search.Field && (term.Name == objectName || term.Name == objectUID) && err == nil {
+			c := store.Count{By: []string{}, Filter: term.Filter(), Step: wholeRange}
+			err = s.countUntil(ctx, c, sees, func(event.Regarding) (more bool) {
+				fits = true
+				return false
+			})
+		}
+		if !fits {
+			left = append(left, term)
+		}
+	}
+	return left, err
+}
+
+// names adds the names of objects of which something was observed in the range, until there are too many.
+func (s *Snapshot) names(ctx context.Context, sees func(event.Dimensions) bool, values *hintValues) error {
+	c := store.Count{By: []string{}, Objects: true, Step: wholeRange}
+	return s.countUntil(ctx, c, sees, func(object event.Regarding) (more bool) {
+		values.add(objectName, object.Name)
+		return !values.cut[objectName]
+	})
+}
+
+// countUntil calls group with the groups of a count of the range, until that returns false.
+func (s *Snapshot) countUntil(ctx context.Context, c store.Count, sees func(event.Dimensions) bool, group func(event.Regarding) (more bool)) error {
 	until, enough := context.WithCancel(ctx)
 	defer enough()
-	c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}, By: []string{}, Objects: true, Step: wholeRange}
+	c.Range = store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}
 	c.Group = func(_ event.Dimensions, object event.Regarding) int {
-		values.add(objectName, object.Name)
-		values.add(objectUID, object.UID)
-		if values.cut[objectName] && values.cut[objectUID] {
+		if !group(object) {
 			enough()
 		}
 		return -1

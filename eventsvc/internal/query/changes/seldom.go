@@ -2,7 +2,6 @@ package changes
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 )
 
@@ -87,11 +86,7 @@ func (c *comparison) compared() string {
 			reasons[s.reason] = true
 		}
 	}
-	what := "events"
-	if n == 1 {
-		what = "event"
-	}
-	text := fmt.Sprintf("%d %s", n, what)
+	text := counted(int(n), "event")
 	switch len(reasons) {
 	case 0:
 		text = "no events"

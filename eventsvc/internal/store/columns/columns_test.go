@@ -510,3 +510,44 @@ func TestFlips(t *testing.T) {
 		pieces[key] = whole
 	}
 }
+
+// TestGroupsAreAskedForOnce: what a group leaves out is not asked for again, over an array of groups and a map.
+func TestGroupsAreAskedForOnce(t *testing.T) {
+	b, row := NewBuilder(0), week(5000)
+	last := uint64(0)
+	for i := range 5000 {
+		r := row(i)
+		b.Add(&r)
+		last = r.Revision
+	}
+	table, err := b.Table()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []int64{0, 1 << 40} {
+		for _, c := range []store.Count{{By: []string{"reason"}}, {By: []string{}, Objects: true}, {By: []string{"reason", "node", "namespace"}, Objects: true}} {
+			asked := map[string]int{}
+			c.Step = step
+			c.Group = func(d event.Dimensions, o event.Regarding) int {
+				asked[fmt.Sprint(d, o)]++
+				return -1
+			}
+			s, err := table.Scan(&Query{From: 0, To: 1 << 39, Last: last})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := s.Counter(&c, func(store.Occurred) { t.Error("what is left out was counted") })
+			for chunk := 0; err == nil && chunk < s.Chunks(); chunk++ {
+				err = n.Chunk(chunk)
+			}
+			if n.Flush(); err != nil || len(asked) < 2 {
+				t.Fatal(len(asked), err)
+			}
+			for group, times := range asked {
+				if times != 1 {
+					t.Fatalf("by %s, step %d: %s was asked for %d times", c.By, step, group, times)
+				}
+			}
+		}
+	}
+}

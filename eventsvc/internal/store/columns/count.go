@@ -130,7 +130,7 @@ func (n *Counter) sum(second int64) error {
 	}
 	n.second = second
 	sums, places := n.sums, n.places[:len(added)]
-	for i, word := range n.rows { // all takes twice as long
+	for i, word := range n.rows { // not with all, whose function would read sums from memory at each row
 		for ; word > 0; word &= word - 1 {
 			row := i*64 + bits.TrailingZeros64(word)
 			at := places[row]

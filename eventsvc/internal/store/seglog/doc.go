@@ -72,8 +72,14 @@
 //	├── next      first revision 8 → versions that records of this segment superseded, by their revisions, CRC32C 4
 //	└── columns   the pieces of tables, see package columns
 //
-//	record (numbers big-endian): kind 1, length of the namespace 2, length of the key 2, length of the attributes 4,
-//	previous revision 8, time 8, key ("namespace/name"), attributes, value, CRC32C 4
+//	record (numbers big-endian)
+//	┌──────┬───────────┬──────────┬────────────┬──────────────┬────────┐
+//	│ kind │ namespace │   key    │ attributes │   previous   │  time  │
+//	│  1   │ length 2  │ length 2 │  length 4  │  revision 8  │   8    │
+//	├──────┴───────────┴┬─────────┴────────────┴┬─────────────┴┬───────┤
+//	│ key               │ attributes            │ value        │ CRC32C│
+//	│ "namespace/name"  │                       │              │   4   │
+//	└───────────────────┴───────────────────────┴──────────────┴───────┘
 //	kind: 1 created, 2 modified, 3 deleted (no attributes, no value)
 //
 //	gap     revisions that are lost. The key is the last one: first one 8, CRC32C of both 4

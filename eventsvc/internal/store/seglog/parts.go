@@ -106,7 +106,7 @@ func tables(tx *bbolt.Tx, f func(last uint64, pieces columns.Pieces)) {
 // fileTables returns the tables of a sealed segment.
 func (r *Reader) fileTables(i int) (all []*columns.Table, err error) {
 	s := r.segments[i]
-	if known := s.columns.tables.Load(); known != nil {
+	if known := s.columns.tables.Load(); known != nil && s.columns.all.Load() != nil { // else they were forgotten meanwhile
 		r.log.keepParts(s)
 		return *known, nil
 	}
