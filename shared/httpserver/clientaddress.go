@@ -40,8 +40,8 @@ func Source(proxies []netip.Prefix) func(*http.Request) string {
 	return echo.ExtractIPFromXFFHeader(trust...)
 }
 
-// Subscriber returns what limits count as one source: an IPv4 address, or the 64-bit network of an IPv6 address, because
-// one subscriber has all of such a network.
+// Subscriber returns what limits count as one source: an IPv4 address, or the 64-bit network of an IPv6 address,
+// because one subscriber has all of such a network.
 func Subscriber(source string) string {
 	addr, err := netip.ParseAddr(source)
 	if err != nil {

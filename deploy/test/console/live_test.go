@@ -99,7 +99,8 @@ func TestLiveSeries(t *testing.T) {
 	}
 }
 
-// TestLiveSearch: what arrives is matched as the server matches: by OR, NOT, parentheses, labels and names with a slash.
+// TestLiveSearch: what arrives is matched as the server matches: by OR, NOT, parentheses, labels and names with a
+// slash.
 func TestLiveSearch(t *testing.T) {
 	t.Parallel()
 	s := startServices(t)

@@ -72,7 +72,8 @@ func (s *Selector) Filter() *Filter {
 	return all
 }
 
-// A Subject is what a filter is asked about: a version of an event. Its dimensions are found when they are needed first.
+// A Subject is what a filter is asked about: a version of an event. Its dimensions are found when they are needed
+// first.
 type Subject struct {
 	Namespace, Name string
 	Attributes      Attributes

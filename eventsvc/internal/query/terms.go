@@ -35,8 +35,8 @@ func (t *Terms) asksBookkeeping() (asked bool) {
 	return asked
 }
 
-// ReadSearch returns what people see of a search, and the tree of what it asks for. The tree leaves out what mirrors say
-// of their own work, unless the search asks for it.
+// ReadSearch returns what people see of a search, and the tree of what it asks for. The tree leaves out what mirrors
+// say of their own work, unless the search asks for it.
 func ReadSearch(text string) ([]search.Part, *search.Tree, error) {
 	e, err := search.Parse(text)
 	if err != nil {

@@ -26,8 +26,8 @@ type question struct {
 	revision uint64
 }
 
-// TestAgreement: lines, counts and patterns of Loki's API are the list, the histograms and the facets of /query/v1 in the
-// state of the same revision, as every version counts when it was observed, and each event is shown as it was last
+// TestAgreement: lines, counts and patterns of Loki's API are the list, the histograms and the facets of /query/v1 in
+// the state of the same revision, as every version counts when it was observed, and each event is shown as it was last
 // observed in the range.
 func TestAgreement(t *testing.T) {
 	t.Parallel()

@@ -5,11 +5,10 @@
 //
 // A stream is what has the same labels: namespace, type, reason, kind, reporter, cluster, owner, node,
 // level (warning or info, by the type) and service_name (the reporter). Empty ones are left
-// out. An entry is an event that exists, as it was last observed in the range of the query, among the versions that pass
-// the pipeline; its line is the note. So ranges that follow each other show an event twice if it was observed in both.
-// Structured metadata are name and uid of what the event is about,
-// action, count, host (of the source, else the reporting instance), and detected_level,
-// which Logs Drilldown asks for.
+// out. An entry is an event that exists, as it was last observed in the range of the query, among the versions that
+// pass the pipeline; its line is the note. So ranges that follow each other show an event twice if it was observed in
+// both. Structured metadata are name and uid of what the event is about, action, count, host (of the source, else the
+// reporting instance), and detected_level, which Logs Drilldown asks for.
 //
 // count_over_time and rate count occurrences, as /query/v1 does: an event that was seen twelve times is counted twelve
 // times, each when it was reported. An expression decides where they come from:

@@ -9,8 +9,8 @@
 // whether and why it is not whole. In CSV, Warning headers say why it is not whole
 // (RFC 7234, as kube-apiserver uses them) and a Link header has the next page (RFC 8288).
 //
-// The files: endpoints.go is the table of paths, parameters.go and times.go read the query string, cursor.go continues a
-// page; search.go says what a search means; answers.go has what all answers say, and each path a file of its name;
+// The files: endpoints.go is the table of paths, parameters.go and times.go read the query string, cursor.go continues
+// a page; search.go says what a search means; answers.go has what all answers say, and each path a file of its name;
 // deleted.go lists what somebody has deleted, which `eventsvc import` brings back (undelete); mirrored.go follows the
 // cursors of mirrors; ask.go answers the tools for agents, openapi.go describes the paths.
 //

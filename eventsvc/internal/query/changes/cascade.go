@@ -184,7 +184,8 @@ func (r *candidate) precede(later *candidate) bool {
 }
 
 // tied reports whether one change precedes another closely, and more closely than chance lets its occurrences: what
-// comes all the time precedes everything. Closely is within causeTime or, after a problem, one beat of the later change.
+// comes all the time precedes everything. Closely is within causeTime or, after a problem, one beat of the later
+// change.
 func (c *comparison) tied(earlier, later *candidate) bool {
 	longest, came := causeTime, later.came()
 	if earlier.alarming() {

@@ -50,8 +50,8 @@ func TestCauseIsNear(t *testing.T) {
 	}
 }
 
-// TestCauseOfSeveralNamespaces: the cause of what spans several namespaces is not in one that happened to have something
-// before it, if the whole cluster had something too.
+// TestCauseOfSeveralNamespaces: the cause of what spans several namespaces is not in one that happened to have
+// something before it, if the whole cluster had something too.
 func TestCauseOfSeveralNamespaces(t *testing.T) {
 	t.Parallel()
 	m := fortnight(t, func(m *memory, ago func(float64) float64) {

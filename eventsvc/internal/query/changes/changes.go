@@ -84,8 +84,8 @@ type Change struct {
 	Score      float64 // rows are ordered by it
 	Why        string  // what happened, in one sentence
 	Statistics string  // what the score is made of
-	// First and Last are the first and the last occurrence in the window. Of what is silent, both are its newest event. If a
-	// problem went on already when the window began, First is when it began.
+	// First and Last are the first and the last occurrence in the window. Of what is silent, both are its newest event. If
+	// a problem went on already when the window began, First is when it began.
 	First, Last time.Time
 	Every       time.Duration // the usual distance between two occurrences; 0: not known
 	State       query.State

@@ -229,7 +229,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestPatternFindsItsNotes: the term on a pattern matches each note that has it, whatever characters they have in common.
+// TestPatternFindsItsNotes: the term on a pattern matches each note that has it, whatever characters they have in
+// common.
 func TestPatternFindsItsNotes(t *testing.T) {
 	t.Parallel()
 	for _, note := range []string{

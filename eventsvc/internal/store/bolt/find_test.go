@@ -58,8 +58,8 @@ func TestSelectorsFindTheSame(t *testing.T) {
 	bolttest.Check(t, db)
 }
 
-// TestSelectorsOfSmallNamespaces: lists of namespaces that have a few rows of each chunk of columns find what going over
-// everything finds.
+// TestSelectorsOfSmallNamespaces: lists of namespaces that have a few rows of each chunk of columns find what going
+// over everything finds.
 func TestSelectorsOfSmallNamespaces(t *testing.T) {
 	t.Parallel()
 	o := bolt.Options{Dir: t.TempDir(), SegmentBytes: 1 << 20}

@@ -10,8 +10,8 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
-// TestMergeOverDamagedKeys: a merge that meets damaged keys fails, and nothing is written any more: the index would lack
-// what was acknowledged. The index that is made again from the log has all of it.
+// TestMergeOverDamagedKeys: a merge that meets damaged keys fails, and nothing is written any more: the index would
+// lack what was acknowledged. The index that is made again from the log has all of it.
 func TestMergeOverDamagedKeys(t *testing.T) {
 	t.Parallel()
 	o := Options{Dir: t.TempDir()}

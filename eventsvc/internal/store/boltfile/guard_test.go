@@ -49,8 +49,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestCloseAfterDamage: after a write in which bbolt panics, and panics again while it rolls back because keys have come
-// out of order, nobody waits for its lock.
+// TestCloseAfterDamage: after a write in which bbolt panics, and panics again while it rolls back because keys have
+// come out of order, nobody waits for its lock.
 func TestCloseAfterDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")

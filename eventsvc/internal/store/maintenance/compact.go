@@ -59,8 +59,8 @@ func (c *compaction) compactAll(ctx context.Context, compress bool, progress sto
 	return nil
 }
 
-// convertAll rewrites sealed segments in which something is dead, or that are to be compressed, as far as there is room.
-// told is called with the number of those that are done.
+// convertAll rewrites sealed segments in which something is dead, or that are to be compressed, as far as there is
+// room. told is called with the number of those that are done.
 func (c *compaction) convertAll(ctx context.Context, compress bool, told func(done int)) error {
 	clean := true
 	for i, s := range c.sealed() {

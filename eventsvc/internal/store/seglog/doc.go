@@ -23,8 +23,8 @@
 // [Log.UnlinkedBytes] is the room that such files take; nobody waits for a client while holding segments, so that this
 // is short. [Log.Close] waits for all readers.
 //
-// The head is not immutable: the open transaction of a reader keeps bbolt from reusing its pages. The head then grows by
-// those that checkpoints change meanwhile, and is cut to what it has when it is sealed.
+// The head is not immutable: the open transaction of a reader keeps bbolt from reusing its pages. The head then grows
+// by those that checkpoints change meanwhile, and is cut to what it has when it is sealed.
 //
 // [Reader.Tables] returns what records report as columns (package columns), of which questions are answered. Sealed
 // segments have them in their files. A head gets a table in its file as soon as there are enough records, and has all

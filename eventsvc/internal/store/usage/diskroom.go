@@ -21,8 +21,8 @@ import (
 //	history                 the files leave room for events        MinFree    [Usage.HistoryLimit] lets it go
 //	                        and deletions: they are not [Usage.Tight]
 //
-// MaxBytes was lowered if the files took more at the start. Then deletions and rewrites are what makes them smaller, and
-// have no bound until the files fit.
+// MaxBytes was lowered if the files took more at the start. Then deletions and rewrites are what makes them smaller,
+// and have no bound until the files fit.
 
 // Where nothing is said, a store takes at most so much of the disk.
 const (
