@@ -81,6 +81,7 @@ func TestTimes(t *testing.T) {
 	now := time.Now().UTC()
 	for text, title := range map[string]string{
 		"-3h": "Last 3 hours", "yesterday 02:00-03:00": now.AddDate(0, 0, -1).Format("01-02") + " 02:00 – 03:00", "00:00": now.Format("01-02") + " 00:00",
+		now.AddDate(0, 0, -1).Format("2.1.2006") + " 2:30am": now.AddDate(0, 0, -1).Format("01-02") + " 02:30",
 	} {
 		b.key("t")
 		b.fill(".absolute input[name=to]", "now")

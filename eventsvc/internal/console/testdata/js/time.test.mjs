@@ -27,7 +27,7 @@ test("instants are read as they are written", () => reader("utc", now, () => {
     ["2026-03-04T12:00:05.250Z", now + 250], [" 2026-03-04 12:00 ", now - 5 * second], ["2026-03-04", utc("2026-03-04T00:00:00Z")],
     ["now", now], ["-6h", now - 6 * hour], ["now-6h", now - 6 * hour], ["+15m", now + 15 * minute], ["now-1d12h", now - 36 * hour], ["-2w", now - 14 * day],
   ]) assert.equal(parseInstant(String(text)), want, String(text));
-  for (const text of ["", "soon", "someday", "2026-13", "2026-3-4", "-6", "-6y", "now 6h", "in 6h ago", "13-40 12:00", "2026-02-31", "2026-03-04 25:00", "25 o'clock", "Holiday 12:00", "last", "2026-03-04T12:00:05X", "yesterday soon"]) {
+  for (const text of ["", "soon", "someday", "2026-13", "2026-3-4", "-6", "-6y", "now 6h", "in 6h ago", "13-40 12:00", "2026-02-31", "2026-03-04 25:00", "25 o'clock", "Holiday 12:00", "last", "2026-03-04T12:00:05X", "yesterday soon", "13pm", "31.2.2026", "1.2.3"]) {
     assert.ok(Number.isNaN(parseInstant(text)), text);
   }
   for (const [text, want] of [
@@ -50,6 +50,8 @@ test("times of a day are those of the reader's zone", () => {
     for (const [text, want] of [
       ["14:00", "2026-03-04 14:00:00"], ["9:05", "2026-03-04 09:05:00"], ["today", "2026-03-04 00:00:00"], ["Today 1:02:03", "2026-03-04 01:02:03"],
       ["yesterday", "2026-03-03 00:00:00"], ["yesterday 02:00", "2026-03-03 02:00:00"],
+      ["29.11.2025", "2025-11-29 00:00:00"], ["29.11.2025 14:30", "2025-11-29 14:30:00"], ["3.3. 14:30", "2026-03-03 14:30:00"], ["03-03", "2026-03-03 00:00:00"],
+      ["2:30pm", "2026-03-04 14:30:00"], ["12:15 AM", "2026-03-04 00:15:00"], ["yesterday 2 p.m.", "2026-03-03 14:00:00"],
     ]) assert.equal(absolute(parseInstant(text)), want, text);
   });
   process.env.TZ = "Europe/Berlin"; // UTC+1, from 2026-03-29 01:00 UTC on UTC+2
@@ -75,6 +77,7 @@ test("both ends of a range may stand in one text", () => reader("utc", now, () =
     ["2026-02-28 2:00 - 03:30", "2026-02-28 02:00:00", "2026-02-28 03:30:00"], ["2:00–3:00:30", "2026-03-04 02:00:00", "2026-03-04 03:00:30"],
     ["14:02 to 14:07", "2026-03-04 14:02:00", "2026-03-04 14:07:00"], ["03-03 14:02 – 15:00", "2026-03-03 14:02:00", "2026-03-03 15:00:00"],
     ["11-20 14:02 – 11-21 09:00", "2025-11-20 14:02:00", "2025-11-21 09:00:00"], ["yesterday 9:00 to today 9:30", "2026-03-03 09:00:00", "2026-03-04 09:30:00"],
+    ["1pm-2:30pm", "2026-03-04 13:00:00", "2026-03-04 14:30:00"], ["28.2.2026 14:30 – 1.3.2026", "2026-02-28 14:30:00", "2026-03-01 00:00:00"],
     ["3h to 1h", "2026-03-04 09:00:05", "2026-03-04 11:00:05"],
   ]) assert.deepEqual(parseRange(text)?.map(absolute), [from, to], text);
   for (const text of ["", "-6h", "2026-03-04 12:00", "someday 02:00-03:00", "02:00-"]) assert.equal(parseRange(text), null, text);

@@ -68,19 +68,26 @@ export function parseDuration(text) {
 const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /**
+ * Writes dates as 29.11.2026 or 29.11. and times as 2:30pm or 2 pm as the page writes them.
+ * @param {string} text
+ */
+const numeric = (text) => text.replace(/\b(\d{1,2})\.(\d{1,2})\.(?:(\d{4})(?!\d)|(?= |$))/g, (_, day, month, year) => `${year ? year + "-" : ""}${month.padStart(2, "0")}-${day.padStart(2, "0")}`)
+  .replace(/\b(\d{1,2})((?::\d{2}){0,2}) ?([ap])\.?m\b\.?/gi, (all, hour, rest, half) => (+hour < 1 || +hour > 12 ? all : `${two((+hour % 12) + (/p/i.test(half) ? 12 : 0))}${rest || ":00"}`));
+
+/**
  * Writes what stands for a date as one with a time: a day by its name, a time of today, a date without its year, which is the last one
  * of that date, a Unix time in seconds or milliseconds; and an age, as 3d, 3m 20s ago or last 3 days, relative to now.
  * @param {string} given @returns {string}
  */
 export function dated(given) {
-  const text = given.trim().replace(/^last (?=\d)/i, "").replace(/^last (?=[a-z])/i, "1 ").replace(/^[a-z]+day (?=\d+-\d)/i, "")
+  const text = numeric(given).trim().replace(/^last (?=\d)/i, "").replace(/^last (?=[a-z])/i, "1 ").replace(/^[a-z]+day (?=\d+-\d)/i, "")
     .replace(/(\d+) ?([smhdw])(?:ec(?:ond)?|in(?:ute)?|our|ay|eek)s?\b/gi, (_, n, unit) => n + unit.toLowerCase());
   if (/ UTC$/.test(text)) return dated(text.slice(0, -4)) + "Z";
   if (text.endsWith(` ${zoneName()}`)) return dated(text.slice(0, -zoneName().length));
   if (/^\d{10}$|^\d{13}$/.test(text)) return new Date(Number(text.padEnd(13, "0"))).toISOString();
   const age = /^(?:(in )|-)?((?:\d+[smhdw] ?)+?)( ago)?$/.exec(text);
   if (age && !(age[1] && age[3])) return (age[1] ? "+" : "-") + age[2].replaceAll(" ", "");
-  if (/^\d\d-\d\d /.test(text)) {
+  if (/^\d\d-\d\d( |$)/.test(text)) {
     const year = Number(absolute(clock.now()).slice(0, 4));
     const [now, last] = [year, year - 1].map((y) => `${y}-${text}`);
     return parseInstant(now) <= clock.now() + day ? now : last;
@@ -100,7 +107,8 @@ export function dated(given) {
  * @param {string} text @returns {[number, number]|null}
  */
 export function parseRange(text) {
-  const both = /^(.+?)(?: to | – |\s*–\s*)(.+)$/.exec(text.trim()) ?? /^(.*?\d{1,2}:\d{2}(?::\d{2})?)\s*-\s*(\d{1,2}:\d{2}(?::\d{2})?)$/.exec(text.trim());
+  const given = numeric(text.trim());
+  const both = /^(.+?)(?: to | – |\s*–\s*)(.+)$/.exec(given) ?? /^(.*?\d{1,2}:\d{2}(?::\d{2})?)\s*-\s*(\d{1,2}:\d{2}(?::\d{2})?)$/.exec(given);
   if (!both) return null;
   const from = parseInstant(both[1]);
   const time = /^\d{1,2}:\d{2}(:\d{2})?$/.test(both[2]);

@@ -73,7 +73,7 @@ export class RangePicker {
     for (const name of ["from", "to"]) {
       const text = both ? rfc3339(both[name === "from" ? 0 : 1]) : String(form.get(name)).trim();
       const at = parseInstant(text);
-      if (Number.isNaN(at)) this.failure ||= `“${text}” is no time. Write it as 2026-03-04 12:00, or as -6h.`;
+      if (Number.isNaN(at)) this.failure ||= `“${text}” is no time. Write it as 2026-03-04 12:00, 4.3.2026 12:00, 2:30pm or -6h.`;
       ends.push(Number.isNaN(at) ? text : isRelative(dated(text)) ? dated(text) : rfc3339(at));
     }
     const [from, to] = ends.map(parseInstant);

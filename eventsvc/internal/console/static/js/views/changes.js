@@ -80,7 +80,7 @@ export class Changes {
       const text = read(name);
       if (text === "" || isRelative(text)) return text;
       const at = parseInstant(text);
-      if (Number.isNaN(at)) this.failure = `“${text}” is no time. Write it as 2026-03-04 12:00, or as -6h.`;
+      if (Number.isNaN(at)) this.failure = `“${text}” is no time. Write it as 2026-03-04 12:00, 4.3.2026 12:00, 2:30pm or -6h.`;
       return Number.isNaN(at) ? "" : rfc3339(at);
     };
     const next = { at: instant("at") || "now", window: read("window"), ns: read("ns"), other: instant("other") };
