@@ -52,6 +52,12 @@ func TestStatesOfSeries(t *testing.T) {
 	b.open("/console/#/groups?by=object&from=-8d&q=reason%3AOOMKilling")
 	b.signIn(admin)
 	b.waitText("[data-group] .state.over", "over for ")
+	show(b, "groups?by=reason&from=-1d&q=type%3ANormal") // what is routine always goes on
+	b.wait(`document.querySelector("[data-group] .group-last")`)
+	b.settled()
+	if n := b.count("[data-group] .state"); n > 0 {
+		t.Errorf("%d groups of routine events have a state", n)
+	}
 	show(b, "changes?window=1h&at="+stamp(facts.OOM.Begin.Add(30*time.Minute)))
 	b.waitText(".changes .state.ongoing", "goes on")
 	b.wait(`document.querySelector(".changes .small-lane")`)

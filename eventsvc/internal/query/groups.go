@@ -41,7 +41,7 @@ func (g *Group) Place(o Order, by []Dimension) GroupPlace {
 }
 
 // rhythmBytes is what a rhythm takes, also while a slice of them grows.
-const rhythmBytes = 100
+const rhythmBytes = 120
 
 // value returns that by which a group is ordered.
 func (r *Rhythm) value(o Order) int64 {

@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"time"
@@ -19,8 +20,6 @@ const (
 )
 
 const (
-	// rhythmBits are the last minutes of a series by which its rhythm is judged, or the last hours of a slow one.
-	rhythmBits = 64
 	// frequent is the longest usual distance, in minutes, that is a rhythm though single distances are longer or shorter.
 	// Longer ones are too few among the last minutes to tell a rhythm from chance, unless they are alike.
 	frequent = 10
@@ -35,10 +34,25 @@ const (
 type Rhythm struct {
 	Count       int64
 	First, Last int64  // seconds
-	minutes     uint64 // of the last ones those in which it came, by the distance to the last one
-	hours       uint64 // likewise
+	minutes     lately // those in which it came
+	hours       lately // likewise
 	recent      int64  // how often it came in these
 }
+
+// lately has a bit for each of the last 128 minutes or hours, by the distance to the last one.
+type lately [2]uint64
+
+// last has the last one only.
+var last = lately{1}
+
+// before returns those that are so much further away.
+func (l lately) before(by uint) lately {
+	return lately{l[0] << by, l[1]<<by | l[0]<<(by-64) | l[0]>>(64-by)}
+}
+
+func (l *lately) add(o lately) { l[0], l[1] = l[0]|o[0], l[1]|o[1] }
+
+func (l lately) count() int64 { return int64(bits.OnesCount64(l[0]) + bits.OnesCount64(l[1])) }
 
 // Add adds what was observed.
 func (r *Rhythm) Add(o store.Occurred) {
@@ -47,7 +61,7 @@ func (r *Rhythm) Add(o store.Occurred) {
 		r.First, r.Last = min(r.First, o.Second), max(r.Last, o.Second)
 		return
 	}
-	r.Merge(Rhythm{Count: o.Count, First: o.Second, Last: o.Second, minutes: 1, hours: 1, recent: o.Count})
+	r.Merge(Rhythm{Count: o.Count, First: o.Second, Last: o.Second, minutes: last, hours: last, recent: o.Count})
 }
 
 // Merge adds what another rhythm has.
@@ -61,14 +75,10 @@ func (r *Rhythm) Merge(o Rhythm) {
 	if r.Count += o.Count; o.Count > 0 {
 		r.First = min(r.First, o.First)
 	}
-	if by := r.Last/3600 - o.Last/3600; by < rhythmBits {
-		r.hours |= o.hours << uint(by)
-	}
-	if by := r.Last/60 - o.Last/60; by < rhythmBits {
-		kept := o.minutes << uint(by)
-		r.minutes |= kept
-		r.recent += o.recent * int64(bits.OnesCount64(kept)) / int64(bits.OnesCount64(o.minutes))
-	}
+	r.hours.add(o.hours.before(uint(r.Last/3600 - o.Last/3600)))
+	kept := o.minutes.before(uint(r.Last/60 - o.Last/60))
+	r.minutes.add(kept)
+	r.recent += o.recent * kept.count() / max(1, o.minutes.count())
 }
 
 // Every returns the usual distance between two occurrences, 0 if there is none: the one that three of four do not
@@ -79,25 +89,31 @@ func (r *Rhythm) Every() time.Duration {
 		return time.Duration(r.Last-r.First) * time.Second / time.Duration(max(1, r.Count-1))
 	}
 	minutes, hours := gaps(r.minutes), gaps(r.hours)
-	switch often := usual(minutes); {
-	case often == 1:
-		busy := time.Duration(bits.OnesCount64(r.minutes)) * time.Minute
+	if often := usual(minutes); often == 1 {
+		busy := time.Duration(r.minutes.count()) * time.Minute
 		return max(time.Second, (busy / time.Duration(max(1, r.recent))).Round(time.Second))
-	case often > 0 && often <= frequent, alike(minutes, 2):
+	} else if often > 0 && often <= frequent && even(minutes) {
 		return time.Duration(often) * time.Minute
-	case len(minutes) < 2 && alike(hours, 3):
-		return time.Duration(usual(hours)) * time.Hour
+	}
+	if often := alike(minutes, 2); often > 0 {
+		return time.Duration(often) * time.Minute
+	}
+	if often := alike(hours, 3); len(minutes) < 2 && often > 0 {
+		return time.Duration(often) * time.Hour
 	}
 	return 0
 }
 
 // gaps returns the distances between the bits that are set, the first ones first.
-func gaps(set uint64) (gaps []int) {
+func gaps(set lately) (gaps []int) {
 	before := 0
-	for rest := set &^ 1; rest != 0; rest &= rest - 1 {
-		at := bits.TrailingZeros64(rest)
-		gaps = append(gaps, at-before)
-		before = at
+	for i, rest := range set {
+		for ; rest != 0; rest &= rest - 1 {
+			if at := 64*i + bits.TrailingZeros64(rest); at > 0 {
+				gaps = append(gaps, at-before)
+				before = at
+			}
+		}
 	}
 	return gaps
 }
@@ -111,10 +127,26 @@ func usual(gaps []int) int {
 	return sorted[(3*len(sorted)+3)/4-1]
 }
 
-// alike reports whether there are at least so many distances, of which none is longer than another by more than a half
-// and what the rounding to whole minutes or hours explains.
-func alike(gaps []int, least int) bool {
-	return len(gaps) >= least && 2*(slices.Max(gaps)-1) <= 3*slices.Min(gaps)
+// even reports whether distances tell when the next occurrence is due: three of four are within a multiple of the
+// shortest quarter, or they grow, as those of a back-off. A probe that fails now and then has no such rhythm.
+func even(gaps []int) bool {
+	shortest := slices.Sorted(slices.Values(gaps))[len(gaps)/4]
+	return usual(gaps) <= patience*shortest || slices.IsSortedFunc(gaps, func(a, b int) int { return cmp.Compare(b, a) })
+}
+
+// alike returns the usual one of at least so many distances, of which none is longer than another by more than a half
+// and what the rounding to whole minutes or hours explains. One beat may have been late or missed: a single distance
+// that is longer counts for nothing, up to a multiple of the shortest. It returns 0 if they are not alike.
+func alike(gaps []int, least int) int {
+	sorted := slices.Sorted(slices.Values(gaps))
+	same := func(gaps []int) bool { return len(gaps) >= least && 2*(gaps[len(gaps)-1]-1) <= 3*gaps[0] }
+	if n := len(sorted) - 1; n >= least && !same(sorted) && sorted[n] <= patience*sorted[0] {
+		sorted = sorted[:n]
+	}
+	if !same(sorted) {
+		return 0
+	}
+	return usual(sorted)
 }
 
 // At returns the state at a time.

@@ -8,6 +8,15 @@ import (
 	"tidings.example/eventsvc/internal/store"
 )
 
+// flapping has occurrences at distances in minutes, the newest a minute ago.
+func flapping(now int64, gaps ...int64) []store.Occurred {
+	all := []store.Occurred{{Second: now - 60, Count: 1}}
+	for _, gap := range gaps {
+		all = append(all, store.Occurred{Second: all[len(all)-1].Second - 60*gap, Count: 1})
+	}
+	return all
+}
+
 // TestRhythm: a series is over once it is missing for longer than its own rhythm explains, in whatever order it is
 // read.
 func TestRhythm(t *testing.T) {
@@ -38,6 +47,11 @@ func TestRhythm(t *testing.T) {
 		{"three routine changes of two steps in two hours", append(times(now-7000, 70, now-6930), append(times(now-5300, 70, now-5230), times(now-3610, 70, now-3540)...)...), 0, query.Once},
 		{"now and then, an hour ago", []store.Occurred{{Second: now - 40000, Count: 1}, {Second: now - 32000, Count: 1}, {Second: now - 11000, Count: 1}, {Second: now - 5200, Count: 1}}, 0, query.Once},
 		{"a burst, and one more an hour later", append(times(now-5400, 60, now-5000), times(now-1500, 1, now-1500)...), time.Minute, query.Over},
+		{"every 20 minutes, once late", append(times(now-7200, 1200, now-3600), times(now-1200, 1200, now-1200)...), 20 * time.Minute, query.Ongoing},
+		{"every 12 minutes, and one more after a late gap", append(times(now-5*720-2280, 720, now-2280), times(now-720, 720, now-720)...), 12 * time.Minute, query.Ongoing},
+		{"every three hours, once missed", append(times(now-36*3600, 10800, now-12*3600), times(now-6*3600, 10800, now-7200)...), 3 * time.Hour, query.Ongoing},
+		{"every 20 minutes, three times missed", append(times(now-10800, 1200, now-6000), times(now-1200, 1200, now-1200)...), 0, query.Once},
+		{"a flapping probe", flapping(now, 2, 9, 1, 7, 3, 10, 1, 8, 2, 1), 0, query.Once},
 		{"a back-off", []store.Occurred{{Second: now - 630, Count: 1}, {Second: now - 620, Count: 1}, {Second: now - 600, Count: 1}, {Second: now - 560, Count: 1}, {Second: now - 480, Count: 1}, {Second: now - 320, Count: 1}}, 2 * time.Minute, query.Ongoing},
 	} {
 		var forth, back query.Rhythm

@@ -105,7 +105,7 @@ export class Groups {
           object && h("a", { class: "life", href: app.href(lifeOf({ ...object, namespace: object.namespace || g.by.namespace })) }, "life")))),
       h("td", { class: "number", title: g.count.toLocaleString("en") }, human(g.count)),
       h("td", { class: "group-course" }, values && sparkline(values, `${counted(g.count, "occurrence")}, most of them ${relative(this.#peak(values))}`, g.sample?.type === "Warning" ? "warning" : "normal")),
-      h("td", { class: "group-first" }, h("time", { title: `${absolute(first)}, ${relative(first)}` }, short(first))), h("td", { class: "group-last" }, h("time", { title: relative(last) }, short(last)), g.state && h("span", { class: "state " + g.state }, spoken(courseOf(g), Math.min(clock.now(), app.range()[1])).split(",")[0])),
+      h("td", { class: "group-first" }, h("time", { title: `${absolute(first)}, ${relative(first)}` }, short(first))), h("td", { class: "group-last" }, h("time", { title: relative(last) }, short(last)), g.state && g.sample?.type !== "Normal" && h("span", { class: "state " + g.state }, spoken(courseOf(g), Math.min(clock.now(), app.range()[1])).split(",")[0])),
       h("td", { class: "group-note" }, g.sample ? h("a", { href: app.href({ event: `${g.sample.metadata.namespace}/${g.sample.metadata.name}` }) }, clear(g.sample.note || g.sample.reason)) : ""));
   }
 
