@@ -92,6 +92,65 @@ func (c *openChunk) at(i int) uint64 {
 	return binary.LittleEndian.Uint64(c.packed[bit/8:])>>(bit%8)&(1<<c.width-1) + c.least
 }
 
+// equal removes the rows whose number is another one. Of small numbers it compares as many at once as fit into eight
+// bytes.
+func (c *openChunk) equal(n uint64, rows *rowSet) {
+	if n < c.least || n > c.most() {
+		*rows = rowSet{}
+		return
+	}
+	if c.width == 0 {
+		return
+	}
+	if c.width > 16 {
+		for row := range rows.all {
+			if c.at(row) != n {
+				rows.remove(row)
+			}
+		}
+		return
+	}
+	src, width := padded(c.packed, ChunkRows, c.width), c.width
+	ones := uint64(0) // the lowest bit of each of eight numbers, or of four
+	for at := uint(0); at < 8*width && at+width <= 64 && (width <= 8 || at < 4*width); at += width {
+		ones |= 1 << at
+	}
+	tops := ones << (width - 1)
+	wanted, rest := ones*(n-c.least), tops-ones
+	zeros := func(packed uint64) uint64 { // the highest bits of the numbers that are wanted
+		x := packed ^ wanted
+		return ^(x&^tops + rest | x) & tops
+	}
+	for i, word := range rows {
+		if word == 0 {
+			continue
+		}
+		kept := uint64(0)
+		for row := uint(0); row < 64; row += 8 {
+			at := (uint(i)*64 + row) / 8 * width // eight numbers are as many bytes as one has bits
+			low, high := zeros(binary.LittleEndian.Uint64(src[at:])), uint64(0)
+			if width > 8 {
+				high = zeros(binary.LittleEndian.Uint64(src[at+width/2:]) >> (width % 2 * 4))
+			}
+			for ; low > 0; low &= low - 1 {
+				kept |= 1 << (row + uint(bits.TrailingZeros64(low))/width)
+			}
+			for ; high > 0; high &= high - 1 {
+				kept |= 1 << (row + 4 + uint(bits.TrailingZeros64(high))/width)
+			}
+		}
+		rows[i] = word & kept
+	}
+}
+
+// padded returns packed numbers with what is read behind them.
+func padded(src []byte, numbers int, width uint) []byte {
+	if need := packedBytes(numbers, width) + 8; len(src) < need {
+		return append(make([]byte, 0, need), src...)[:need]
+	}
+	return src
+}
+
 // most returns a bound of the numbers.
 func (c *openChunk) most() uint64 {
 	if c.width == wholeWidth {
@@ -135,9 +194,7 @@ func unpack(dst []uint64, src []byte, width uint, least uint64) {
 		}
 		return
 	}
-	if need := packedBytes(len(dst), width) + 8; len(src) < need {
-		src = append(make([]byte, 0, need), src...)[:need]
-	}
+	src = padded(src, len(dst), width)
 	if width == wholeWidth {
 		for i := range dst {
 			dst[i] = binary.LittleEndian.Uint64(src[8*i:])

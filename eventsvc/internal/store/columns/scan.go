@@ -362,7 +362,7 @@ func (s *Scan) whole(column int) ([]uint64, error) {
 }
 
 // fewRows is the number of rows of a chunk that are read one by one.
-const fewRows = 16
+const fewRows = 64
 
 // open opens a column of the chunk.
 func (s *Scan) open(column int) (c *openChunk, err error) {
@@ -546,6 +546,15 @@ func (s *Scan) ofCodes(n *node, rows *rowSet) error {
 		}
 		if !n.codes.within(c.least, c.most()) {
 			*rows = rowSet{}
+			return nil
+		}
+		if n.codes.n <= 2 && rows.len() >= fewRows {
+			last := *rows
+			c.equal(uint64(n.codes.least), rows)
+			if n.codes.n == 2 {
+				c.equal(uint64(n.codes.most), &last)
+				rows.join(&last)
+			}
 			return nil
 		}
 	}
