@@ -22,74 +22,71 @@ const maxHintValues, maxHintBytes = 5_000, 512 << 10
 // may list.
 func (s *Snapshot) FindHints(ctx context.Context, namespaces []string, subject Subject, allows func(namespace, cluster string) bool) error {
 	terms := s.query.Terms.asked(namespaces, subject)
-	if len(terms) == 0 {
-		return nil
-	}
 	values := hintValues{of: map[string]map[string]bool{}, cut: map[string]bool{}}
 	sees := func(d event.Dimensions) bool { return allows(d.Namespace, d.Cluster) } // any namespace: one may be mistyped
-	err := s.values(ctx, nil, sees, values.add)
-	alone := len(terms) == 1
-	if err == nil {
-		terms, err = s.withoutObjects(ctx, terms, sees)
-	}
-	if err == nil && slices.ContainsFunc(terms, func(w wish) bool { return w.Kind == search.Field && w.Name == objectName }) {
-		err = s.names(ctx, sees, &values)
-	}
+	err := s.values(ctx, dimensionsOf(terms), sees, values.add)
+	var apart []string // terms on fields that something fits
 	for _, term := range terms {
-		if hint := hintOf(term, alone, values); hint != "" && !slices.Contains(s.Head.Hints, hint) {
+		fits := false
+		if err == nil {
+			fits, err = s.fitsSome(ctx, term, sees, &values)
+		}
+		if fits {
+			apart = append(apart, term.Text)
+		} else if hint := hintOf(term, len(terms) == 1, values); hint != "" && !slices.Contains(s.Head.Hints, hint) {
 			s.Head.Hints = append(s.Head.Hints, hint)
 		}
 	}
-	if err == nil && len(s.Head.Hints) == 0 {
-		err = s.hintOfApart(ctx, terms, sees)
+	if err == nil && len(s.Head.Hints) == 0 && len(apart) > 1 {
+		s.Head.Hints = []string{"each of " + strings.Join(apart, ", ") + " fits something in this range, but nothing fits all terms"}
 	}
 	return err
 }
 
-const (
-	// maxApart bounds the terms that are counted alone.
-	maxApart = 8
-	// wholeRange is a step, in seconds, that no range leaves.
-	wholeRange = 1 << 40
-)
+// fitsSome reports whether something in the range fits a term on a field. If it is the name of an object and nothing
+// does, the names that there are become known.
+func (s *Snapshot) fitsSome(ctx context.Context, term wish, sees func(event.Dimensions) bool, values *hintValues) (fits bool, err error) {
+	switch {
+	case term.Kind != search.Field:
+		return false, nil
+	case term.Dimensional():
+		for value := range values.of[term.Name] {
+			fits = fits || term.fits(value)
+		}
+		return fits, nil
+	case term.Name == objectName || term.Name == objectUID:
+		err = s.countUntil(ctx, store.Count{Filter: term.Filter()}, sees, func(event.Regarding) (more bool) {
+			fits = true
+			return false
+		})
+	}
+	if term.Name == objectName && !fits && err == nil && values.of[objectName] == nil {
+		err = s.countUntil(ctx, store.Count{Objects: true}, sees, func(object event.Regarding) (more bool) {
+			values.add(objectName, object.Name)
+			return !values.cut[objectName]
+		})
+	}
+	return fits, err
+}
 
-// hintOfApart says how often terms on dimensions fit what was observed, if each does and no observation fits all.
-func (s *Snapshot) hintOfApart(ctx context.Context, terms []wish, sees func(event.Dimensions) bool) error {
-	terms = slices.DeleteFunc(terms, func(w wish) bool { return !w.Dimensional() })
-	terms = terms[:min(len(terms), maxApart)]
-	if len(terms) < 2 {
-		return nil
-	}
-	all := 1<<len(terms) - 1 // a group is the set of the terms that fit
-	by := make([]string, len(terms))
-	for i := range terms {
-		by[i] = terms[i].Name
-	}
-	c := store.Count{Range: store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}, By: by, Step: wholeRange}
-	c.Filter = (&Terms{bookkeeping: s.query.Terms.bookkeeping}).filter()
-	c.Group = func(d event.Dimensions, _ event.Regarding) (fit int) {
-		for i, term := range terms {
-			if term.fits(*d.Text(term.Name)) {
-				fit |= 1 << i
-			}
+// wholeRange is a step, in seconds, that no range leaves.
+const wholeRange = 1 << 40
+
+// countUntil calls group with the groups of a count of the range, until that returns false.
+func (s *Snapshot) countUntil(ctx context.Context, c store.Count, sees func(event.Dimensions) bool, group func(event.Regarding) (more bool)) error {
+	until, enough := context.WithCancel(ctx)
+	defer enough()
+	c.Range = store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}
+	c.By, c.Step = []string{}, wholeRange
+	c.Group = func(_ event.Dimensions, object event.Regarding) int {
+		if !group(object) {
+			enough()
 		}
-		return fit
+		return -1
 	}
-	counts, together := make([]int64, len(terms)), false
-	err := s.querier.Timeline.Count(ctx, c, func(o store.Occurred) {
-		together = together || o.Group == all
-		for i := range counts {
-			counts[i] += o.Count * int64(o.Group>>i&1)
-		}
-	})
-	if err != nil || together || slices.Contains(counts, 0) {
+	if err := s.querier.Timeline.Count(until, c, nil); until.Err() == nil || ctx.Err() != nil {
 		return err
 	}
-	fit := make([]string, len(terms))
-	for i, n := range counts {
-		fit[i] = fmt.Sprintf("%s fits %d", terms[i].Text, n)
-	}
-	s.Head.Hints = []string{"nothing that was observed in this range fits all terms; alone, " + strings.Join(fit, ", ")}
 	return nil
 }
 
@@ -122,55 +119,33 @@ func (h *hintValues) add(field, value string) {
 // sorted returns the values of a field.
 func (h *hintValues) sorted(field string) []string { return slices.Sorted(maps.Keys(h.of[field])) }
 
-// withoutObjects leaves out the terms on names and uids of objects that something fits.
-func (s *Snapshot) withoutObjects(ctx context.Context, terms []wish, sees func(event.Dimensions) bool) (left []wish, err error) {
-	for _, term := range terms {
-		fits := false
-		if term.Kind == search.Field && (term.Name == objectName || term.Name == objectUID) && err == nil {
-			c := store.Count{By: []string{}, Filter: term.Filter(), Step: wholeRange}
-			err = s.countUntil(ctx, c, sees, func(event.Regarding) (more bool) {
-				fits = true
-				return false
-			})
-		}
-		if !fits {
-			left = append(left, term)
-		}
-	}
-	return left, err
-}
-
-// names adds the names of objects of which something was observed in the range, until there are too many.
-func (s *Snapshot) names(ctx context.Context, sees func(event.Dimensions) bool, values *hintValues) error {
-	c := store.Count{By: []string{}, Objects: true, Step: wholeRange}
-	return s.countUntil(ctx, c, sees, func(object event.Regarding) (more bool) {
-		values.add(objectName, object.Name)
-		return !values.cut[objectName]
-	})
-}
-
-// countUntil calls group with the groups of a count of the range, until that returns false.
-func (s *Snapshot) countUntil(ctx context.Context, c store.Count, sees func(event.Dimensions) bool, group func(event.Regarding) (more bool)) error {
-	until, enough := context.WithCancel(ctx)
-	defer enough()
-	c.Range = store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: sees}
-	c.Group = func(_ event.Dimensions, object event.Regarding) int {
-		if !group(object) {
-			enough()
-		}
-		return -1
-	}
-	if err := s.querier.Timeline.Count(until, c, nil); until.Err() == nil || ctx.Err() != nil {
-		return err
-	}
-	return nil
-}
-
 // A wish is a term that something has to fit, in the form of a term of a search.
 type wish struct {
 	*search.Expr
 	fits func(value string) bool // whether a value of the dimension is as wished
 }
+
+// dimensionsOf returns the dimensions whose values tell what some terms mean.
+func dimensionsOf(terms []wish) []string {
+	by := []string{}
+	for _, term := range terms {
+		switch {
+		case term.Kind == search.Field && term.Dimensional():
+			by = append(by, term.Name)
+		case term.Kind == search.Word && !term.Note:
+			for _, d := range slices.Concat(wordDimensions, nearDimensions) {
+				by = append(by, string(d))
+			}
+		}
+	}
+	return by
+}
+
+// wordDimensions are those of which words find nothing, and nearDimensions those of which people mistype values.
+var (
+	wordDimensions = []Dimension{Type, Namespace, Cluster, Kind, Reporter}
+	nearDimensions = []Dimension{Reason, Node, Namespace, Kind, Cluster}
+)
 
 // asked returns the wishes of a question.
 func (t *Terms) asked(namespaces []string, subject Subject) (all []wish) {
@@ -308,7 +283,7 @@ func hintOfWord(word string, alone bool, values hintValues) string {
 	if hint := hintOfField(word); hint != "" {
 		return hint
 	}
-	for _, d := range []Dimension{Type, Namespace, Cluster, Kind, Reporter} { // of which words find nothing
+	for _, d := range wordDimensions {
 		for value := range values.of[string(d)] {
 			if strings.EqualFold(value, word) {
 				return fmt.Sprintf("%s is a %s: write %s", word, d, search.Term(string(d), value))
@@ -318,7 +293,7 @@ func hintOfWord(word string, alone bool, values hintValues) string {
 	if !alone && !looksLikeName(word) {
 		return ""
 	}
-	for _, d := range []Dimension{Reason, Node, Namespace, Kind, Cluster} {
+	for _, d := range nearDimensions {
 		known := values.sorted(string(d))
 		best := nearest.Name(word, slices.Values(known))
 		if best != "" && !strings.Contains(strings.ToLower(best), strings.ToLower(word)) {

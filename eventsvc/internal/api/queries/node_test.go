@@ -80,9 +80,8 @@ func TestHints(t *testing.T) {
 		"warning":             "warning is a type: write type:Warning",
 		"https://nothing":     "",
 
-		"type:normal reason:BackOff":        "nothing that was observed in this range fits all terms; alone, type:normal fits 72, reason:BackOff fits 18",
-		"type:normal reason:backoff zzz":    "nothing that was observed in this range fits all terms; alone, type:normal fits 72, reason:backoff fits 18",
-		"type:warning reason:BackOff zzz":   "", // these two fit together
+		"type:normal reason:BackOff":        "each of type:normal, reason:BackOff fits something in this range, but nothing fits all terms",
+		"type:normal reason:backoff zzz":    "each of type:normal, reason:backoff fits something in this range, but nothing fits all terms",
 		"type:normal reason:BackOff ns:zzz": "ns:zzz fits nothing in this range",
 	} {
 		for _, path := range []string{"events", "facets", "histogram", "groups"} {

@@ -109,10 +109,9 @@ func countTable(scan *columns.Scan, c *store.Count, turns *turns, visit func(sto
 
 func valuesOf(scan *columns.Scan, c *store.Count, turns *turns) error {
 	values, err := scan.Values(c, c.Values)
-	more := err == nil
-	for chunk := 0; err == nil && more && chunk < scan.Chunks(); chunk++ {
+	for chunk := 0; err == nil && values.More() && chunk < scan.Chunks(); chunk++ {
 		if err = turns.next(); err == nil {
-			more, err = values.Chunk(chunk)
+			err = values.Chunk(chunk)
 		}
 	}
 	return err

@@ -551,3 +551,42 @@ func TestGroupsAreAskedForOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestValues: of a table that is asked for as a whole, the values are those that something observed has.
+func TestValues(t *testing.T) {
+	r := rng(t)
+	for round := range 20 {
+		rows := someRows(r, 1+r.IntN(2*ChunkRows))
+		want := map[string]bool{}
+		for i := range rows {
+			row := &rows[i]
+			if row.New += int64(round % 2); row.New == 0 {
+				continue
+			}
+			d := event.DimensionsOf(string(row.Namespace), row.Attributes)
+			for _, name := range dimensionNames {
+				want[name+" "+*d.Text(name)] = true
+			}
+		}
+		pieces, last := build(t, rows)
+		table, err := Open(last, pieces)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := table.Scan(&Query{From: math.MinInt32, To: 1 << 39, Last: last})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{}
+		v, err := s.Values(&store.Count{}, func(dimension, value string) { got[dimension+" "+value] = true })
+		if err == nil && v.More() && round%2 == 1 {
+			t.Error("goes over chunks, though all rows were observed")
+		}
+		for chunk := 0; err == nil && v.More() && chunk < s.Chunks(); chunk++ {
+			err = v.Chunk(chunk)
+		}
+		if err != nil || !maps.Equal(got, want) {
+			t.Fatalf("%v, %v, want %v", got, err, want)
+		}
+	}
+}
