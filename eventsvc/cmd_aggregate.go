@@ -17,6 +17,7 @@ import (
 	"tidings.example/eventsvc/internal/localca"
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
+	"tidings.example/shared/livefile"
 	"tidings.example/shared/service"
 )
 
@@ -93,13 +94,15 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 		return err
 	}
 	var certificate *tls.Config
-	var renewing []func(context.Context) error
+	var renewed func(context.Context) error
 	if a.TLSOwnDir == "" {
-		certificate, err = httpserver.CertFiles(a.TLSCertFile, a.TLSKeyFile, log, registry)
+		var file *livefile.File
+		certificate, file, err = httpserver.CertFiles(a.TLSCertFile, a.TLSKeyFile, log, registry)
+		renewed = file.Run
 	} else {
 		registered := &localca.APIService{Name: "v1.events." + a.GroupDomain, Dir: a.TLSOwnDir, Hosts: a.TLSHosts, API: cluster, Log: log}
 		certificate, err = registered.TLSConfig()
-		renewing = append(renewing, registered.Run)
+		renewed = registered.Run
 	}
 	if err != nil {
 		return err
@@ -129,7 +132,7 @@ func (a *aggregateC) Run(ctx context.Context, std stdio) error {
 			std.endpoint("--listen-https", a.ListenHTTPS, httpserver.Access(log, registry, audit.Handler(entries, server)), certificate),
 			std.endpoint("--listen-admin", a.ListenAdmin, a.Hosts.Guard(a.ListenAdmin, log, service.Admin(health, registry)), nil),
 		}},
-		Health: health, Tasks: append(renewing, proxy.Run, entries.Run),
+		Health: health, Tasks: []func(context.Context) error{renewed, proxy.Run, entries.Run},
 		Drain: server.Drain, StopDelay: a.StopDelay,
 	})
 }

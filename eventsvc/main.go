@@ -38,6 +38,7 @@ import (
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
 	"tidings.example/shared/issuers"
+	"tidings.example/shared/livefile"
 	"tidings.example/shared/printable"
 	"tidings.example/shared/service"
 	"tidings.example/shared/tokenclient"
@@ -96,7 +97,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	if err != nil {
 		return err
 	}
-	certificate, err := s.certificate(log, registry)
+	certificate, renewed, err := s.certificate(log, registry)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) (err er
 	return service.Run(ctx, service.Config{
 		HTTP:   httpserver.Config{Name: "eventsvc", Log: log, Registry: registry, Proxies: s.proxies, Endpoints: s.endpoints(std, log, handler, management, certificate)},
 		Health: health,
-		Tasks:  append(tasks, trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, server.Run, page.run),
+		Tasks:  append(tasks, trusted.Run, entries.Run, db.Run, rights.Run, kept.Run, renewed.Run, server.Run, page.run),
 		Drain:  server.Drain, StopDelay: s.StopDelay,
 	})
 }
@@ -350,24 +351,22 @@ func (t listening) of(setting string) func(net.Addr) {
 	return func(a net.Addr) { t(setting, a) }
 }
 
-// certificate returns the TLS configuration of HTTPS, or nil if it is not served.
-func (s *serve) certificate(log *slog.Logger, registry *prometheus.Registry) (*tls.Config, error) {
+// certificate returns the TLS configuration of HTTPS, or nil if it is not served, and the file of a certificate, which
+// has to be followed.
+func (s *serve) certificate(log *slog.Logger, registry *prometheus.Registry) (config *tls.Config, renewed *livefile.File, err error) {
 	switch {
 	case s.ListenHTTPS == "":
-		return nil, nil
+		return nil, &livefile.File{}, nil
 	case s.TLSSelfSigned:
-		config, err := localca.TLSConfig(filepath.Join(s.DataDir, "tls"), s.TLSHosts, time.Now())
-		if err != nil {
-			return nil, fmt.Errorf("--tls-self-signed: %w", err)
+		if config, err = localca.TLSConfig(filepath.Join(s.DataDir, "tls"), s.TLSHosts, time.Now()); err != nil {
+			return nil, nil, fmt.Errorf("--tls-self-signed: %w", err)
 		}
-		return config, nil
-	default:
-		config, err := httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile, log, registry)
-		if err != nil {
-			return nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
-		}
-		return config, nil
+		return config, &livefile.File{}, nil
 	}
+	if config, renewed, err = httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile, log, registry); err != nil {
+		return nil, nil, fmt.Errorf("--tls-cert-file, --tls-key-file: %w", err)
+	}
+	return config, renewed, nil
 }
 
 // Run asks the admin listener's readiness probe.

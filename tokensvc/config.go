@@ -13,6 +13,7 @@ import (
 
 	"tidings.example/shared/cli"
 	"tidings.example/shared/httpserver"
+	"tidings.example/shared/livefile"
 	"tidings.example/shared/service"
 )
 
@@ -213,14 +214,13 @@ func (s *serve) parseProxies() (err error) {
 	return nil
 }
 
-// withTLS adds the configured certificate to an endpoint.
-func (s *serve) withTLS(e httpserver.Endpoint, log *slog.Logger, reg prometheus.Registerer) (httpserver.Endpoint, error) {
+// withTLS adds the configured certificate to an endpoint, and returns its file, which has to be followed.
+func (s *serve) withTLS(e httpserver.Endpoint, log *slog.Logger, reg prometheus.Registerer) (_ httpserver.Endpoint, renewed *livefile.File, err error) {
 	if s.ListenHTTPS == "" {
-		return e, nil
+		return e, &livefile.File{}, nil
 	}
-	var err error
-	e.TLS, err = httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile, log, reg)
-	return e, err
+	e.TLS, renewed, err = httpserver.CertFiles(s.TLSCertFile, s.TLSKeyFile, log, reg)
+	return e, renewed, err
 }
 
 type healthcheck struct {

@@ -290,7 +290,7 @@ func TestTrustedIssuersReload(t *testing.T) {
 	until("again", first+second, accepted)
 	until("removed", first, refused)
 	until("empty", "", func() bool { return r.metric(t, "issuers_file_good") == "0" })
-	if n := strings.Count(r.log(), "the issuers file is bad, the issuers before stay in force"); n != 2 || !strings.Contains(r.log(), "entry 2: subjects") {
+	if n := strings.Count(r.log(), "a file is bad, the version before stays in force"); n != 2 || !strings.Contains(r.log(), "entry 2: subjects") {
 		t.Errorf("%d mistakes are logged, want 2", n)
 	}
 	if got := r.metric(t, `issuers_reloads_total{result="error"}`); got != "2" {

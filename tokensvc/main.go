@@ -118,7 +118,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 	health := &service.Health{}
 	health.Add("clients", clients.Ready)
 	plain := httpserver.Endpoint{Handler: httpserver.Access(log, reg, api), Streaming: true, Public: true}
-	encrypted, err := s.withTLS(plain, log, reg)
+	encrypted, renewed, err := s.withTLS(plain, log, reg)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (s *serve) Run(ctx context.Context, parsed *cli.Context, std stdio) error {
 			std.listening(httpserver.Endpoint{Handler: admin}, "--listen-admin", s.ListenAdmin),
 		}},
 		Health:    health,
-		Tasks:     []func(context.Context) error{trusted.Run, keys.Run, clients.Run, signals(clients, keys, log)},
+		Tasks:     []func(context.Context) error{trusted.Run, keys.Run, clients.Run, renewed.Run, signals(clients, keys, log)},
 		StopDelay: s.StopDelay,
 	})
 }

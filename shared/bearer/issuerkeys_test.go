@@ -13,10 +13,9 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"tidings.example/shared/bearer"
+	"tidings.example/shared/waittest"
 )
 
 func file(t *testing.T, name, content string) string {
@@ -122,47 +121,54 @@ func TestTokenForKeys(t *testing.T) {
 	}
 }
 
-// TestKeysInFile: a file of keys is read again when it changes. While it is bad, the last keys stay in use.
+// failures counts the lines of a log that are errors.
+type failures struct{ atomic.Int64 }
+
+func (f *failures) Write(line []byte) (int, error) {
+	f.Add(int64(strings.Count(string(line), "level=ERROR")))
+	return len(line), nil
+}
+
+// TestKeysInFile: a file of keys is read again when it changes. While it is bad or gone, the last keys stay in use.
 func TestKeysInFile(t *testing.T) {
 	t.Parallel()
 	path := file(t, "jwks.json", document(entry("key-1", testKeys()[0], "")))
-	synctest.Test(t, func(t *testing.T) {
-		k, err := issuerKeys(t, "cluster", bearer.KeySource{JWKSFile: path})
-		if err != nil || k.Ready(t.Context()) != nil {
-			t.Fatalf("%v, %v", err, k.Ready(t.Context()))
+	var bad failures
+	k, err := bearer.NewIssuerKeys("cluster", bearer.KeySource{JWKSFile: path}, bearer.JWKSConfig{Log: slog.New(slog.NewTextHandler(&bad, nil))})
+	if err != nil || k.Ready(t.Context()) != nil {
+		t.Fatalf("%v, %v", err, k.Ready(t.Context()))
+	}
+	go func() { _ = k.Run(t.Context()) }()
+	has := func(kid string) bool {
+		_, err := k.Key(t.Context(), kid, bearer.RS256)
+		if err != nil && !errors.Is(err, bearer.ErrUnknownKey) {
+			t.Error(err)
 		}
-		go func() { _ = k.Run(t.Context()) }()
-		has := func(kid string) bool {
-			time.Sleep(3 * time.Second)
-			_, err := k.Key(t.Context(), kid, bearer.RS256)
-			if err != nil && !errors.Is(err, bearer.ErrUnknownKey) {
-				t.Error(err)
-			}
-			return err == nil
-		}
-		if !has("key-1") || has("key-2") {
-			t.Error("not exactly the keys of the file")
-		}
-		before := must(k.Key(t.Context(), "key-1", bearer.RS256))
-		write(t, path, document(entry("key-1", testKeys()[0], ""), entry("key-2", testKeys()[1], "")))
-		if !has("key-2") || must(k.Key(t.Context(), "key-1", bearer.RS256)) != before {
-			t.Error("a new key is not used, or an old one has become another object")
-		}
-		write(t, path, "{")
-		if !has("key-1") || !has("key-2") {
-			t.Error("the keys of a damaged file were dropped")
-		}
-		write(t, path, document(entry("key-2", testKeys()[1], "")))
-		if has("key-1") || !has("key-2") {
-			t.Error("a key that was withdrawn is used")
-		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if !has("key-2") {
-			t.Error("the keys of a file that is gone were dropped")
-		}
-	})
+		return err == nil
+	}
+	if !has("key-1") || has("key-2") {
+		t.Error("not exactly the keys of the file")
+	}
+	before := must(k.Key(t.Context(), "key-1", bearer.RS256))
+	write(t, path, document(entry("key-1", testKeys()[0], ""), entry("key-2", testKeys()[1], "")))
+	waittest.Until(t, "a new key is used", func() bool { return has("key-2") })
+	if must(k.Key(t.Context(), "key-1", bearer.RS256)) != before {
+		t.Error("an old key has become another object")
+	}
+	write(t, path, "{")
+	waittest.Until(t, "the damaged file is read", func() bool { return bad.Load() == 1 })
+	if !has("key-1") || !has("key-2") {
+		t.Error("the keys of a damaged file were dropped")
+	}
+	write(t, path, document(entry("key-2", testKeys()[1], "")))
+	waittest.Until(t, "a key is withdrawn", func() bool { return !has("key-1") })
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	waittest.Until(t, "the file is missed", func() bool { return bad.Load() == 2 })
+	if !has("key-2") {
+		t.Error("the keys of a file that is gone were dropped")
+	}
 }
 
 // TestFirstRequestWaitsForTheIssuer: a request that comes before the issuer has said where its keys are waits for the

@@ -3,7 +3,6 @@ package httpserver
 import (
 	"bytes"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net/http/httptest"
 	"os"
@@ -11,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -31,52 +28,51 @@ func TestCertFilesReload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	synctest.Test(t, func(t *testing.T) {
-		certtest.Write(t, dir, "old.example")
-		var said bytes.Buffer
-		reg := prometheus.NewRegistry()
-		metrics := func(good, failed, ok float64) {
-			t.Helper()
-			if got := certificateMetrics(t, reg); !slices.Equal(got, []float64{good, failed, ok}) {
-				t.Errorf("good, failed and successful reloads are %v, want %v, %v and %v", got, good, failed, ok)
-			}
-		}
-		config, err := CertFiles(certFile, keyFile, slog.New(slog.NewJSONHandler(&said, nil)), reg)
+	certtest.Write(t, dir, "old.example")
+	var said bytes.Buffer
+	reg := prometheus.NewRegistry()
+	config, file, err := CertFiles(certFile, keyFile, slog.New(slog.NewJSONHandler(&said, nil)), reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serves := func(host string, good, failed, ok float64) {
+		t.Helper()
+		file.Reload()
+		pair, err := config.GetCertificate(&tls.ClientHelloInfo{ServerName: host})
 		if err != nil {
 			t.Fatal(err)
 		}
-		serves := func(host string) {
-			t.Helper()
-			pair, err := config.GetCertificate(&tls.ClientHelloInfo{ServerName: host})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := pair.Leaf.VerifyHostname(host); err != nil {
-				t.Error(err)
-			}
+		if err := pair.Leaf.VerifyHostname(host); err != nil {
+			t.Error(err)
 		}
-		serves("old.example")
-		metrics(1, 0, 0)
-		time.Sleep(time.Hour)
-		if err := os.WriteFile(certFile, []byte("half a certifi"), 0o600); err != nil {
+		if got := certificateMetrics(t, reg); !slices.Equal(got, []float64{good, failed, ok}) {
+			t.Errorf("good, failed and successful reloads are %v, want %v, %v and %v", got, good, failed, ok)
+		}
+	}
+	write := func(file, content string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		serves("old.example")
-		if !strings.Contains(said.String(), `"msg":"certificate not reloaded, the old one stays in use"`) {
-			t.Errorf("the log says %q", said.String())
-		}
-		metrics(0, 1, 0)
-		certtest.Write(t, dir, "new.example")
-		time.Sleep(time.Hour)
-		serves("new.example")
-		metrics(1, 1, 1)
-		time.Sleep(time.Hour)
-		if err := os.Remove(keyFile); err != nil {
-			t.Fatal(err)
-		}
-		metrics(0, 2, 1) // also without a new connection
-	})
-	if _, err := CertFiles(certFile, filepath.Join(dir, "none"), slog.New(slog.DiscardHandler), prometheus.NewRegistry()); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "none") {
+	}
+	serves("old.example", 1, 0, 0)
+	write(certFile, "half a certifi")
+	serves("old.example", 0, 1, 0)
+	certtest.Write(t, dir, "new.example")
+	serves("new.example", 1, 1, 1)
+	key, err := os.ReadFile(keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(keyFile, "")
+	serves("new.example", 0, 2, 1)
+	serves("new.example", 0, 2, 1) // and it is said once
+	write(keyFile, string(key))
+	serves("new.example", 1, 2, 2)
+	if n := strings.Count(said.String(), "with the key "+keyFile); n != 2 {
+		t.Errorf("reported %d times, want twice: %s", n, said.String())
+	}
+	if _, _, err := CertFiles(certFile, filepath.Join(dir, "none"), slog.New(slog.DiscardHandler), prometheus.NewRegistry()); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "none") {
 		t.Errorf("a key file that is not there: %v", err)
 	}
 }
@@ -94,51 +90,4 @@ func certificateMetrics(t *testing.T, reg *prometheus.Registry) (values []float6
 		}
 	}
 	return values
-}
-
-// TestCertFilesUnreadForAWhile: files that could not be read are read again, although nobody touches them, and are
-// reported once.
-func TestCertFilesUnreadForAWhile(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
-	synctest.Test(t, func(t *testing.T) {
-		certtest.Write(t, dir, "old.example")
-		var said bytes.Buffer
-		config, err := CertFiles(certFile, keyFile, slog.New(slog.NewJSONHandler(&said, nil)), prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
-		serves := func(host string) {
-			t.Helper()
-			time.Sleep(time.Minute)
-			pair, err := config.GetCertificate(&tls.ClientHelloInfo{ServerName: host})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := pair.Leaf.VerifyHostname(host); err != nil {
-				t.Error(err)
-			}
-		}
-		certtest.Write(t, dir, "new.example")
-		key, err := os.ReadFile(keyFile)
-		if err != nil {
-			t.Fatal(err)
-		}
-		at := time.Now()
-		write := func(content []byte) { // with the size and the time that the file has
-			t.Helper()
-			if err := errors.Join(os.WriteFile(keyFile, content, 0o600), os.Chtimes(keyFile, at, at)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		write(make([]byte, len(key))) // as if it could not be read
-		serves("old.example")
-		serves("old.example")
-		write(key)
-		serves("new.example")
-		if n := strings.Count(said.String(), "certificate not reloaded"); n != 1 {
-			t.Errorf("reported %d times, want once: %s", n, said.String())
-		}
-	})
 }

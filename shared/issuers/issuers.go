@@ -89,16 +89,8 @@ func New[E Settings](c Config[E]) (*Live[E], error) {
 	}
 	var err error
 	l.file, err = livefile.Open(livefile.Config{
-		Path: c.Path, MaxBytes: maxFile, Apply: l.apply, Beside: c.Pod.mounted, Metric: "issuers", What: "issuers", Registry: c.Registry,
-		Changed: func() {
-			if c.Changed != nil {
-				c.Changed()
-			}
-			c.Log.Info("new issuers are in force", "file", c.Path, "issuers", len(l.Current().list)-len(l.fixed))
-		},
-		Failed: func(err error) {
-			c.Log.Error("the issuers file is bad, the issuers before stay in force", "file", c.Path, "error", err)
-		},
+		Path: c.Path, MaxBytes: maxFile, Apply: l.apply, Beside: c.Pod.mounted, Metric: "issuers", What: "issuers",
+		Changed: c.Changed, Log: c.Log, Registry: c.Registry,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.Setting, err)

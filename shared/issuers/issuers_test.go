@@ -223,13 +223,13 @@ func TestReload(t *testing.T) { // not parallel, because of running
 		log            string // a line that must be there once more
 	}{
 		{"not trusted yet", first, "other issuer", "other issuer", 0, 1, 1, ""},
-		{"added", first + other.entry(""), "ok", "ok", 1, 2, 1, "new issuers are in force"},
-		{"no YAML", "- {", "ok", "ok", 1, 2, 0, "the issuers file is bad"},
+		{"added", first + other.entry(""), "ok", "ok", 1, 2, 1, "a new version of a file is in force"},
+		{"no YAML", "- {", "ok", "ok", 1, 2, 0, "a file is bad"},
 		{"the same mistake", "- {", "ok", "ok", 1, 2, 0, ""},
 		{"truncated", "", "ok", "ok", 1, 2, 0, "the file is empty"},
 		{"one entry is bad", first + other.entry(", audiences: [them]") + "- {issuer: x}", "ok", "ok", 1, 2, 0, "entry 3: "},
 		{"listed twice", first + other.entry("") + other.entry(""), "ok", "ok", 1, 2, 0, "is listed twice"},
-		{"mended, with an audience, in another order", other.entry(", audiences: [them]") + first, "other audience", "ok", 1, 2, 1, "new issuers are in force"},
+		{"mended, with an audience, in another order", other.entry(", audiences: [them]") + first, "other audience", "ok", 1, 2, 1, "a new version of a file is in force"},
 		{"a shorter life", first + other.entry(", maxTokenLife: 59m"), "lives too long", "lives too long", 1, 2, 1, ""},
 		{"a longer life and more algorithms", first + other.entry(", maxTokenLife: 1h, algorithms: [ES256, RS256]"), "ok", "ok", 1, 2, 1, ""},
 		{"back to the default", first + other.entry(""), "ok", "ok", 1, 2, 1, ""},

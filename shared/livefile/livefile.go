@@ -4,8 +4,8 @@
 //
 // [Open] reads the file; a mistake in it is an error. [File.Run] reads it again once a second, and at once after a
 // SIGHUP. A new version is checked as a whole before it comes into force. A version with a mistake changes nothing. It
-// is reported and counted once, and tried again until it is good, because the mistake may be in another file that it
-// names.
+// is logged and counted once. If it names other files ([Config.Beside]), it is tried again until it is good, because
+// the mistake may be in one of them.
 package livefile
 
 import (
@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"sync"
@@ -20,8 +21,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"tidings.example/shared/service"
 )
 
 // lookAgain is how often the file is read and compared. Reading a few kilobytes is simpler than watching for each of
@@ -34,14 +33,14 @@ const (
 	resultError = "error"
 )
 
-// Config says which file is followed and what is done with it. Apply is required.
+// Config says which file is followed and what is done with it. Apply and Log are required.
 type Config struct {
 	Path     string                  // "": there is no file, and nothing is applied
 	MaxBytes int                     // of the file
 	Apply    func(data []byte) error // checks a version and puts it into force; after an error nothing may have changed
 	Beside   func() string           // what else Apply looks at: when this changes, the file counts as changed; may be nil
 	Changed  func()                  // called after each version but the first has come into force; may be nil
-	Failed   func(err error)         // called once for a later version that is bad
+	Log      *slog.Logger
 
 	// The metrics are Metric_reloads_total, later versions by result, and Metric_file_good. Their help calls the file
 	// What.
@@ -65,12 +64,15 @@ type File struct {
 func Open(c Config) (*File, error) {
 	f := &File{
 		c: c,
-		reloads: service.Register(c.Registry, prometheus.NewCounterVec(prometheus.CounterOpts{
+		reloads: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: c.Metric + "_reloads_total", Help: "New versions of the " + c.What + " file, by result.",
-		}, []string{"result"})),
-		good: service.Register(c.Registry, prometheus.NewGauge(prometheus.GaugeOpts{
+		}, []string{"result"}),
+		good: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: c.Metric + "_file_good", Help: "1 if the " + c.What + " file is in force, 0 if it is bad and the version before stays in force.",
-		})),
+		}),
+	}
+	if c.Registry != nil {
+		c.Registry.MustRegister(f.reloads, f.good)
 	}
 	f.good.Set(1)
 	for _, result := range []string{resultOK, resultError} {
@@ -126,13 +128,14 @@ func (f *File) reload(again bool) {
 	data, err := f.read()
 	same := bytes.Equal(data, f.data) && beside == f.beside
 	if err == nil {
-		if same && f.failed == "" && !again {
+		if same && (f.failed == "" || f.c.Beside == nil) && !again {
 			return
 		}
 		if err = f.apply(data); err == nil {
 			f.data, f.beside, f.failed = data, beside, ""
 			f.reloads.WithLabelValues(resultOK).Inc()
 			f.good.Set(1)
+			f.c.Log.Info("a new version of a file is in force", "file", f.c.Path)
 			if f.c.Changed != nil {
 				f.c.Changed()
 			}
@@ -145,7 +148,7 @@ func (f *File) reload(again bool) {
 	f.data, f.beside, f.failed = data, beside, err.Error()
 	f.reloads.WithLabelValues(resultError).Inc()
 	f.good.Set(0)
-	f.c.Failed(err)
+	f.c.Log.Error("a file is bad, the version before stays in force", "file", f.c.Path, "error", err)
 }
 
 func (f *File) now() string {

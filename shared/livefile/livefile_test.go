@@ -1,9 +1,13 @@
 package livefile_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -18,7 +22,7 @@ import (
 type followed struct {
 	*livefile.File
 	path, inForce  string
-	failures       []string
+	log            bytes.Buffer
 	changes, tries int
 	forbidden      bool
 	registry       *prometheus.Registry
@@ -51,7 +55,7 @@ func open(t *testing.T, content string) (*followed, error) {
 			default:
 			}
 		},
-		Failed: func(err error) { f.failures = append(f.failures, err.Error()) },
+		Log: slog.New(slog.NewJSONHandler(&f.log, nil)),
 	})
 	return f, err
 }
@@ -83,6 +87,22 @@ func (f *followed) value(t *testing.T, result string) float64 {
 	return 0
 }
 
+// failures returns the errors that were logged since the last call.
+func (f *followed) failures(t *testing.T) (all []string) {
+	t.Helper()
+	for line := range strings.Lines(f.log.String()) {
+		var said struct{ Level, Msg, File, Error string }
+		if err := json.Unmarshal([]byte(line), &said); err != nil || said.File != f.path {
+			t.Fatalf("%v: %s", err, line)
+		}
+		if said.Level == "ERROR" && said.Msg == "a file is bad, the version before stays in force" {
+			all = append(all, said.Error)
+		}
+	}
+	f.log.Reset()
+	return all
+}
+
 func TestReload(t *testing.T) {
 	t.Parallel()
 	f, err := open(t, "one")
@@ -106,17 +126,18 @@ func TestReload(t *testing.T) {
 		{name: "the same, checked again", content: "three", inForce: "three", recheck: true, changes: 1},
 		{name: "no longer allowed, and not checked", content: "three", inForce: "three", forbidden: true},
 		{name: "no longer allowed", content: "three", inForce: "three", recheck: true, forbidden: true, failures: []string{"it is three"}},
-		{name: "allowed again", content: "three", inForce: "three", changes: 1},
+		{name: "allowed again, and not checked", content: "three", inForce: "three"},
+		{name: "allowed again", content: "three", inForce: "three", recheck: true, changes: 1},
 	} {
 		f.write(t, step.content)
-		f.changes, f.failures, f.forbidden = 0, nil, step.forbidden
+		f.changes, f.forbidden = 0, step.forbidden
 		if step.recheck {
 			f.Recheck()
 		} else {
 			f.Reload()
 		}
-		if f.inForce != step.inForce || f.changes != step.changes || strings.Join(f.failures, "\n") != strings.Join(step.failures, "\n") {
-			t.Errorf("%s: %q is in force after %d changes and failures %q", step.name, f.inForce, f.changes, f.failures)
+		if failures := f.failures(t); f.inForce != step.inForce || f.changes != step.changes || !slices.Equal(failures, step.failures) {
+			t.Errorf("%s: %q is in force after %d changes and failures %q", step.name, f.inForce, f.changes, failures)
 		}
 	}
 	if ok, bad, good := f.value(t, "ok"), f.value(t, "error"), f.value(t, ""); ok != 5 || bad != 4 || good != 1 {
@@ -125,11 +146,10 @@ func TestReload(t *testing.T) {
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	f.failures = nil
 	f.Reload()
 	f.Reload()
-	if len(f.failures) != 1 || !strings.Contains(f.failures[0], f.path) || f.value(t, "") != 0 {
-		t.Errorf("without the file: %q", f.failures)
+	if failures := f.failures(t); len(failures) != 1 || !strings.Contains(failures[0], f.path) || f.value(t, "") != 0 {
+		t.Errorf("without the file: %q", failures)
 	}
 }
 

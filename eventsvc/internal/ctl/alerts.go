@@ -141,7 +141,7 @@ func (a *alertsCmd) Run(ctx context.Context, std IO) error {
 // follow reads the rules, and reads them again when their file is another.
 func (a *alertsCmd) follow(log *slog.Logger, registry *prometheus.Registry, use func([]*alerts.Rule)) (*livefile.File, error) {
 	return livefile.Open(livefile.Config{
-		Path: a.Rules, MaxBytes: alerts.MaxFile, Metric: "eventsvc_rules", What: "rules", Registry: registry,
+		Path: a.Rules, MaxBytes: alerts.MaxFile, Metric: "eventsvc_rules", What: "rules", Log: log, Registry: registry,
 		Apply: func(data []byte) error {
 			next, err := alerts.Parse(data)
 			if err == nil {
@@ -149,8 +149,6 @@ func (a *alertsCmd) follow(log *slog.Logger, registry *prometheus.Registry, use 
 			}
 			return err
 		},
-		Changed: func() { log.Info("new rules are in force", "file", a.Rules) },
-		Failed:  func(err error) { log.Error("the rules file is bad, the rules before stay in force", "error", err) },
 	})
 }
 

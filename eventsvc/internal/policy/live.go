@@ -38,7 +38,7 @@ func NewLive(c Config) (*Live, error) {
 	}
 	var err error
 	l.File, err = livefile.Open(livefile.Config{
-		Path: c.Path, MaxBytes: maxFile, Metric: "eventsvc_policy", What: "policy", Registry: c.Registry,
+		Path: c.Path, MaxBytes: maxFile, Metric: "eventsvc_policy", What: "policy", Changed: c.Changed, Log: c.Log, Registry: c.Registry,
 		Apply: func(data []byte) error {
 			p, err := Parse(data, c.Options())
 			if err != nil {
@@ -49,15 +49,6 @@ func NewLive(c Config) (*Live, error) {
 				c.Log.Warn("a part of the policy has no effect", "file", c.Path, "part", text)
 			}
 			return nil
-		},
-		Changed: func() {
-			c.Log.Info("a new policy is in force", "file", c.Path)
-			if c.Changed != nil {
-				c.Changed()
-			}
-		},
-		Failed: func(err error) {
-			c.Log.Error("the policy file is bad, the policy before stays in force", "file", c.Path, "error", err)
 		},
 	})
 	return l, err

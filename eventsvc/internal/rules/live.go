@@ -40,7 +40,7 @@ func NewLive(c Config) (*Live, error) {
 	l.current.Store(&Set{})
 	var err error
 	l.File, err = livefile.Open(livefile.Config{
-		Path: c.Path, MaxBytes: MaxFile, Metric: "eventsvc_rules", What: "rules", Registry: c.Registry,
+		Path: c.Path, MaxBytes: MaxFile, Metric: "eventsvc_rules", What: "rules", Changed: c.Changed, Log: c.Log, Registry: c.Registry,
 		Apply: func(data []byte) error {
 			s, err := Parse(data)
 			if err != nil {
@@ -51,15 +51,6 @@ func NewLive(c Config) (*Live, error) {
 				c.Log.Warn("a rule has no effect", "rule", text)
 			}
 			return nil
-		},
-		Changed: func() {
-			c.Log.Info("new rules are in force", "file", c.Path, "rules", l.Current().Summary())
-			if c.Changed != nil {
-				c.Changed()
-			}
-		},
-		Failed: func(err error) {
-			c.Log.Error("the rules file is bad, the rules before stay in force", "file", c.Path, "error", err)
 		},
 	})
 	return l, err

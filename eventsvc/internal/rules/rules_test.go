@@ -297,7 +297,7 @@ func TestLive(t *testing.T) {
 	first := live.Current().Hash()
 	expect("a (keep 1h0m0s)", 0, "")
 	write("[{name: a, keep: 1h, drop: true}]")
-	expect("a (keep 1h0m0s)", 0, "the rules file is bad, the rules before stay in force")
+	expect("a (keep 1h0m0s)", 0, "a file is bad, the version before stays in force")
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}

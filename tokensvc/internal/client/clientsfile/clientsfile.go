@@ -57,16 +57,8 @@ type registration struct {
 func Open(path string, log *slog.Logger) (*Store, error) {
 	s := &Store{log: log}
 	var err error
-	s.File, err = livefile.Open(livefile.Config{
-		Path: path, MaxBytes: maxFile, Apply: s.apply,
-		Failed: func(err error) {
-			log.Error("clients file not loaded, the clients read before stay in force", "file", path, "error", err)
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return s, nil
+	s.File, err = livefile.Open(livefile.Config{Path: path, MaxBytes: maxFile, Apply: s.apply, Log: log})
+	return s, err
 }
 
 // ByClientID implements [client.Store].
