@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -15,8 +16,10 @@ import (
 // accept EXP for exp.
 type object map[string]json.RawMessage
 
-// decodeObject decodes exactly one JSON object. It refuses input that decoders interpret differently: duplicate names,
+// DecodeObject decodes exactly one JSON object. It refuses input that decoders interpret differently: duplicate names,
 // bytes after the object, and text that is not UTF-8.
+func DecodeObject(data []byte) (map[string]json.RawMessage, error) { return decodeObject(data) }
+
 func decodeObject(data []byte) (object, error) {
 	if !utf8.Valid(data) {
 		return nil, errors.New("not UTF-8")
@@ -39,7 +42,7 @@ func decodeObject(data []byte) (object, error) {
 			return nil, errors.New("half a character") // see decodeText
 		}
 		if o.has(name) {
-			return nil, errors.New("a name given twice")
+			return nil, fmt.Errorf("the name %q is there twice", name)
 		}
 		rest = skipBlanks(skipBlanks(rest[end:])[1:]) // the colon
 		end = valueEnd(rest)

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"regexp"
 	"unicode/utf8"
+
+	"tidings.example/shared/bearer"
 )
 
 // The methods that are served, besides ping.
@@ -50,40 +51,6 @@ func invalidRequest(text string) *rpcError {
 // struct.
 type object map[string]json.RawMessage
 
-// decode decodes exactly one object. It refuses names that are there twice: who stands between may have read the other
-// one.
-func decode(data []byte) (object, error) {
-	d := json.NewDecoder(bytes.NewReader(data))
-	if begin, err := d.Token(); err != nil {
-		return nil, err
-	} else if begin != json.Delim('{') {
-		return nil, errors.New("no object")
-	}
-	o := object{}
-	for d.More() {
-		token, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := token.(string) // no other token can be here
-		if _, twice := o[name]; twice {
-			return nil, fmt.Errorf("the name %q is there twice", name)
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			return nil, err
-		}
-		o[name] = value
-	}
-	if _, err := d.Token(); err != nil {
-		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the object")
-	}
-	return o, nil
-}
-
 // text returns a member that is a string, "" for others.
 func (o object) text(name string) (text string) {
 	if json.Unmarshal(o[name], &text) != nil {
@@ -98,7 +65,7 @@ func (o object) in(name string) (object, *rpcError) {
 	if !ok || string(raw) == "null" {
 		return nil, nil
 	}
-	in, err := decode(raw)
+	in, err := bearer.DecodeObject(raw)
 	if err != nil {
 		return nil, invalidParams("%s: %v", name, err)
 	}
@@ -150,10 +117,11 @@ func parse(body []byte) (*message, *rpcError) {
 	if !utf8.Valid(body) || !json.Valid(body) {
 		return m, &rpcError{Code: codeParse, Message: "Parse error: the body is no JSON"}
 	}
-	o, err := decode(body)
+	members, err := bearer.DecodeObject(body)
 	if err != nil {
 		return m, invalidRequest("send one message, which is an object, in each body: " + err.Error())
 	}
+	o := object(members)
 	if id, ok := o["id"]; ok {
 		if id[0] != '"' && !number.Match(id) {
 			return m, invalidRequest("id must be a string or a whole number")
