@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 )
 
-// The bounds of what nobody has answered for yet: of one source, in all, and what a source gets however much others
-// have. Everything that a token, or a limit of the service, answers for leaves them ([Leave]).
+// The limits of strangers: connections and requests that no token and no limit of the service stands for yet. There is
+// one limit for all strangers, one for each source, and a part that a source always gets. [Leave] ends the counting.
 const (
 	strangers       = 1024 // connections in all; an idle one takes about 40 KiB with TLS
 	strangersSource = 512

@@ -249,8 +249,8 @@ func (s Source) list(ctx context.Context, rules []*Rule, wanted func(*eventsv1.E
 	return all, version, err
 }
 
-// Try returns what rules would have sent since a time, in the order of begin. Of a series only the last state is known:
-// its observations count as spread evenly.
+// Try returns what rules would have sent since a time, in the order in which alerts begin. Of a series only the last
+// state is known: its observations count as spread evenly.
 func Try(ctx context.Context, s Source, rules []*Rule, since time.Time) (all []Alert, err error) {
 	b, now := newBook(rules, s.Console), time.Now()
 	events, _, err := s.list(ctx, rules, func(ev *eventsv1.Event) bool { return event.LastSeen(ev).After(since) }, func(err error) error { return err })

@@ -32,8 +32,8 @@ const FreeAnswer = 64 << 10
 // how large it will be.
 const Question = 4 << 20
 
-// LargestQuestion is the room of an answer that needs more: less than a flow has, so that it gets it when the flow
-// reads its others.
+// LargestQuestion is the room of an answer for which [Question] is too little. It is less than the room of a flow, so
+// that a flow that reads its other answers gets this one too.
 const LargestQuestion = roomOfFlow - 2<<20
 
 // Errors of [Room.Take] and [Room.Try].

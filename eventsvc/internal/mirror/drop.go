@@ -75,8 +75,7 @@ func (m *Mirror) rules() *rules.Set {
 	return m.Rules()
 }
 
-// drop reports whether a rule drops an item, and counts it then. What an earlier version of the cursor stood for has
-// been counted.
+// drop reports whether a rule drops an item, and counts it then. Changes up to the cursor were counted before.
 func (c *copier) drop(it *item) bool {
 	set := c.rules()
 	if !set.Drops() {

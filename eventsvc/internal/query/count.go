@@ -83,8 +83,8 @@ func (t *table) group(d event.Dimensions, object Regarding) int {
 	return id
 }
 
-// count counts what was observed by some dimensions, and by objects if that is one of them. What was observed within a
-// step may be counted as one. It calls start once; what that returns takes the observations.
+// count counts observations by some dimensions, of which the object may be one. Observations within a step may be
+// counted as one. It calls start once, and passes each observation to the function that start returns.
 func (s *Snapshot) count(ctx context.Context, by []Dimension, step time.Duration, start func(*table) func(store.Occurred)) (t *table, err error) {
 	t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
 	c := t.counting(step, nil).Count

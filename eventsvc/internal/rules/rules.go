@@ -208,7 +208,7 @@ func (s *Set) Forever() bool {
 }
 
 // Unreachable says which rules never count, and why: no event fits them, or one rule before them fits all of their
-// events. A rule that drops does not keep one that keeps from counting: the server passes over it.
+// events. A rule with drop does not hide a later rule with keep, because the server ignores drop.
 func (s *Set) Unreachable() (texts []string) {
 	for i := range s.All() {
 		r := &s.rules[i]

@@ -69,7 +69,7 @@ func (s *Socket) Context() context.Context { return s.ctx }
 func (s *Socket) Accept() error {
 	res := s.c.Response()
 	conn, err := websocket.Accept(res.Writer, s.c.Request(), &websocket.AcceptOptions{
-		InsecureSkipVerify: true, // any page may ask: the token shows the caller, and there are no cookies
+		InsecureSkipVerify: true, // any page may ask: only the token names the caller, cookies do not count
 	})
 	res.Committed = true
 	if err != nil {

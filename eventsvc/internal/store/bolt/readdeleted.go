@@ -76,8 +76,8 @@ func (r *reader) Deletions(ctx context.Context, q store.DeletionQuery, visit fun
 	return r.ended(published, err)
 }
 
-// writtenBefore returns a revision behind another one, or that, up to which everything was written before a time, and
-// behind which nothing was. Records are in the order of their times.
+// writtenBefore returns the last revision, after a given one, whose record was written before a time. If there is none,
+// it returns the given revision. Records are in the order of their times.
 func writtenBefore(log *seglog.Reader, at time.Time, after, last uint64) (revision uint64, err error) {
 	revision = after
 	for end := last; revision < end && err == nil; {

@@ -144,8 +144,8 @@ func (h *history) chain(log *seglog.Reader, key string, newest uint64) (all []ui
 	return all, nil
 }
 
-// lend lends a version of an event to visit. With a deletion it lends the version before; a
-// deletion of which that is gone is left out, like the versions that are.
+// lend lends a version of an event to visit. For a deletion it lends the version before it. It leaves out what is gone:
+// a version, or the version before a deletion.
 func (h *history) lend(log *seglog.Reader, revision uint64, visit func(v *store.View, gone bool) bool) (more bool, err error) {
 	e, err := held(log, revision)
 	if e == nil {

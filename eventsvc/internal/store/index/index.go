@@ -356,9 +356,9 @@ func checkEntry(bucket string, k, v []byte) error {
 	return nil
 }
 
-// checkCount compares how many events the file has with how many it says. After a merge that was cut short they differ:
-// the file has a part of what that was to bring. They differ until a merge has brought all of it: one that brings less
-// ends well, and leaves keys with newer revisions than it has.
+// checkCount compares how many events the file has with the number that it names. After a merge that was cut short the
+// two differ, because the file has only a part of the new keys. They differ until a later merge has brought all
+// of them: a smaller merge succeeds, but leaves keys with newer revisions than its own.
 func checkCount(meta *bbolt.Bucket, newest uint64, live int64) error {
 	if meta == nil || meta.Get([]byte(metaMerging)) != nil {
 		return nil

@@ -202,10 +202,9 @@ func (m *Maintenance) Compact(ctx context.Context, compress bool, progress store
 	return m.compaction.compactAll(ctx, compress, progress)
 }
 
-// clearSome deletes some events that are past their time, and then brings back the room
-// of what that makes dead: where room is short, deletions never take much of it
-// themselves. It reports whether there are more. Where there is no room even for
-// deletions, trimming and compaction may make some.
+// clearSome deletes some events that are past their time, and then frees the room of their records, so that the
+// deletions themselves never take much room. It reports whether more events are past their time. If there is no room
+// even for deletions, trimming and compaction may make some.
 func (m *Maintenance) clearSome(ctx context.Context) (more bool, err error) {
 	if m.Usage.Tight() { // history goes before events
 		if err := m.reclaim(ctx); err != nil && !isFull(err) {

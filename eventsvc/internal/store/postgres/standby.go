@@ -47,8 +47,8 @@ func (s *standbys) stopped() error {
 		s.names, min(s.connected, s.required()), s.required(), s.waits.Round(100*time.Millisecond))
 }
 
-// selectStandbys asks for the state of the standbys. Without the role pg_read_all_stats, what they are is not shown;
-// the waits of sessions of the own role are.
+// selectStandbys asks for the state of the standbys. A role without pg_read_all_stats does not see the states of
+// standbys, but it sees that its own sessions wait for one.
 const selectStandbys = `
 	SELECT current_setting('synchronous_standby_names'),
 		(SELECT count(*) FROM pg_stat_replication WHERE coalesce(sync_state, 'sync') IN ('sync', 'quorum')),
