@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 )
@@ -166,7 +167,7 @@ func (c *cluster) rollout(at float64, a app) (pods []string) {
 	for range a.replicas {
 		pod := rs + "-" + c.suffix(5)
 		pods = append(pods, pod)
-		c.say(at, a.namespace, "Deployment", a.name, normal, "ScalingReplicaSet", "deployment-controller", "Scaled up replica set")
+		c.say(at, a.namespace, "Deployment", a.name, normal, "ScalingReplicaSet", "deployment-controller", "Scaled up replica set "+rs+" to "+strconv.Itoa(len(pods)))
 		c.say(at, a.namespace, "ReplicaSet", rs, normal, "SuccessfulCreate", "replicaset-controller", "Created pod")
 		c.runs(at+1, a.namespace, pod)
 		at += 10 + c.rng.ExpFloat64()*20

@@ -41,6 +41,7 @@ const (
 type edit struct {
 	subject
 	name, owner string
+	reporter    string
 	at          int64 // second, of the first of several
 	record      store.Record
 }
@@ -92,17 +93,21 @@ func (c *comparison) edits(ctx context.Context) (edits []*edit, err error) {
 		return isEdit(&d) && c.q.Allows(d.Namespace, d.Cluster) && (c.q.Cluster == "" || c.q.Cluster == d.Cluster)
 	}
 	err = c.observed(ctx, store.TimeQuery{Range: r, Wanted: wanted}, maxEdits, func(v *store.View, at store.Moment) bool {
-		d := event.DimensionsOf(v.Namespace, v.Attributes)
-		first := at.Time
-		if o, ok := v.Attributes.Occurrence(); ok && o.Count > 1 {
-			first = o.First
-		}
-		name := string(v.Attributes.Field(event.RegardingName))
-		object := subject{keyOf(&d), strings.Join([]string{d.Cluster, d.Namespace, d.Kind, name}, "/")}
-		edits = append(edits, &edit{subject: object, name: name, owner: d.Owner, at: first.Unix(), record: v.Clone()})
+		edits = append(edits, editOf(v, at.Time))
 		return true
 	})
 	return edits, err
+}
+
+// editOf returns what an event says of a change of its object, last at a time.
+func editOf(v *store.View, first time.Time) *edit {
+	d := event.DimensionsOf(v.Namespace, v.Attributes)
+	if o, ok := v.Attributes.Occurrence(); ok && o.Count > 1 {
+		first = o.First
+	}
+	name := string(v.Attributes.Field(event.RegardingName))
+	object := subject{keyOf(&d), strings.Join([]string{d.Cluster, d.Namespace, d.Kind, name}, "/")}
+	return &edit{subject: object, name: name, owner: d.Owner, reporter: d.Reporter, at: first.Unix(), record: v.Clone()}
 }
 
 // subject is an object in a series: the series and kind/name.
@@ -118,6 +123,9 @@ func (w *warned) concern(k tallyKey, name string, d *event.Dimensions) {
 	}
 	for _, object := range []string{k.kind + "/" + name, d.Owner, "/" + workload(name), "Node/" + d.Node} {
 		w.subjects[subject{k, object}] = true
+	}
+	if set := strings.LastIndexByte(name, '-'); k.kind == "Pod" && set > 0 {
+		w.subjects[subject{k, "ReplicaSet/" + name[:set]}] = true
 	}
 }
 
@@ -202,7 +210,7 @@ func (c *comparison) ties(e *edit, r *candidate, named map[subject]bool) (tie fl
 // row returns the row of a change that explains another row.
 func (e *edit) row(of *candidate, score float64, count int64) *candidate {
 	return &candidate{
-		tallyKey: e.tallyKey, tallies: []*tally{{tallyKey: e.tallyKey, came: query.Rhythm{Count: count, First: e.at, Last: e.at}, reporter: event.GapReporter}},
+		tallyKey: e.tallyKey, tallies: []*tally{{tallyKey: e.tallyKey, came: query.Rhythm{Count: count, First: e.at, Last: e.at}, reporter: e.reporter}},
 		way: Changed, now: count, object: e.name, exact: e.name, first: e.at, onset: e.at, objects: 1, dispersion: 1,
 		score: round(score), explained: of, record: &e.record,
 	}

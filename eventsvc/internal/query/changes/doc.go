@@ -44,15 +44,16 @@
 // An object that was changed, as a mirror has recorded it ([event.ObjectChanged]), is no failure, and is not compared
 // with its past. A change of the object that fails, of its owner, of its node, or of an object that a note names is a
 // row before the row that the change explains; so is a change of another object in the namespace, if few have changed
-// (causes.go).
+// (causes.go). A rollout is a row behind the problem of the Pods that it made (rollouts.go).
 //
 // # Files
 //
 // changes.go has question and answer; history.go and objects.go read; usual.go says what is usual; silence.go finds
 // from where nothing comes any more; compare.go has the evidence, and says whether something is new, more or less;
-// rank.go has weights and order, seldom.go what is no row without a search; began.go says since when a problem goes on;
-// cascade.go says what came before a row, elsewhere.go what bears on a namespace from elsewhere; causes.go says which
-// changed objects precede a row; telling.go chooses its note and names its object; why.go and verdict.go word it.
+// rank.go has weights and order, seldom.go what is no row without a search; began.go says since when a problem goes
+// on; cascade.go says what came before a row, elsewhere.go what bears on a namespace from elsewhere; causes.go says
+// which changed objects precede a row, and rollouts.go which rollouts; telling.go chooses its note and names its
+// object; why.go and verdict.go word it.
 //
 // # Errors
 //

@@ -103,7 +103,11 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 	}
 	rows = c.silences(rows)
 	slices.SortFunc(rows, byScore)
-	return c.causes(ctx, together(slices.DeleteFunc(rows, func(r *candidate) bool { return !c.wanted(r) })))
+	rows, err = c.causes(ctx, together(slices.DeleteFunc(rows, func(r *candidate) bool { return !c.wanted(r) })))
+	if err != nil {
+		return nil, err
+	}
+	return c.rollouts(ctx, rows)
 }
 
 // wanted reports whether the question is about a row.
