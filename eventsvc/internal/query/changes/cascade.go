@@ -22,41 +22,61 @@ func strongest(rows []*candidate) *candidate {
 // onsetBins bounds the memory for the onset of one row.
 const onsetBins = 4096
 
+// course is how often something came in each part of the window, and in which second first.
+type course struct{ counts, firsts []int64 }
+
+func newCourse(parts int64) *course { return &course{make([]int64, parts), make([]int64, parts)} }
+
+func (c *course) add(part, n, first int64) {
+	if c.counts[part] == 0 || first < c.firsts[part] {
+		c.firsts[part] = first
+	}
+	c.counts[part] += n
+}
+
+// onset returns the second at which a row began.
+func (c *course) onset(r *candidate) int64 {
+	return c.firsts[onset(c.counts, max(r.expected, r.level))]
+}
+
 // onsets finds when each row began.
 func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
 	from, to := c.answer.Range.From.Unix(), c.answer.Range.To.Unix()
 	width := (to-from-1)/onsetBins + 1
-	bins := map[*tally][]int64{}
+	parts := (to-from-1)/width + 1
+	courses := map[*tally]*course{}
 	for _, r := range rows {
 		r.onset = r.first
 		if r.way == More || r.way == Again {
 			for _, s := range r.tallies {
-				bins[s] = make([]int64, (to-from-1)/width+1)
+				courses[s] = newCourse(parts)
 			}
 		}
 	}
-	if len(bins) == 0 {
+	if len(courses) == 0 {
 		return nil
 	}
 	err := c.count(ctx, from, to, minute, nil, func(s *tally, o store.Occurred) {
-		if b := bins[s]; b != nil {
-			b[(o.Second-from)/width] += o.Before(to)
+		if n := o.Before(to); courses[s] != nil && n > 0 {
+			courses[s].add((o.Second-from)/width, n, o.Second)
 		}
 	})
 	for _, r := range rows {
 		if r.way != More && r.way != Again {
 			continue
 		}
-		sum := make([]int64, (to-from-1)/width+1)
+		sum := newCourse(parts)
 		for _, s := range r.tallies {
-			for i, n := range bins[s] {
-				sum[i] += n
+			for i, n := range courses[s].counts {
+				if n > 0 {
+					sum.add(int64(i), n, courses[s].firsts[i])
+				}
 			}
 		}
-		r.onset = from + width*int64(onset(sum, max(r.expected, r.level)))
+		r.onset = cmp.Or(sum.onset(r), from)
 		for _, m := range r.members {
 			if m.onset = m.first; m.way == More || m.way == Again {
-				m.onset = from + width*int64(onset(bins[m.tallies[0]], max(m.expected, m.level)))
+				m.onset = cmp.Or(courses[m.tallies[0]].onset(m), from)
 			}
 		}
 	}
@@ -80,19 +100,55 @@ func origins(rows []*candidate) (found []*candidate) {
 	return found
 }
 
-// coincident returns rows for series that are not notable by their counts in the window,
-// but by what they have in the minute before the strongest change began. The cause of an
-// outage may be a single event of a kind that comes several times a day.
+// wide returns the rows about problems of many objects, in their order.
+func wide(rows []*candidate) (found []*candidate) {
+	for _, r := range rows {
+		if len(found) < maxWide && r.way != Less && r.evidence >= strong && r.alarming() && r.objects >= manyObjects {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+// coincident returns rows for series that are not notable by their counts in the window, but by what they have in the
+// minute before the strongest change began or, if they are about what others depend on, before another one of many
+// objects did. The cause of an outage may be a single event of a kind that comes several times a day.
 func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*candidate) (near []*candidate, err error) {
 	if anchor == nil || c.q.Window <= coincidence*time.Second || c.warned.object != nil {
 		return nil, nil
 	}
-	known := map[*tally]bool{}
+	known, weak := map[*tally]bool{}, map[*tally]*candidate{}
 	for _, r := range rows {
 		for _, s := range r.tallies {
-			known[s] = true
+			if known[s] = r.evidence >= notable || !r.basic(); !known[s] {
+				weak[s] = r
+			}
 		}
 	}
+	near, err = c.before(ctx, anchor, known)
+	for _, r := range wide(rows) {
+		if err != nil || r == anchor {
+			continue
+		}
+		var found []*candidate
+		found, err = c.before(ctx, r, known)
+		near = append(near, slices.DeleteFunc(found, func(r *candidate) bool { return !r.basic() })...)
+	}
+	return slices.DeleteFunc(near, func(r *candidate) bool {
+		w := weak[r.tallies[0]]
+		if w != nil { // it is a row already
+			w.evidence, w.onset, w.near, w.anchor = r.evidence, r.onset, r.near, r.anchor
+		}
+		return w != nil
+	}), err
+}
+
+// basic reports whether a row is about a problem of what others depend on.
+func (r *candidate) basic() bool { return hasNone[r.kind] && r.alarming() && r.way != Less }
+
+// before returns rows for series that are notable by what they have in the minute before a change began, and notes that
+// these are known.
+func (c *comparison) before(ctx context.Context, anchor *candidate, known map[*tally]bool) (near []*candidate, err error) {
 	from, to := c.answer.Range.From.Unix(), c.answer.Range.To.Unix()
 	from, to = max(from, anchor.onset-coincidence), min(to, anchor.onset+onsetTolerance)
 	found := map[*tally]*candidate{}
@@ -123,7 +179,7 @@ func (c *comparison) coincident(ctx context.Context, anchor *candidate, rows []*
 			before += int64(s.family.had)
 		}
 		if r.evidence = surprise(float64(r.near), float64(before), (c.windows+1)*parts-1) / r.dispersion; r.evidence >= likely {
-			near = append(near, r)
+			near, known[s] = append(near, r), true
 		}
 	}
 	return near, err

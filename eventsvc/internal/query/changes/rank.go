@@ -52,6 +52,9 @@ const (
 	// coincidence is the time before the strongest change began in which even a routine
 	// event about the same namespace or the cluster is unlikely by chance.
 	coincidence = 60
+	// A problem of at least manyObjects that follows one of what others depend on, such as a Node, gives that one its
+	// score. What came before up to maxWide of them is looked for.
+	manyObjects, maxWide = 8, 8
 	// chance is the most occurrences that may be expected between two changes if the first
 	// is to count as a cause of the second.
 	chance = 0.05
@@ -95,12 +98,9 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 	}
 	c.cascade(rows)
 	for _, r := range rows {
-		r.score = r.weighed()
-		if r.follows != nil {
-			r.score *= symptomWeight
-		}
-		r.score = round(r.score * (1 + precedesWeight*float64(min(r.precedes, maxPrecedes))))
+		r.score = round(r.weighed() * (1 + precedesWeight*float64(min(r.precedes, maxPrecedes))))
 	}
+	blame(rows)
 	rows = c.silences(rows)
 	slices.SortFunc(rows, byScore)
 	rows, err = c.causes(ctx, together(slices.DeleteFunc(rows, func(r *candidate) bool { return !c.wanted(r) })))
@@ -108,6 +108,22 @@ func (c *comparison) rank(ctx context.Context) ([]*candidate, error) {
 		return nil, err
 	}
 	return c.rollouts(ctx, rows)
+}
+
+// blame takes from the score of each row that another one precedes. That one gets the score of problems of many
+// objects.
+func blame(rows []*candidate) {
+	own := map[*candidate]float64{}
+	for _, r := range rows {
+		if own[r] = r.score; r.follows != nil {
+			r.score = round(r.score * symptomWeight)
+		}
+	}
+	for _, r := range rows {
+		if f := r.follows; f != nil && r.objects >= manyObjects && f.basic() {
+			f.score = max(f.score, own[r])
+		}
+	}
 }
 
 // wanted reports whether the question is about a row.

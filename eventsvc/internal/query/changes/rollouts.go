@@ -14,8 +14,8 @@ import (
 // maxRollouts is how many events of rollouts are read.
 const maxRollouts = 500
 
-// rollouts adds rows for Deployments that scaled a ReplicaSet up just before its Pods had a problem, as far as no row has
-// that change yet. Only the note of the event names the ReplicaSet.
+// rollouts adds rows for Deployments that scaled a ReplicaSet up just before its Pods had a problem, as far as no row
+// has that change yet. Only the note of the event names the ReplicaSet.
 func (c *comparison) rollouts(ctx context.Context, rows []*candidate) ([]*candidate, error) {
 	failing := map[[2]string][]*candidate{} // by cluster and namespace
 	for _, r := range rows {
