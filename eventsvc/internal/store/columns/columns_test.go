@@ -590,3 +590,48 @@ func TestValues(t *testing.T) {
 		}
 	}
 }
+
+// TestTally: rows of one step are counted as those that are counted one by one, whether all of a chunk match or some.
+func TestTally(t *testing.T) {
+	r := rng(t)
+	rows := make([]Row, 2500)
+	for i, row := 0, week(len(rows)); i < len(rows); i++ {
+		rows[i] = row(i)
+		if added := int64(i / ChunkRows % 3); i/ChunkRows < 4 || r.IntN(2) == 0 { // of the last chunk they differ
+			rows[i].New, rows[i].Count = added, 10
+		}
+	}
+	pieces, last := build(t, rows)
+	table, err := Open(last, pieces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	warnings := &event.Filter{Kind: event.FilterDimension, Dimension: "type", Fits: func(t string) bool { return t == "Warning" }}
+	for _, filter := range []*event.Filter{nil, warnings} {
+		for _, by := range [][]string{{}, {"type"}, {"node"}, {"reason", "node"}} {
+			count := func(step int64) map[event.Dimensions]int64 {
+				var groups []event.Dimensions
+				counts := map[event.Dimensions]int64{}
+				s, err := table.Scan(&Query{From: 0, To: 1 << 39, Last: last, Filter: filter})
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := store.Count{By: by, Step: step, Group: func(d event.Dimensions, _ event.Regarding) int {
+					groups = append(groups, d)
+					return len(groups) - 1
+				}}
+				n, err := s.Counter(&c, func(o store.Occurred) { counts[groups[o.Group]] += o.Count })
+				for chunk := 0; err == nil && chunk < s.Chunks(); chunk++ {
+					err = n.Chunk(chunk)
+				}
+				if n.Flush(); err != nil {
+					t.Fatal(err)
+				}
+				return counts
+			}
+			if got, want := count(1<<40), count(0); !maps.Equal(got, want) || len(want) == 0 {
+				t.Errorf("by %s, of all %t: %v, want %v", by, filter == nil, got, want)
+			}
+		}
+	}
+}

@@ -36,6 +36,7 @@ type Counter struct {
 	sums    []int64           // by the places of few
 	summed  []uint64          // those that are not 0
 	places  []uint64          // in few or many, by row
+	one     [1]uint64         // the code that is the place of what is tallied
 }
 
 // Counter returns a counter of the rows of a scan.
@@ -92,6 +93,17 @@ func (n *Counter) Chunk(chunk int) error {
 
 // Selected counts the rows of the chunk that were selected last. Several counters can count what one scan has selected.
 func (n *Counter) Selected() error {
+	first, last, err := n.ChunkTimes(n.chunk)
+	if err != nil {
+		return err
+	}
+	step := n.count.Step
+	whole := !n.times.spans && step > 0 && first >= n.From && last < n.To && floor(first, step) == floor(last, step)
+	if whole {
+		if done, err := n.tally(first); done || err != nil {
+			return err
+		}
+	}
 	if err := n.read(n.columns, n.codes[:]); err != nil {
 		return err
 	}
@@ -101,18 +113,61 @@ func (n *Counter) Selected() error {
 			return err
 		}
 	}
-	first, last, err := n.ChunkTimes(n.chunk)
-	if err != nil {
-		return err
-	}
 	n.place()
-	if n.times.spans {
+	switch {
+	case n.times.spans:
 		return n.spans()
-	}
-	if step := n.count.Step; step > 0 && first >= n.From && last < n.To && floor(first, step) == floor(last, step) {
+	case whole:
 		return n.sum(first)
 	}
 	return n.each()
+}
+
+// tally is sum of rows that were observed equally often, by no column, or all of them by one. It reports false if they
+// are others.
+func (n *Counter) tally(second int64) (done bool, err error) {
+	if n.few == nil || n.table.growing != nil || len(n.sizes) > 1 || n.count.Patterns() {
+		return false, nil
+	}
+	added, err := n.open(colNew, n.chunk)
+	if err != nil || added.width > 0 {
+		return false, err
+	}
+	rows := n.rows.len()
+	if len(n.columns) == 0 {
+		n.turn(second)
+		return true, n.tallied(0, rows, added.least)
+	}
+	c, err := n.open(n.columns[0], n.chunk)
+	if err != nil || c.width > 8 || rows < n.table.chunkLen(n.chunk) {
+		return false, err
+	}
+	var counts [2][256]uint32
+	c.tally(rows, &counts)
+	n.turn(second)
+	for i := range 1 << c.width {
+		if times := counts[0][i] + counts[1][i]; times > 0 && err == nil {
+			err = n.tallied(c.least+uint64(i), int(times), added.least)
+		}
+	}
+	return true, err
+}
+
+// tallied adds rows of one code.
+func (n *Counter) tallied(code uint64, rows int, added uint64) error {
+	if code >= uint64(len(n.sums)) {
+		return n.table.damaged(n.columns[0], n.chunk)
+	}
+	if n.sums[code] == 0 && added > 0 {
+		n.one[0] = code
+		n.codes[0], n.places = n.one[:], n.one[:]
+		if _, err := n.group(0); err != nil {
+			return err
+		}
+		n.summed = append(n.summed, code)
+	}
+	n.sums[code] += int64(added) * int64(rows)
+	return nil
 }
 
 // sum counts rows that are all of one step, of which a second is given: first by combinations of codes, then, when
@@ -125,10 +180,7 @@ func (n *Counter) sum(second int64) error {
 	if n.few == nil {
 		return n.sumMany(added, second)
 	}
-	if step := n.count.Step; floor(second, step) != floor(n.second, step) {
-		n.Flush()
-	}
-	n.second = second
+	n.turn(second)
 	sums, places := n.sums, n.places[:len(added)]
 	for i, word := range n.rows { // not with all, whose function would read sums from memory at each row
 		for ; word > 0; word &= word - 1 {
@@ -144,6 +196,14 @@ func (n *Counter) sum(second int64) error {
 		}
 	}
 	return nil
+}
+
+// turn begins the step of a second.
+func (n *Counter) turn(second int64) {
+	if step := n.count.Step; floor(second, step) != floor(n.second, step) {
+		n.Flush()
+	}
+	n.second = second
 }
 
 // Flush counts what was summed up. Call it when all chunks have been counted.

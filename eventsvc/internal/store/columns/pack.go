@@ -143,6 +143,21 @@ func (c *openChunk) equal(n uint64, rows *rowSet) {
 	}
 }
 
+// tally adds how often each number, less the least, is among all of the chunk, whose width is not over eight. Two
+// arrays take turns, so that one addition need not wait for the other.
+func (c *openChunk) tally(numbers int, counts *[2][256]uint32) {
+	src := padded(c.packed, numbers, c.width)
+	mask := uint64(1)<<c.width - 1
+	for ; numbers > 0; numbers -= 8 { // eight numbers are as many bytes as one has bits
+		packed := binary.LittleEndian.Uint64(src)
+		for i := range min(8, numbers) {
+			counts[i%2][uint8(packed&mask)]++
+			packed >>= c.width
+		}
+		src = src[c.width:]
+	}
+}
+
 // padded returns packed numbers with what is read behind them.
 func padded(src []byte, numbers int, width uint) []byte {
 	if need := packedBytes(numbers, width) + 8; len(src) < need {
@@ -171,19 +186,6 @@ func (c *openChunk) read(dst []uint64, limit int) bool {
 		beyond |= last - n // has the highest bit set if n is greater
 	}
 	return beyond <= math.MaxInt64
-}
-
-// chunkBounds verifies a chunk, and returns bounds of its numbers.
-func chunkBounds(salt uint64, chunk []byte) (least, most uint64, err error) {
-	chunk, err = unseal(salt, chunk)
-	if err != nil || len(chunk) < 2 {
-		return 0, 0, boltfile.ErrChecksum
-	}
-	least, n := binary.Uvarint(chunk[1:])
-	if n <= 0 || chunk[0] > mostWidth {
-		return 0, math.MaxUint64, nil
-	}
-	return least, max(least, least+1<<chunk[0]-1), nil
 }
 
 // unpack reads numbers of a width. src may go on behind them.
@@ -239,22 +241,35 @@ func headBytes(chunks int) int { return 4*chunks + checksumBytes }
 
 // chunkOf returns a chunk of a piece that has so many, and the same with what lies behind it.
 func chunkOf(piece []byte, salt uint64, chunks, chunk int) (found, behind []byte, err error) {
+	head, err := headOf(piece, salt, chunks)
+	if err != nil {
+		return nil, nil, err
+	}
+	return cutChunk(piece, head, chunk)
+}
+
+// headOf verifies where the chunks of a piece end, and returns that.
+func headOf(piece []byte, salt uint64, chunks int) ([]byte, error) {
 	size := headBytes(chunks)
 	if len(piece) < 2*size {
-		return nil, nil, boltfile.ErrChecksum
+		return nil, boltfile.ErrChecksum
 	}
 	for _, head := range [][]byte{piece[:size], piece[len(piece)-size:]} {
-		if binary.BigEndian.Uint32(head[size-checksumBytes:]) != boltfile.Checksum(salt, head[:size-checksumBytes]) {
-			continue
+		if binary.BigEndian.Uint32(head[size-checksumBytes:]) == boltfile.Checksum(salt, head[:size-checksumBytes]) {
+			return head, nil
 		}
-		from, to := size, int(binary.BigEndian.Uint32(head[4*chunk:]))
-		if chunk > 0 {
-			from = int(binary.BigEndian.Uint32(head[4*chunk-4:]))
-		}
-		if from < size || from > to || to > len(piece)-size {
-			break
-		}
-		return piece[from:to], piece[from:], nil
 	}
-	return nil, nil, boltfile.ErrChecksum
+	return nil, boltfile.ErrChecksum
+}
+
+// cutChunk returns a chunk of a piece whose head was verified.
+func cutChunk(piece, head []byte, chunk int) (found, behind []byte, err error) {
+	from, to := len(head), int(binary.BigEndian.Uint32(head[4*chunk:]))
+	if chunk > 0 {
+		from = int(binary.BigEndian.Uint32(head[4*chunk-4:]))
+	}
+	if from < len(head) || from > to || to > len(piece)-len(head) {
+		return nil, nil, boltfile.ErrChecksum
+	}
+	return piece[from:to], piece[from:], nil
 }

@@ -34,6 +34,7 @@ type Scan struct {
 	rows    rowSet     // of the chunk: those that match
 	times   chunkTimes // of the chunk that was asked for last
 	opened  [numColumns]openChunk
+	groups  [numColumns]openGroup
 	have    uint64               // columns of the chunk that were read whole
 	numbers [numColumns][]uint64 // nil: not read of any chunk
 	noted   openChunk            // the words of notes
@@ -335,7 +336,7 @@ func (s *Scan) column(column int, of *rowSet) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.open(column)
+	c, err := s.open(column, s.chunk)
 	if err != nil {
 		return nil, err
 	}
@@ -364,10 +365,10 @@ func (s *Scan) whole(column int) ([]uint64, error) {
 // fewRows is the number of rows of a chunk that are read one by one.
 const fewRows = 64
 
-// open opens a column of the chunk.
-func (s *Scan) open(column int) (c *openChunk, err error) {
-	if c = &s.opened[column]; c.number != s.chunk+1 {
-		*c, err = s.table.openChunk(column, s.chunk, s.table.chunkLen(s.chunk))
+// open opens a chunk of a column.
+func (s *Scan) open(column, chunk int) (c *openChunk, err error) {
+	if c = &s.opened[column]; c.number != chunk+1 {
+		*c, err = s.table.openIn(&s.groups[column], column, chunk, s.table.chunkLen(chunk))
 	}
 	return c, err
 }
@@ -418,7 +419,7 @@ func (s *Scan) Among(chunk int, some, dst []uint64) ([]uint64, error) {
 	if g := s.table.growing; g != nil {
 		beyond = func(row int) uint64 { return g.chunk(colRevision, chunk)[row] }
 	} else {
-		c, err := s.open(colRevision)
+		c, err := s.open(colRevision, chunk)
 		if err != nil {
 			return dst, err
 		}
@@ -540,7 +541,7 @@ func (s *Scan) all(n *node, rows *rowSet) error {
 // ofCodes leaves out rows whose codes do not match.
 func (s *Scan) ofCodes(n *node, rows *rowSet) error {
 	if s.have&(1<<n.column) == 0 && s.table.growing == nil {
-		c, err := s.open(n.column)
+		c, err := s.open(n.column, s.chunk)
 		if err != nil {
 			return err
 		}

@@ -119,16 +119,27 @@ func (t *Table) damaged(column, chunk int) error {
 	return fmt.Errorf("column %d of the rows %d to %d up to revision %d: %w", column, chunk*ChunkRows, min(t.rows, (chunk+1)*ChunkRows)-1, t.id, boltfile.ErrChecksum)
 }
 
-// find returns a chunk of a column, and the same with what lies behind it.
-func (t *Table) find(column, chunk int) (found, behind []byte, err error) {
-	group := chunk / groupChunks
-	in := min(groupChunks, t.chunks()-group*groupChunks)
-	return chunkOf(t.piece(column, group), salt(t.id, column, -1-group), in, chunk%groupChunks)
+// openChunk verifies a chunk of a column, which has so many numbers.
+func (t *Table) openChunk(column, chunk, numbers int) (openChunk, error) {
+	return t.openIn(&openGroup{}, column, chunk, numbers)
 }
 
-// openChunk verifies a chunk of a column, which has so many numbers.
-func (t *Table) openChunk(column, chunk, numbers int) (c openChunk, err error) {
-	found, behind, err := t.find(column, chunk)
+// An openGroup is a piece of chunks whose head was verified.
+type openGroup struct {
+	number      int // 1 beyond that of the piece
+	piece, head []byte
+}
+
+// openIn is openChunk by the group of the chunk that was opened before.
+func (t *Table) openIn(g *openGroup, column, chunk, numbers int) (c openChunk, err error) {
+	if group := chunk / groupChunks; g.number != group+1 {
+		*g = openGroup{number: group + 1, piece: t.piece(column, group)}
+		if g.head, err = headOf(g.piece, salt(t.id, column, -1-group), min(groupChunks, t.chunks()-group*groupChunks)); err != nil {
+			g.number = 0
+			return c, t.damaged(column, chunk)
+		}
+	}
+	found, behind, err := cutChunk(g.piece, g.head, chunk%groupChunks)
 	if err == nil {
 		c, err = parseChunk(salt(t.id, column, chunk), found, behind, numbers)
 	}
@@ -346,11 +357,11 @@ func (t *Table) plain(chunk int) ([]byte, error) {
 func (s *Scan) ChunkTimes(chunk int) (first, last int64, err error) {
 	t := &s.times
 	if t.chunk != chunk+1 {
-		least, most, err := s.table.bounds(colSecond, chunk)
+		least, most, err := s.bounds(colSecond, chunk)
 		if err != nil {
 			return 0, 0, err
 		}
-		_, span, err := s.table.bounds(colSpan, chunk)
+		_, span, err := s.bounds(colSpan, chunk)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -363,17 +374,11 @@ func (s *Scan) ChunkTimes(chunk int) (first, last int64, err error) {
 }
 
 // bounds returns bounds of the numbers of a chunk.
-func (t *Table) bounds(column, chunk int) (least, most uint64, err error) {
-	if t.growing != nil {
-		numbers := t.growing.chunk(column, chunk)
+func (s *Scan) bounds(column, chunk int) (least, most uint64, err error) {
+	if g := s.table.growing; g != nil {
+		numbers := g.chunk(column, chunk)
 		return slices.Min(numbers), slices.Max(numbers), nil
 	}
-	found, _, err := t.find(column, chunk)
-	if err == nil {
-		least, most, err = chunkBounds(salt(t.id, column, chunk), found)
-	}
-	if err != nil {
-		return 0, 0, t.damaged(column, chunk)
-	}
-	return least, most, nil
+	c, err := s.open(column, chunk)
+	return c.least, c.most(), err
 }

@@ -55,7 +55,7 @@ func (s *Scan) entire() (bool, error) {
 		return false, nil
 	}
 	for chunk := range s.Chunks() {
-		if least, _, err := s.table.bounds(colNew, chunk); err != nil || least == 0 {
+		if least, _, err := s.bounds(colNew, chunk); err != nil || least == 0 {
 			return false, err
 		}
 	}
