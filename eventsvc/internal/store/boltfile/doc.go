@@ -12,7 +12,7 @@
 // [Pages] checks the page structure of a file before bbolt follows it. [Guard] and [View] turn what
 // bbolt does on a damaged page while it is read, a panic or a fault, into an error. Both are
 // needed: Guard cannot stop an endless recursion, and Pages cannot foresee damage that comes
-// later. After damage that [Update] meets, [Close] does not wait for bbolt's lock. [Prefetch] has
+// later. After damage that [Update] meets, bbolt keeps no lock. [Prefetch] has
 // the kernel read many leaves at the same time.
 //
 // [Readers] counts the references to an open file. A file that is replaced or removed is unlinked at once, as an open

@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync"
 
 	"go.etcd.io/bbolt"
 )
@@ -15,32 +14,21 @@ func View(db *bbolt.DB, f func(*bbolt.Tx) error) error {
 	return Guard(func() error { return db.View(f) })
 }
 
-// stuck are the files whose lock bbolt has not given back.
-var stuck sync.Map
-
-// Update runs f in a write transaction of db, guarded by [Guard]. If bbolt panics, and again while it rolls back, which
-// scans all pages, it keeps its lock: nothing can be written to db any more, and [Close] must end its use.
+// Update runs f in a write transaction of db, guarded by [Guard], and commits it. Nothing is on the disk before that,
+// so what fails or panics before is only forgotten. bbolt's own Update would scan all pages after a panic, to find free
+// ones, in a goroutine that nobody can guard from the same damage, and keep its lock for ever if it met that.
 func Update(db *bbolt.DB, f func(*bbolt.Tx) error) error {
-	var tx *bbolt.Tx
-	err := Guard(func() error {
-		return db.Update(func(t *bbolt.Tx) error {
-			tx = t
-			return f(t)
-		})
+	return Guard(func() error {
+		tx, err := db.Begin(true)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // after a commit there is nothing to roll back
+		if err := f(tx); err != nil {
+			return err
+		}
+		return tx.Commit()
 	})
-	if tx != nil && tx.DB() != nil { // it was not closed
-		stuck.Store(db, true)
-	}
-	return err
-}
-
-// Close closes db. It leaves a file open, to the end of the process, whose lock bbolt has not given back: bbolt would
-// wait for that for ever.
-func Close(db *bbolt.DB) error {
-	if _, is := stuck.Load(db); is {
-		return fmt.Errorf("%s stays open to the end of the process: a damaged page keeps its lock", db.Path())
-	}
-	return db.Close()
 }
 
 // Guard runs f, which reads bbolt's mapped pages, and turns two panics into errors:

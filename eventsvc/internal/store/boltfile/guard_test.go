@@ -49,8 +49,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestCloseAfterDamage: after a write in which bbolt panics, and panics again while it rolls back because keys have
-// come out of order, nobody waits for its lock.
+// TestCloseAfterDamage: a write in which bbolt panics because keys have come out of order gives the lock back, whatever
+// else of the file is damaged. bbolt scans no page after it, beside which nobody could close the file.
 func TestCloseAfterDamage(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "file")
@@ -79,10 +79,12 @@ func TestCloseAfterDamage(t *testing.T) {
 	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := boltfile.Update(db, func(tx *bbolt.Tx) error { tx.Bucket([]byte("none")).Cursor().First(); return nil }); err == nil {
-		t.Error("the damage is not found")
+	for range 2 { // the second one takes the lock again
+		if err := boltfile.Update(db, func(tx *bbolt.Tx) error { tx.Bucket([]byte("none")).Cursor().First(); return nil }); err == nil {
+			t.Error("the damage is not found")
+		}
 	}
-	if err := boltfile.Close(db); err == nil {
-		t.Error("bbolt has closed a file whose lock it keeps")
+	if err := db.Close(); err != nil {
+		t.Error(err)
 	}
 }

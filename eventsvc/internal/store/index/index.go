@@ -42,10 +42,6 @@ type file struct {
 	*boltfile.Readers
 }
 
-func newFile(db *bbolt.DB) *file {
-	return &file{db, boltfile.NewReaders(func() error { return boltfile.Close(db) })}
-}
-
 // tables are the memtables: one that is being written, and one that is being merged
 // into the file, or nil.
 type tables struct{ active, frozen *memtable }
@@ -103,7 +99,7 @@ func Open(dir string, newID func() []byte) (*Index, error) {
 		return nil, err
 	}
 	x := &Index{path: path}
-	x.file.Store(newFile(db))
+	x.file.Store(&file{db, boltfile.NewReaders(db.Close)})
 	x.tables.Store(&tables{active: newMemtable()})
 	err = x.view(func(tx *bbolt.Tx) error {
 		meta := tx.Bucket([]byte(boltfile.Meta))

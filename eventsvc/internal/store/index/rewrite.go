@@ -80,7 +80,7 @@ func (x *Index) replace(path string) error {
 	if err := os.Rename(path, x.path); err != nil {
 		return errors.Join(err, db.Close())
 	}
-	x.file.Swap(newFile(db)).Unlinked(size, &x.unlinked)
+	x.file.Swap(&file{db, boltfile.NewReaders(db.Close)}).Unlinked(size, &x.unlinked)
 	return safefile.Sync(filepath.Dir(x.path))
 }
 

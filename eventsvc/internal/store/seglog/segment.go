@@ -252,7 +252,7 @@ func (s *Segment) Close() error {
 	return s.readers.Wait()
 }
 
-func (s *Segment) close() error { return boltfile.Close(s.db) }
+func (s *Segment) close() error { return s.db.Close() }
 
 // Segments is a list of open segments by rising base. It is never changed, but replaced.
 type Segments []*Segment
