@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -139,7 +140,7 @@ func reasons(events []corev1.Event) []string {
 // copyOf waits for the copy of an event in some version.
 func (h *history) copyOf(ev *corev1.Event) (found corev1.Event) {
 	h.t.Helper()
-	eventually(h.t, "the copy of "+ev.Name+" at "+ev.ResourceVersion, func() bool {
+	within(h.t, time.Minute, "the copy of "+ev.Name+" at "+ev.ResourceVersion, func() bool { // a mirror that was cut off asks again after 15 s at most
 		for _, at := range h.events(url.Values{"fieldSelector": {"metadata.namespace=" + ev.Namespace + ",reason=" + ev.Reason + ",involvedObject.name=" + ev.InvolvedObject.Name}}) {
 			if at.Annotations["mirror.tidings.example/uid"] == string(ev.UID) && at.Annotations["mirror.tidings.example/resource-version"] == ev.ResourceVersion {
 				found = at
@@ -215,9 +216,20 @@ func TestRollout(t *testing.T) {
 		return slices.Equal(reasons(h.labelled(ownerKind+"=CronJob,"+ownerName+"=backup")), []string{"Pulled", "SuccessfulCreate"})
 	})
 	c.sameOwner(h, "Deployment/web", int64(len(want)))
-	if late, off := m.metric(`eventsvc_mirror_enriched_total{result="late"}`), m.metric(`eventsvc_mirror_enriched_total{result="off"}`); off != "0" {
-		t.Errorf("%s events came late, of %s the objects could not be read", late, off)
+	if kinds := m.unread(); len(kinds) > 0 {
+		t.Errorf("%v could not be read", kinds)
 	}
+}
+
+// unread are the kinds of objects that the mirror could not read, one for each line of its log that says so. A busy
+// kube-apiserver records events about its own Service, which the rights of the manifests leave out, and so does this.
+func (m *mirror) unread() (kinds []string) {
+	for _, line := range regexp.MustCompile(`does not let these be read","kind":"([^"]*)"`).FindAllStringSubmatch(m.out.String(), -1) {
+		if kind := line[1]; kind != "/v1, Kind=Service" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
 }
 
 // sameOwner finds the events of an owner in queries, facets, groups and LogQL.
@@ -330,8 +342,8 @@ func TestEarlyEvents(t *testing.T) {
 	if l := h.copyOf(ev).Labels; l[ownerName] != "" || l["app"] != "" || l[namespaceUID] == "" {
 		t.Errorf("labels before the pod is known: %v", l)
 	}
-	if n := m.metric(`eventsvc_mirror_enriched_total{result="late"}`); n != "1" {
-		t.Errorf("%s events are counted as late", n)
+	if n := m.metric(`eventsvc_mirror_enriched_total{result="late"}`); n == "" || n == "0" {
+		t.Errorf("%q events are counted as late", n)
 	}
 	release()
 	again := func(count int32) map[string]string {
@@ -377,22 +389,23 @@ func TestRightsTakenAway(t *testing.T) {
 		p := c.pod("shop", fmt.Sprint("log-", made), nil, owner)
 		return h.copyOf(c.event("Pod", "v1", p.ObjectMeta, "Pulled")).Labels[ownerName] == "log"
 	}
-	said := func(text string) int { return strings.Count(m.out.String(), text) }
-	const off, on = "does not let these be read", "get the labels of their objects again"
-	if owned() || said(off) != 2 || m.metric(`eventsvc_mirror_enriched_total{result="off"}`) == "0" { // pods and namespaces
-		t.Errorf("without the right, %d lines of the log say so:\n%s", said(off), m.out)
-	}
-	progress := func(what string, want bool, line string, lines int) {
+	off := func() int { return len(m.unread()) } // of pods and of namespaces
+	on := func() int { return strings.Count(m.out.String(), "get the labels of their objects again") }
+	progress := func(what string, want bool, lines func() int, n int) {
 		t.Helper()
 		within(t, time.Minute, what, func() bool { // it asks again after 15 s at most, and RBAC takes a moment
-			return owned() == want && said(line) == lines
+			return lines() == n && owned() == want
 		})
+	}
+	progress("there is no right", false, off, 2)
+	if n := m.metric(`eventsvc_mirror_enriched_total{result="off"}`); n == "" || n == "0" {
+		t.Errorf("%q events are counted of which the objects could not be read", n)
 	}
 	c.grant(nil)
 	progress("the right is given", true, on, 2)
 	c.grant(eventsOnly)
 	eventually(t, "the right is taken away", func() bool {
-		if said(off) == 4 {
+		if off() == 4 {
 			return true
 		}
 		g.CloseClientConnections() // a watch that runs goes on
