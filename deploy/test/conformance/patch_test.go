@@ -123,7 +123,7 @@ func TestPatchRefused(t *testing.T) {
 		{name: "other kind in a merge patch", call: patch(typeMerge, `{"kind":"Pod"}`), code: 422, reason: invalid, contains: ` "" is invalid: patch: Invalid value: `},
 		{name: "stale version", call: patch(typeMerge, `{"metadata":{"resourceVersion":"1"}}`), code: 409, reason: metav1.StatusReasonConflict},
 		// Only that of a PUT is a precondition.
-		{name: "other uid", call: patch(typeMerge, `{"metadata":{"uid":"abc"}}`), code: 422, reason: invalid, causes: "metadata.uid metadata.uid"},
+		{name: "other uid", call: patch(typeMerge, `{"metadata":{"uid":"abc"}}`), code: 422, reason: invalid, causes: "metadata.uid"},
 		{name: "JSON patch that is an object", call: patch(typePatch, `{"a":1}`), code: 400, reason: bad, contains: `error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp`},
 		{name: "JSON patch that is no JSON", call: patch(typePatch, `[{`), code: 400, reason: bad},
 		{name: "no JSON for a missing event", call: call{method: "PATCH", path: in(eventsV1, ns, "none"), contentType: typeMerge, body: `{`}, code: 400, reason: bad, message: "invalid JSON patch"},

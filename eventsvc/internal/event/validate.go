@@ -33,16 +33,16 @@ func Invalid(name string, errs field.ErrorList) *apierrors.StatusError {
 
 // ValidateCreate checks a new event by the rules of the view that it came through.
 // The errors are in the order of kube-apiserver, because clients show them in that
-// order. Through core/v1, metadata is only checked if nothing else is wrong.
+// order, each once. Through core/v1, metadata is only checked if nothing else is wrong.
 func ValidateCreate(v View, ev *eventsv1.Event) field.ErrorList {
 	errs := validateBasics(v, ev)
 	if v == EventsV1 {
 		errs = append(errs, validateStrict(ev)...)
 	}
-	if len(errs) > 0 || v == EventsV1 { // validateStrict has checked the metadata
-		return errs
+	if len(errs) == 0 && v == CoreV1 { // else validateStrict has checked the metadata
+		errs = validateMetadata(&ev.ObjectMeta, validatePathName)
 	}
-	return validateMetadata(&ev.ObjectMeta, validatePathName)
+	return errs.Filter()
 }
 
 // validatePathName checks that a name can be a segment of a URL path, as core/v1
@@ -121,27 +121,20 @@ func Nearest(t time.Time) time.Time {
 	return t
 }
 
-// ValidateUpdate checks the next version of a stored event. Through events/v1 only
-// series and metadata may change.
+// ValidateUpdate checks the next version of a stored event. Through events/v1 only series and metadata may change. A rule
+// that is checked twice is one cause: kube-apiserver filters its errors with the same function of the library.
 func ValidateUpdate(v View, next, live *eventsv1.Event) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range path.IsValidPathSegmentName(next.Name) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), next.Name, msg))
-	}
-	meta := metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, field.NewPath("metadata"))
-	errs = append(errs, meta...)
+	errs := validateMetadata(&next.ObjectMeta, path.ValidatePathSegmentName)
+	errs = append(errs, metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, field.NewPath("metadata"))...)
 	errs = append(errs, validateBasics(v, next)...)
-	if v == CoreV1 {
-		return errs
+	if v == EventsV1 {
+		errs = append(errs, validateFinalizers(next.Finalizers)...)
+		if series := validateSeries(next.Series); len(series) > 0 && !equality.Semantic.DeepEqual(next.Series, live.Series) {
+			errs = append(errs, series...)
+		}
+		errs = append(errs, validateImmutable(next, live)...)
 	}
-	// Added twice: kube-apiserver checks metadata for every resource and again for
-	// events, so a broken rule is two causes.
-	errs = append(errs, meta...)
-	errs = append(errs, validateFinalizers(next.Finalizers)...)
-	if series := validateSeries(next.Series); len(series) > 0 && !equality.Semantic.DeepEqual(next.Series, live.Series) {
-		errs = append(errs, series...)
-	}
-	return append(errs, validateImmutable(next, live)...)
+	return errs.Filter()
 }
 
 // validateBasics checks the rules of both views. Few rules apply to an event without
@@ -280,7 +273,7 @@ type (
 )
 
 // validateImmutable returns an error for each changed field that events/v1 does not
-// allow to change. Reason is checked twice, as in kube-apiserver.
+// allow to change.
 func validateImmutable(next, live *eventsv1.Event) field.ErrorList {
 	var errs field.ErrorList
 	fixed := func(name string, next, live any) {
@@ -295,7 +288,6 @@ func validateImmutable(next, live *eventsv1.Event) field.ErrorList {
 	fixed("firstTimestamp", next.DeprecatedFirstTimestamp, live.DeprecatedFirstTimestamp)
 	fixed("lastTimestamp", next.DeprecatedLastTimestamp, live.DeprecatedLastTimestamp)
 	fixed("count", next.DeprecatedCount, live.DeprecatedCount)
-	fixed("reason", next.Reason, live.Reason)
 	fixed("type", next.Type, live.Type)
 	// Old clients send nanoseconds, which the stored form does not keep.
 	if !next.EventTime.Truncate(time.Microsecond).Equal(live.EventTime.Truncate(time.Microsecond)) {

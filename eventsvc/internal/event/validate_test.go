@@ -182,9 +182,8 @@ func TestValidateUpdate(t *testing.T) {
 			strict(`series.count: Invalid value: "": should be at least 2`)},
 		"regarding": {func(ev *eventsv1.Event) { ev.Regarding.Name = "x" }, strict(
 			`involvedObject: Invalid value: {"Kind":"Pod","Namespace":"shop","Name":"x","UID":"","APIVersion":"v1","ResourceVersion":"","FieldPath":""}` + fixed)},
-		"reason, twice": {func(ev *eventsv1.Event) { ev.Reason = "x" },
-			strict(`reason: Invalid value: "x"`+fixed, `reason: Invalid value: "x"`+fixed)},
-		"note": {func(ev *eventsv1.Event) { ev.Note = "changed" }, strict(`message: Invalid value: "changed"` + fixed)},
+		"reason": {func(ev *eventsv1.Event) { ev.Reason = "x" }, strict(`reason: Invalid value: "x"` + fixed)},
+		"note":   {func(ev *eventsv1.Event) { ev.Note = "changed" }, strict(`message: Invalid value: "changed"` + fixed)},
 		"source": {func(ev *eventsv1.Event) { ev.DeprecatedSource.Host = "" },
 			strict(`source: Invalid value: {"Component":"kubelet","Host":""}` + fixed)},
 		"firstTimestamp": {func(ev *eventsv1.Event) { ev.DeprecatedFirstTimestamp = metav1.Time{} },
@@ -205,11 +204,11 @@ func TestValidateUpdate(t *testing.T) {
 			strict("eventTime: Invalid value: null" + fixed)},
 		"rules of both views": {func(ev *eventsv1.Event) { ev.Action = "" },
 			both{[]string{"action: Required value", `action: Invalid value: ""` + fixed}, []string{"action: Required value"}}},
-		"uid, twice in the strict view": {func(ev *eventsv1.Event) { ev.UID = "other" }, both{
-			[]string{`metadata.uid: Invalid value: "other"` + fixed, `metadata.uid: Invalid value: "other"` + fixed},
+		"uid": {func(ev *eventsv1.Event) { ev.UID = "other" }, both{
+			[]string{`metadata.uid: Invalid value: "other"` + fixed},
 			[]string{`metadata.uid: Invalid value: "other"` + fixed}}},
 		"deletionTimestamp": {func(ev *eventsv1.Event) { ev.DeletionTimestamp = &moment }, both{
-			[]string{`metadata.deletionTimestamp: Invalid value: "2026-05-04T12:00:00Z"` + fixed, `metadata.deletionTimestamp: Invalid value: "2026-05-04T12:00:00Z"` + fixed},
+			[]string{`metadata.deletionTimestamp: Invalid value: "2026-05-04T12:00:00Z"` + fixed},
 			[]string{`metadata.deletionTimestamp: Invalid value: "2026-05-04T12:00:00Z"` + fixed}}},
 	} {
 		live := full()

@@ -61,7 +61,7 @@ func (r *Resource) remove(ctx context.Context, w writer, key store.Key, o *metav
 		live, err := r.Codec.Event(current.View())
 		switch {
 		case ignoresReadErrors(o) && err == nil:
-			return store.Decision{}, apierrors.NewConflict(r.groupResource, key.Name, errReadable)
+			return store.Decision{}, apierrors.NewConflict(r.groupResource, key.Name, errReadable(key))
 		case ignoresReadErrors(o):
 			return store.Decision{Op: store.Delete}, nil
 		case err != nil:
@@ -88,8 +88,11 @@ func (r *Resource) remove(ctx context.Context, w writer, key store.Key, o *metav
 	return result, uid, err
 }
 
-// errReadable refuses a delete that is for objects which cannot be read, in kube-apiserver's words.
-var errReadable = errors.New("unsafe deletion is not allowed because the object is decodable from storage")
+// errReadable refuses a delete that is for objects which cannot be read, in the words of kube-apiserver and its etcd.
+func errReadable(key store.Key) error {
+	return fmt.Errorf("StorageError: invalid object, Code: 4, Key: /registry/events/%s/%s, ResourceVersion: 0, AdditionalErrorMsg: "+
+		"unsafe deletion is not allowed because the object is decodable from storage", key.Namespace, key.Name)
+}
 
 // ignoresReadErrors reports whether a delete is for an object that cannot be read (kep.k8s.io/3926).
 func ignoresReadErrors(o *metav1.DeleteOptions) bool {

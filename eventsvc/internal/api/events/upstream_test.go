@@ -19,7 +19,7 @@ func TestDeleteUnreadable(t *testing.T) {
 	const option = "ignoreStoreReadErrorWithClusterBreakingPotential"
 	w := apitest.New(t)
 	w.Create("a", "b")
-	const kept = `Operation cannot be fulfilled on events.events.k8s.io \"a\": unsafe deletion is not allowed because the object is decodable from storage`
+	const kept = `Operation cannot be fulfilled on events.events.k8s.io \"a\": StorageError: invalid object, Code: 4, Key: /registry/events/default/a, ResourceVersion: 0, AdditionalErrorMsg: unsafe deletion is not allowed because the object is decodable from storage`
 	for _, dryRun := range []string{"", "&dryRun=All"} {
 		if a := w.Do("DELETE", apitest.EventsPath+"/a?"+option+"=true"+dryRun, "").Must(409); !strings.Contains(string(a.Body), kept) {
 			t.Errorf("%s", a.Body)
