@@ -10,9 +10,9 @@
 // Every connection has limits: for the header, for the body, for each write of an answer, and for the time between
 // requests. A client that reaches one is cut off, which is counted.
 //
-// The files: listen.go opens endpoints, tls.go their certificates, server.go has limits and the shutdown,
-// clientaddress.go finds who asks behind a proxy (X-Forwarded-For), common.go bounds what one address may hold;
-// connection.go, pace.go and writetimeout.go cut off slow clients, limits.go counts these; access.go and
+// The files: listen.go opens endpoints, tls.go their certificates, server.go starts and stops serving, clientaddress.go
+// finds who asks behind a proxy (X-Forwarded-For), common.go bounds what one address may hold; limits.go has the times
+// and sizes of a connection, which connection.go, pace.go and writetimeout.go hold slow clients to; access.go and
 // requestmetrics.go write access lines and metrics, request.go has what is known of a request.
 //
 // # What it does not know

@@ -1,6 +1,7 @@
 package bolt
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -45,6 +47,22 @@ var traced = map[string]func(*testing.T, Options){
 		ts.dieThenChurn()
 	},
 	"everything": everything,
+	"restore": func(t *testing.T, o Options) {
+		from := openInside(t, Options{Dir: o.Dir + ".from"})
+		putInside(t, from, "before", nil)
+		backup, err := from.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		runtime.LockOSThread() // strace counts by thread
+		var b bytes.Buffer
+		if err = errors.Join(backup.Write(&b), backup.Close()); err == nil {
+			_, err = Restore(t.Context(), o.Dir, &b, nil)
+		}
+		_, none := os.Stat(o.Dir)
+		fmt.Printf("restored: %t, a store is there: %t\n", err == nil, none == nil)
+		closeInside(t, from)
+	},
 	"roll": func(t *testing.T, o Options) {
 		db := openInside(t, o)
 		putInside(t, db, "before", nil)
@@ -147,6 +165,22 @@ func TestNamesAreSynced(t *testing.T) {
 		synced := place(calls, removed, `fsync\(\d+<%s>\) += 0`, dir)
 		if told := place(calls, removed, `pwrite64\(\d+<%s/index.db>`, dir); synced < 0 || told < synced {
 			t.Errorf("removed by call %d, synced by %d, and the index was told by %d", removed, synced, told)
+		}
+	})
+	t.Run("a restore whose directory cannot be synced", func(t *testing.T) {
+		t.Parallel()
+		for when := 1; ; when++ {
+			dir := filepath.Join(t.TempDir(), "store")
+			calls, printed := trace(t, "restore", dir, "-P", dir+restoring, "-e", "inject=fsync:error=EIO:when="+strconv.Itoa(when))
+			if place(calls, 0, `INJECTED`) < 0 {
+				if when == 1 || !strings.Contains(printed, "restored: true, a store is there: true") {
+					t.Errorf("no sync failed: %s", printed)
+				}
+				break
+			}
+			if !strings.Contains(printed, "restored: false, a store is there: false") {
+				t.Errorf("sync %d failed: %s", when, printed)
+			}
 		}
 	})
 	t.Run("a head that could not be made", func(t *testing.T) {

@@ -50,7 +50,13 @@ func Restore(ctx context.Context, dir string, r io.Reader, progress store.Progre
 	if report, err = checkRestored(ctx, tmp, m, progress); err != nil {
 		return report, err
 	}
-	if err := errors.Join(safefile.Sync(tmp), disk.Remove(dir), disk.Rename(tmp, dir)); err != nil {
+	if err = safefile.Sync(tmp); err == nil {
+		err = disk.Remove(dir)
+	}
+	if err == nil {
+		err = disk.Rename(tmp, dir)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("store restore: %w", err)
 	}
 	return report, nil

@@ -2,7 +2,6 @@ package index
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -60,7 +59,10 @@ func (x *Index) SaveAccount(a Account, gone []KeyPointer) error {
 	}
 	slices.SortStableFunc(changes, func(a, b change) int { return bytes.Compare(a.key, b.key) })
 	return x.update(func(tx *bbolt.Tx) error {
-		return cmp.Or(changeKeys(tx.Bucket([]byte(bucketKeys)), changes, 0), a.save(tx))
+		if err := changeKeys(tx.Bucket([]byte(bucketKeys)), changes, 0); err != nil {
+			return err
+		}
+		return a.save(tx)
 	})
 }
 

@@ -53,13 +53,19 @@ func putColumns(s *Segment, tx *bbolt.Tx, last uint64) error {
 		failed = w.observe(tx, revision, record)
 		return failed == nil, nil
 	}, passLost)
-	return errors.Join(err, failed, w.Finish(tx, last))
+	if err = errors.Join(err, failed); err != nil {
+		return err
+	}
+	return w.Finish(tx, last)
 }
 
 // Seal writes into a head that it ends with a revision, and the rest of its columns. [OpenSegment] opens it as a sealed
 // segment.
 func (s *Segment) Seal(last uint64) error {
 	return s.update(func(tx *bbolt.Tx) error {
-		return errors.Join(putColumns(s, tx, last), setMeta(tx, metaBytes, uint64(s.Bytes())), setMeta(tx, metaEnd, last))
+		if err := putColumns(s, tx, last); err != nil {
+			return err
+		}
+		return errors.Join(setMeta(tx, metaBytes, uint64(s.Bytes())), setMeta(tx, metaEnd, last))
 	})
 }

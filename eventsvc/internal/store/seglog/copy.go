@@ -100,14 +100,19 @@ func (c *copier) all(ctx context.Context, some func() (more bool, err error)) er
 // finish writes what the meta bucket says of the segment.
 func (c *copier) finish(tx *bbolt.Tx) error {
 	return c.from.view(func(from *bbolt.Tx) (err error) {
-		compactRevision := metaIn(from, metaCompact)
-		if !c.dropped && compactRevision > 0 { // the new file has all that this one has had from the beginning
-			err = setMeta(tx, metaCompact, compactRevision)
+		end := metaIn(from, metaEnd)
+		if err := c.columns.Finish(tx, end); err != nil {
+			return err
 		}
 		next := tx.Bucket([]byte(bucketNext))
 		next.FillPercent = boltfile.FillPercent
-		end := metaIn(from, metaEnd)
-		return errors.Join(err, c.columns.Finish(tx, end), putSuccessors(next, c.successors(from), nextPairs), setMeta(tx, metaEnd, end), setMeta(tx, metaBytes, uint64(c.kept)))
+		if err := putSuccessors(next, c.successors(from), nextPairs); err != nil {
+			return err
+		}
+		if compactRevision := metaIn(from, metaCompact); !c.dropped && compactRevision > 0 { // the new file has all that this one has had from the beginning
+			err = setMeta(tx, metaCompact, compactRevision)
+		}
+		return errors.Join(err, setMeta(tx, metaEnd, end), setMeta(tx, metaBytes, uint64(c.kept)))
 	})
 }
 
@@ -154,14 +159,20 @@ func (c *copier) put(from *bbolt.Tx, revision uint64, record []byte) error {
 	if c.Compress {
 		return c.columns.Put(c.out, revision, record)
 	}
-	return cmp.Or(c.out.Put(recordKey(revision), bytes.Clone(record)), c.columns.observe(c.out.Tx(), revision, record))
+	if err := c.out.Put(recordKey(revision), bytes.Clone(record)); err != nil {
+		return err
+	}
+	return c.columns.observe(c.out.Tx(), revision, record)
 }
 
 func (c *copier) putLost(from *bbolt.Tx, first, last uint64) error {
 	if c.out == nil {
 		return nil
 	}
-	return cmp.Or(c.copyLights(from, first), c.columns.PutLost(c.out, first, last))
+	if err := c.copyLights(from, first); err != nil {
+		return err
+	}
+	return c.columns.PutLost(c.out, first, last)
 }
 
 // leaveOut has the columns keep what is left of a record that is not kept.
@@ -169,8 +180,11 @@ func (c *copier) leaveOut(from *bbolt.Tx, e *Entry) error {
 	if c.dropped = true; c.out == nil || e.Kind == Deleted || e.Key == nil { // which is damaged
 		return nil
 	}
+	if err := c.copyLights(from, e.Revision); err != nil {
+		return err
+	}
 	row := lightRowOf(e)
-	return cmp.Or(c.copyLights(from, e.Revision), c.addLight(&row))
+	return c.addLight(&row)
 }
 
 // addLight adds what is left of a version that is no longer held, if it counts.

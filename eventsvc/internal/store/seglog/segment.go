@@ -347,8 +347,11 @@ func (s *Segment) Check(head bool) error {
 func (s *Segment) CopyTo(path string) (last uint64, err error) {
 	err = s.view(func(tx *bbolt.Tx) error {
 		last = recordsIn(s, tx).Last(s.Base - 1)
-		return errors.Join(tx.CopyFile(path, 0o600), withoutWAL(path))
+		return tx.CopyFile(path, 0o600)
 	})
+	if err == nil {
+		err = withoutWAL(path)
+	}
 	return last, err
 }
 
