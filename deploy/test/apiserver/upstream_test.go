@@ -16,8 +16,9 @@ import (
 // asked is a request that both servers get.
 type asked struct{ method, path, media, body string }
 
-// TestUpstream asks kube-apiserver and eventsvc, which serves the same group, the same in turn: deletes that ignore errors
-// of reading, apply with the UID of what does not exist, patches that repeat an owner. Both answer alike, word by word.
+// TestUpstream asks kube-apiserver and eventsvc, which serves the same group, the same in turn: deletes that ignore
+// errors of reading, apply with the UID of what does not exist, patches that repeat an owner. Both answer alike, word
+// by word.
 func TestUpstream(t *testing.T) {
 	c := (&cluster{t: t, dir: t.TempDir()}).start("--feature-gates=AllowUnsafeMalformedObjectDeletion=true")
 	c.grant(nil)
@@ -87,9 +88,9 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// deliberate tells whether two answers differ in what eventsvc does otherwise on purpose: a collection that was deleted is
-// a Status, as the requirements have it; a patch that the merge refuses is a bad request, no error of the server; a body
-// of a wrong type is named.
+// deliberate tells whether two answers differ in what eventsvc does otherwise on purpose: a collection that was deleted
+// is a Status, as the requirements have it; a patch that the merge refuses is a bad request, no error of the server; a
+// body of a wrong type is named.
 func deliberate(a asked, got, want string) bool {
 	switch {
 	case a.method == "DELETE" && strings.HasPrefix(want, `200 {"apiVersion":"events.k8s.io/v1","items":`):

@@ -5,8 +5,9 @@
 // The files: prepare.go sets what only a server sets, validate.go and fastvalidate.go check fields, limit.go sizes,
 // decode.go and members.go read JSON; attributes.go has what the index knows of an event: fields.go names the fields,
 // dimensions.go what is counted by (who reported an event, its node), occurrence.go when and how often,
-// mirrorreport.go, gap.go and cursor.go what mirrors tell; selector.go and filter.go match, fold.go and searchtext.go say what a word is found in; kubectltable.go
-// has the columns of kubectl, apigroup.go the group, objectchange.go the reasons of changes of objects.
+// mirrorreport.go, gap.go and cursor.go what mirrors tell; selector.go and filter.go match, fold.go and searchtext.go
+// say what a word is found in; kubectltable.go has the columns of kubectl, apigroup.go the group, objectchange.go the
+// reasons of changes of objects.
 //
 // Every function works on the Event of k8s.io/api/events/v1; callers convert core/v1 by [ToCore] and [FromCore]. Errors
 // name fields as kube-apiserver does: by their core/v1 names, in either view.

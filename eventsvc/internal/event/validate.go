@@ -121,8 +121,8 @@ func Nearest(t time.Time) time.Time {
 	return t
 }
 
-// ValidateUpdate checks the next version of a stored event. Through events/v1 only series and metadata may change. A rule
-// that is checked twice is one cause: kube-apiserver filters its errors with the same function of the library.
+// ValidateUpdate checks the next version of a stored event. Through events/v1 only series and metadata may change. A
+// rule that is checked twice is one cause: kube-apiserver filters its errors with the same function of the library.
 func ValidateUpdate(v View, next, live *eventsv1.Event) field.ErrorList {
 	errs := validateMetadata(&next.ObjectMeta, path.ValidatePathSegmentName)
 	errs = append(errs, metavalidation.ValidateObjectMetaUpdate(&next.ObjectMeta, &live.ObjectMeta, field.NewPath("metadata"))...)
