@@ -115,8 +115,8 @@ func TestBulkUnderKills(t *testing.T) {
 	t.Logf("%d lines were acknowledged, %d events are there", len(acknowledged), len(stored))
 }
 
-// TestMirrorChanges copies many changes of events in few requests: each version arrives, in its order. A version with
-// other labels is written alone, because the labels of a copy stay as they are in a bulk request.
+// TestMirrorChanges copies many changes of events in few requests: each version arrives, in its order, also with other
+// labels.
 func TestMirrorChanges(t *testing.T) {
 	t.Parallel()
 	const n = 80 // of three changes each, which all fit in what the mirror reads on while a request waits
@@ -180,15 +180,12 @@ func TestMirrorChanges(t *testing.T) {
 	if puts.Load() > 0 || bulk.Load()-before > 3*n/50 {
 		t.Errorf("%d changes took %d bulk requests and %d single ones", 3*n, bulk.Load()-before, puts.Load())
 	}
-	for step, c := range []struct {
-		label string
-		puts  int64
-	}{{"x", 2}, {"x", 2}, {"y", 4}, {"y", 4}} {
-		source.repeat(2, c.label)
+	for step, label := range []string{"x", "x", "y", "y"} {
+		source.repeat(2, label)
 		arrived("labels", int64(4*n+2*(step+1)))
-		if puts.Load() != c.puts {
-			t.Errorf("step %d: %d single requests, want %d", step, puts.Load(), c.puts)
-		}
+	}
+	if puts.Load() > 0 {
+		t.Errorf("%d single requests for changed labels", puts.Load())
 	}
 	if copies := coreEvents(t, to.String(), target.token, "labelSelector=app=y"); len(copies) != 2 {
 		t.Errorf("%d copies have the last label", len(copies))

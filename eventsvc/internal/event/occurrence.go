@@ -196,6 +196,10 @@ const SourceUID = "mirror.tidings.example/uid"
 // SourceVersion is the annotation of a copy that has the resourceVersion, in its cluster, of the version that it shows.
 const SourceVersion = "mirror.tidings.example/resource-version"
 
+// SourceLabels is the annotation of a copy that has the keys of the labels that the event has in its cluster, separated
+// by commas. A later version of the copy replaces these labels, and no others.
+const SourceLabels = "mirror.tidings.example/labels"
+
 // CopyName returns the name of an event that is stored beside others of its name, such as the copy of a mirror: the
 // same for every version of it, another one for any other event.
 func CopyName(cluster, name string, uid types.UID) string {

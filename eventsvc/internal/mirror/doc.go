@@ -9,8 +9,7 @@
 // that both are stored as; event.go makes the copy of an event, known.go remembers what the target has, drop.go drops
 // by rules, state.go is for probes and metrics.
 //
-// All waiting changes are written by one bulk request, in their order. A change does not wait for others to join it.
-// Changes that a bulk request cannot make are written one by one, in their order.
+// All waiting changes are written by one bulk request. A change does not wait for others to join it.
 //
 // While the target does not answer, the mirror tries again until it does, and reads on only until [batchSize] changes
 // wait. So an outage of the target loses nothing that the source still keeps afterwards.

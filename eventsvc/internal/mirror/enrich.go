@@ -11,6 +11,7 @@ import (
 	"time"
 	"unique"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -151,7 +152,7 @@ func (e *enricher) enrich(ctx context.Context, items []item, known *known) {
 	var waiting []*item
 	for i := range items {
 		it := &items[i]
-		if known.has(it.uid, it.version) {
+		if known.has(it) {
 			continue
 		}
 		object, space := e.object(it), e.space(it)
@@ -282,25 +283,15 @@ func reserved(key string) bool {
 	return strings.HasPrefix(key, event.NamespaceLabelPrefix)
 }
 
-// metadata returns the labels and annotations of a copy that is to replace a stored one, which may be none. Labels that
-// somebody has added to that stay. What this package adds never changes, and an event's own labels win: those of a copy
-// that is mirrored again, for instance.
-func (it *item) metadata(stored, annotations map[string]string) (l, a map[string]string) {
-	l, a = labels.Merge(stored, it.copy.Labels), labels.Merge(annotations, it.copy.Annotations)
-	for key, value := range it.added.labels {
-		if _, own := l[key]; !own {
-			l[key] = value
-		}
+// whole returns the copy with what is added. An event's own labels win: those of a copy that is mirrored again, for
+// instance.
+func (it *item) whole() corev1.Event {
+	ev := *it.copy
+	ev.Labels = labels.Merge(it.added.labels, ev.Labels)
+	if it.added.owner != "" && ev.Labels[event.OwnerNameLabel] == it.added.labels[event.OwnerNameLabel] {
+		ev.Annotations = labels.Merge(ev.Annotations, map[string]string{event.OwnerNameLabel: it.added.owner})
 	}
-	for key, value := range stored {
-		if reserved(key) {
-			l[key] = value
-		}
-	}
-	if it.added.owner != "" && l[event.OwnerNameLabel] == it.added.labels[event.OwnerNameLabel] {
-		a[event.OwnerNameLabel] = it.added.owner
-	}
-	return l, a
+	return ev
 }
 
 // labelValue returns a text as the value of a label. Of one that is too long, or has characters that a value cannot

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -161,7 +160,8 @@ func TestAdded(t *testing.T) {
 		items := []item{c.it}
 		items[0].written = now.Add(-time.Hour) // what is not there is not waited for
 		e.enrich(t.Context(), items, newKnown())
-		labels, annotations := items[0].metadata(nil, nil)
+		whole := items[0].whole()
+		labels, annotations := whole.Labels, whole.Annotations
 		if d := cmp.Diff(c.want, labels); d != "" {
 			t.Errorf("%s (-want +got)\n%s", name, d)
 		}
@@ -171,31 +171,21 @@ func TestAdded(t *testing.T) {
 	}
 }
 
-// TestNeverRewritten replaces copies whose object has changed since the first version.
-func TestNeverRewritten(t *testing.T) {
+// TestOwnLabelsWin: what is added to a copy replaces none of its event's own labels.
+func TestOwnLabelsWin(t *testing.T) {
 	t.Parallel()
 	it := about(time.Now(), "Pod", "shop", "x", "1")
 	it.copy.Labels = map[string]string{"app": "event", event.NodeLabel: "claimed", "own": "1"}
-	it.added.labels = map[string]string{"app": "object", "k8s-app": "late", "team": "late", event.NodeLabel: "late", event.OwnerKindLabel: "Pod", event.OwnerNameLabel: "late"}
+	it.added.labels = map[string]string{"app": "object", "team": "late", event.NodeLabel: "late", event.OwnerKindLabel: "Pod", event.OwnerNameLabel: "late"}
 	it.added.owner = "the whole of late"
-	first, annotations := it.metadata(nil, nil)
-	if d := cmp.Diff(map[string]string{"app": "event", "own": "1", "k8s-app": "late", "team": "late", event.NodeLabel: "claimed",
-		event.OwnerKindLabel: "Pod", event.OwnerNameLabel: "late"}, first); d != "" || annotations[event.OwnerNameLabel] != "the whole of late" {
-		t.Errorf("first version (-want +got)\n%s%v", d, annotations)
+	first := it.whole()
+	if d := cmp.Diff(map[string]string{"app": "event", "own": "1", "team": "late", event.NodeLabel: "claimed",
+		event.OwnerKindLabel: "Pod", event.OwnerNameLabel: "late"}, first.Labels); d != "" || first.Annotations[event.OwnerNameLabel] != "the whole of late" {
+		t.Errorf("(-want +got)\n%s%v", d, first.Annotations)
 	}
-	stored := map[string]string{"team": "early", "incident": "42", event.NodeLabel: "early", event.OwnerKindLabel: "Deployment", event.OwnerNameLabel: "early",
-		event.NamespaceLabelPrefix + "tenant": "early"}
-	later, annotations := it.metadata(stored, map[string]string{"note": "mine"})
-	if d := cmp.Diff(map[string]string{"app": "event", "own": "1", "k8s-app": "late", "team": "early", "incident": "42", event.NodeLabel: "early",
-		event.OwnerKindLabel: "Deployment", event.OwnerNameLabel: "early", event.NamespaceLabelPrefix + "tenant": "early"}, later); d != "" {
-		t.Errorf("later version (-want +got)\n%s", d)
-	}
-	if d := cmp.Diff(map[string]string{"note": "mine"}, annotations); d != "" {
-		t.Errorf("annotations of a later version (-want +got)\n%s", d)
-	}
-	it.added = addition{} // the object is not known any more
-	if again, _ := it.metadata(first, nil); !maps.Equal(again, first) {
-		t.Errorf("labels %v became %v", first, again)
+	it.copy.Labels[event.OwnerNameLabel] = "own"
+	if ev := it.whole(); ev.Labels[event.OwnerNameLabel] != "own" || ev.Annotations[event.OwnerNameLabel] != "" {
+		t.Errorf("an owner of its own became %v, %v", ev.Labels, ev.Annotations)
 	}
 }
 

@@ -1,9 +1,9 @@
 package mirror
 
 import (
-	"hash/fnv"
-	"io"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,28 +15,28 @@ import (
 
 // item is an event of the source that is to be written.
 type item struct {
-	copy     *corev1.Event // as it is to be stored
-	uid      string
-	version  string
-	written  time.Time // when the source says that it was last written
-	modified bool      // the target probably has an earlier version
-	relisted bool      // from a list after a gap: the target may have an earlier version
-	created  time.Time // when the source has stored its first version
-	labels   uint64    // hash of the event's labels; 0: it has none
-	about    *facts    // of the object, if they are known with the event; nil: they are found
-	added    addition
+	copy    *corev1.Event // as it is to be stored, without what is added
+	uid     string
+	version string
+	written time.Time // when the source says that it was last written
+	created time.Time // when the source has stored its first version
+	about   *facts    // of the object, if they are known with the event; nil: they are found
+	added   addition
 }
 
 // newItem makes the copy of an event, without the fields that only a server sets, without finalizers, which nobody
 // would remove from the copy, and without owners, which a garbage collector would miss. It changes the event.
-func (m *Mirror) newItem(ev *corev1.Event, modified bool) item {
-	it := item{copy: ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(ev), modified: modified,
-		created: ev.CreationTimestamp.Time, labels: hash(ev.Labels)}
+func (m *Mirror) newItem(ev *corev1.Event) item {
+	it := item{copy: ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(ev), created: ev.CreationTimestamp.Time}
+	annotations := map[string]string{event.SourceUID: it.uid, event.SourceVersion: it.version}
+	if own := slices.DeleteFunc(slices.Sorted(maps.Keys(ev.Labels)), reserved); len(own) > 0 {
+		annotations[event.SourceLabels] = strings.Join(own, ",")
+	}
 	ev.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Event"}
 	ev.ObjectMeta = metav1.ObjectMeta{
 		Name: event.CopyName(m.Cluster, ev.Name, ev.UID), Namespace: ev.Namespace,
 		Labels:      labels.Merge(ev.Labels, m.labels()),
-		Annotations: labels.Merge(ev.Annotations, map[string]string{event.SourceUID: it.uid, event.SourceVersion: it.version}),
+		Annotations: labels.Merge(ev.Annotations, annotations),
 	}
 	return it
 }
@@ -57,14 +57,4 @@ func (m *Mirror) labels() map[string]string {
 		labels[m.Label] = m.Cluster
 	}
 	return labels
-}
-
-// hash returns a hash of labels, 0 if there are none.
-func hash(of map[string]string) uint64 {
-	if len(of) == 0 {
-		return 0
-	}
-	h := fnv.New64a()
-	_, _ = io.WriteString(h, labels.Set(of).String()) // sorted
-	return h.Sum64() | 1
 }

@@ -240,13 +240,10 @@ func (c events) list(ctx context.Context, reason string) error {
 		}
 		items := make([]item, 0, len(p.Items)+len(p.Events))
 		for _, raw := range p.Items {
-			items = c.appendText(items, raw, false)
+			items = c.appendText(items, raw)
 		}
 		for i := range p.Events {
-			items = c.appendItem(items, &p.Events[i], false)
-		}
-		for i := range items {
-			items[i].relisted = !lost.cursor.complete.IsZero()
+			items = c.appendItem(items, &p.Events[i])
 		}
 		n += len(items)
 		lost.list(items)
@@ -363,7 +360,7 @@ func (c events) apply(ctx context.Context, batch []client.Change) error {
 	for _, change := range batch {
 		switch {
 		case change.Seen():
-			items = c.appendText(items, change.Object, change.Type == watch.Modified)
+			items = c.appendText(items, change.Object)
 		case change.Type == watch.Deleted:
 			c.count(resultKept)
 		}
@@ -378,20 +375,20 @@ func (c events) apply(ctx context.Context, batch []client.Change) error {
 }
 
 // appendText is appendItem for an event in JSON.
-func (c *copier) appendText(items []item, text json.RawMessage, modified bool) []item {
+func (c *copier) appendText(items []item, text json.RawMessage) []item {
 	ev := new(corev1.Event)
 	if err := json.Unmarshal(text, ev); err != nil {
 		return c.appendNone(items, fmt.Errorf("the source sent what is no event: %.200s", text))
 	}
-	return c.appendItem(items, ev, modified)
+	return c.appendItem(items, ev)
 }
 
 // appendItem appends the copy of an event, unless a rule drops it.
-func (c *copier) appendItem(items []item, ev *corev1.Event, modified bool) []item {
+func (c *copier) appendItem(items []item, ev *corev1.Event) []item {
 	if ev.UID == "" || ev.Name == "" {
 		return c.appendNone(items, fmt.Errorf("the source sent an event with the name %q and the uid %q", ev.Name, ev.UID))
 	}
-	it := c.newItem(ev, modified)
+	it := c.newItem(ev)
 	if c.drop(&it) {
 		return items
 	}

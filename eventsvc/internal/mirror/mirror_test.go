@@ -462,6 +462,13 @@ func TestMirrorBatches(t *testing.T) {
 			w.WriteHeader(rec.Code)
 			_, _ = w.Write(rec.Body.Bytes())
 		}, 6},
+		"a proxy that takes small bodies only": {func(w http.ResponseWriter, r *http.Request, _ int64, pass http.Handler) {
+			if r.ContentLength > 60<<10 {
+				w.WriteHeader(http.StatusRequestEntityTooLarge)
+				return
+			}
+			pass.ServeHTTP(w, r)
+		}, 13},
 		"a busy target": {func(w http.ResponseWriter, r *http.Request, nth int64, pass http.Handler) {
 			if nth == 1 {
 				w.WriteHeader(http.StatusTooManyRequests)

@@ -358,7 +358,7 @@ func (t *tracker) add(b *batch, about *objectchange.Seen, reason, which, note st
 	if ev.Namespace == "" {
 		ev.Namespace = metav1.NamespaceDefault // as for other events about objects of no namespace
 	}
-	it := t.newItem(ev, count > 1)
+	it := t.newItem(ev)
 	if t.enricher != nil && t.enricher.objects != nil {
 		m := new(metadata)
 		m.Metadata.Name, m.Metadata.Namespace, m.Metadata.UID = about.Name, about.Namespace, about.UID

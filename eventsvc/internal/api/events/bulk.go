@@ -382,11 +382,17 @@ func (b *bulk) replace(l *line, current *store.Record) (store.Decision, error) {
 }
 
 // next returns the event of a line as the successor of a stored version of the same copy. Labels of the stored version
-// stay, because they describe the object when the event was created. Annotations that the line lacks stay too.
+// stay, because they describe the object when the event was created, but for those that [event.SourceLabels] of the
+// line names. Annotations that the line lacks stay too.
 func (l *line) next(live *eventsv1.Event) *eventsv1.Event {
 	next := *l.event
 	next.UID, next.ManagedFields = "", nil // prepareLine set them for a create
 	next.Labels, next.Annotations = labels.Merge(next.Labels, live.Labels), labels.Merge(live.Annotations, next.Annotations)
+	for key := range strings.SplitSeq(l.event.Annotations[event.SourceLabels], ",") {
+		if value, has := l.event.Labels[key]; has {
+			next.Labels[key] = value
+		}
+	}
 	if owner, known := live.Labels[event.OwnerNameLabel]; known && owner != l.event.Labels[event.OwnerNameLabel] {
 		delete(next.Annotations, event.OwnerNameLabel) // the whole name of another owner
 		if whole, long := live.Annotations[event.OwnerNameLabel]; long {

@@ -410,8 +410,8 @@ func TestBulkPolicy(t *testing.T) {
 }
 
 // TestBulkReplaces: a line replaces a copy of its own cluster only, if the writer may update it. A name is taken if the
-// writer may not see its event. Stored labels stay, and the annotation with an owner's whole name stays with the label
-// of that owner. Other events are not replaced.
+// writer may not see its event. Stored labels stay, but for those that the event has in its cluster, and the annotation
+// with an owner's whole name stays with the label of that owner. Other events are not replaced.
 func TestBulkReplaces(t *testing.T) {
 	t.Parallel()
 	w, _ := apitest.NewPolicyWorld(t, `
@@ -448,7 +448,11 @@ bindings:
 	apitest.Equal(t, stored.At("metadata.labels"), any(map[string]any{"app": "a", "team": "x", "tidings.example/cluster": "east", "tidings.example/owner-name": "short"}))
 	apitest.Equal(t, stored.At("metadata.annotations"), any(map[string]any{"note": "1", "more": "2", "mirror.tidings.example/uid": "u", "mirror.tidings.example/resource-version": "2"}))
 	uid, created := stored.At("metadata.uid"), stored.At("metadata.creationTimestamp")
-	send("root", line("3", "", ""), 200)
+	send("root", line("3", `"app":"c","team":"y","new":"z",`, `"mirror.tidings.example/labels":"app,gone,new",`), 200)
+	apitest.Equal(t, w.As("root", "GET", "/api/v1/namespaces/shop/events/c", "").Must(200).At("metadata.labels"),
+		any(map[string]any{"app": "c", "new": "z", "team": "x", "tidings.example/cluster": "east", "tidings.example/owner-name": "short"}))
+	send("root", line("3.5", "", ""), 409)
+	send("root", line("4", "", ""), 200)
 	stored = w.As("root", "GET", "/api/v1/namespaces/shop/events/c", "").Must(200)
 	if stored.At("metadata.uid") != uid || stored.At("metadata.creationTimestamp") != created {
 		t.Error("it has another identity")
@@ -471,7 +475,7 @@ bindings:
 	send("root", line("soon", "", ""), 409)
 	w.As("root", "PATCH", "/api/v1/namespaces/shop/events/c", `{"metadata":{"finalizers":["example.com/f"]}}`, "Content-Type", apitest.MergePatch).Must(200)
 	w.As("root", "DELETE", "/api/v1/namespaces/shop/events/c", "").Must(200)
-	send("root", line("4", "", ""), 200) // as a PUT without the last finalizer
+	send("root", line("5", "", ""), 200) // as a PUT without the last finalizer
 	w.As("root", "GET", "/api/v1/namespaces/shop/events/c", "").Must(404)
 }
 

@@ -40,6 +40,7 @@ func Content(ev corev1.Event, cluster string) corev1.Event {
 	}
 	delete(annotations, event.SourceUID)
 	delete(annotations, event.SourceVersion)
+	delete(annotations, event.SourceLabels)
 	ev.ObjectMeta.Reset()
 	ev.Labels, ev.Annotations = map[string]string{}, map[string]string{}
 	maps.Copy(ev.Labels, labels)
