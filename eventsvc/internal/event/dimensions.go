@@ -116,8 +116,7 @@ func CutDimension[T string | []byte](text T) T {
 func IsCut(text string) bool { return len(text) > MaxDimension-len(cutMark)-utf8.UTFMax }
 
 // Reporter returns who reports an event: its reportingController or, if it has none, the component of its deprecated
-// source. All that names reporters asks here, but for the field source and the column Source, which are kubectl's and
-// prefer the component.
+// source. The field source and the column Source, which are kubectl's, prefer the component.
 func Reporter[T string | []byte](controller, component T) T {
 	if len(controller) > 0 {
 		return controller

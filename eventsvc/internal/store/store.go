@@ -5,15 +5,14 @@
 // is trimmed, so that pages of one list show one moment and a watch resumes
 // from any revision that is still held.
 //
-// A stored value is opaque here: package codec makes it. What selectors may ask about is
-// stored beside it as [event.Attributes], so that no value is decoded to find out whether
-// it matches.
+// The interface takes a stored value as bytes: package codec makes it, and columns take it apart by codec. What
+// selectors may ask about is stored beside it as [event.Attributes], so that no value is decoded to find out whether it
+// matches.
 //
-// An engine implements [Store] and has a [Timeline]; package storetest tests both. What else the
-// service needs of one is in eventsvc/engine.go. [Read], [Create] and [Records] are built on
-// Store.
+// An engine implements [Store] and has a [Timeline]; the tests of this package run on every engine. What else the
+// service needs of one is in eventsvc/engine.go. [Read], [Create] and [Records] are built on Store.
 //
-// The packages below, from the engines down:
+// The packages below and beside, from the engines down:
 //
 //	bolt         the engine on one machine: wiring, reads, recovery, backup, check
 //	postgres     the engine of replicas: the database orders writes; each replica reads its bolt copy
@@ -25,8 +24,9 @@
 //	columns      versions by column: lists, counts and texts of any question, and what is stored
 //	wal          the write-ahead log: records until a segment has them
 //	boltfile     bbolt files opened, made, and checked before bbolt follows them
-//	disk         what the kernel is asked: sync, room, sizes
-//	storetest    the tests that each engine passes
+//	../disk      what the kernel is asked: sync, room, sizes
+//	storetest    what tests of the store, its engines and their parts share
+//	bolttest     what tests of the engine bolt share
 package store
 
 import (
@@ -162,8 +162,8 @@ type Outcome struct {
 	Err error
 }
 
-// Store is what reads, writes and watches need of an engine; package storetest has the tests
-// that every engine passes. What operators need, such as backups and checks, is the engine's
+// Store is what reads, writes and watches need of an engine; the tests of this package run
+// on every engine. What operators need, such as backups and checks, is the engine's
 // own: see package bolt and the interface of package admin. Every method is safe for
 // concurrent use. A write has reached the disk when its method returns without
 // an error; after a context error it may or may not have happened.

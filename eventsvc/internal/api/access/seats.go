@@ -32,9 +32,9 @@ func levelOf(v policy.Verb) flow.Level {
 // returns or panics. A read acquires it here, other requests when their body has
 // been read or when they first need the store.
 //
-// Handlers know nothing of seats: the store yields the seat while a write waits for
-// the disk ([Store]), and the writer of answers while a client is slow
-// ([httpio.Writer]).
+// The store yields the seat while a write waits for the disk ([Store]), and the writer of answers while a client is
+// slow ([httpio.Writer]). A handler of many events acquires the seat again before each part, and asks it for room
+// ([flow.FromContext]).
 func (g *Guard) Seated(v policy.Verb, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		seat, err := g.sit(c, v)

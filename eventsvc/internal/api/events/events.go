@@ -27,8 +27,8 @@
 //
 // # What it does not know
 //
-// Tokens, seats, bytes of events (package codec) and disks (package store). What makes
-// an event valid is decided by package event.
+// Tokens, bytes of events (package codec) and disks (package store). What makes an event valid is decided by package
+// event.
 package events
 
 import (

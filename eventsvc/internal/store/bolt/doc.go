@@ -7,7 +7,7 @@
 //
 //	write  Update, DeleteMany → commit (queue, batches, write-ahead log, head)
 //	read   Get, List, Changes → index (newest versions) → seglog (columns, records)
-//	       Timeline           → seglog (records by the time of their observation)
+//	       Timeline           → columns of segments and head (rows by the time of their observation)
 //	watch  Watch              → watch (ring of the newest changes), seglog for older ones
 //	upkeep Run                → maintenance (retention, compaction), with usage
 //	files  Snapshot, Restore: an archive of the files; Check: reads and compares everything

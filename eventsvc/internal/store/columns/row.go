@@ -117,10 +117,7 @@ func (t *texts) split(r *Row) (uid, objectNamespace []byte) {
 		in[f] = text
 	}
 	t[colType], t[colReason], t[colKind], t[colNode] = in[event.Type], in[event.Reason], in[event.RegardingKind], in[event.Node]
-	t[dictObject], t[colReporter] = in[event.RegardingName], in[event.ReportingController]
-	if len(t[colReporter]) == 0 {
-		t[colReporter] = in[event.Source]
-	}
+	t[dictObject], t[colReporter] = in[event.RegardingName], event.Reporter(in[event.ReportingController], in[event.Source])
 	t[colNamespace], t[dictLabels] = r.Namespace, r.Attributes.LabelSet()
 	t[colCluster], t[colOwner] = nil, nil
 	if len(t[dictLabels]) > 1 {
