@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,11 +28,13 @@ import (
 	"tidings.example/shared/waittest"
 )
 
-// The tests wait for the disk more than they compute, so more of them run at a time than there are processors.
+// The tests wait for the disk more than they compute, so more of them run at a time than there are processors. They
+// open many stores, and to collect the garbage of these often would take a fifth of the processor time.
 func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "8"); err != nil { // -parallel goes before
 		panic(err)
 	}
+	debug.SetGCPercent(400)
 	os.Exit(m.Run())
 }
 

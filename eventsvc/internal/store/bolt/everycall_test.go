@@ -54,8 +54,8 @@ func everything(t *testing.T, o Options) {
 func TestDiskFailsAtEveryCall(t *testing.T) {
 	t.Parallel()
 	const calls = "pwrite64,fsync,fdatasync,ftruncate,fallocate,renameat,renameat2,unlinkat"
-	rounds, step := 6, 1+int(randtest.New(t).IntN(12)) // of the short form, spread over all calls
-	stride := 13
+	rounds, stride := 4, 20 // of the short form, spread over all calls
+	step := 1 + randtest.New(t).IntN(stride)
 	if *storetest.Long {
 		rounds, step, stride = 1<<20, 1, 1
 	}
