@@ -175,23 +175,24 @@ func openFiles(t *testing.T, dir string) (n int) {
 // last reader. Its bytes are counted until then. Close waits for readers.
 func TestReadersHoldFiles(t *testing.T) {
 	t.Parallel()
+	seal := func(l *Log, revision uint64) {
+		t.Helper()
+		e := Entry{Revision: revision, Kind: Created, Key: []byte("default/e"), NamespaceLen: 7, Value: fmt.Append(nil, revision)}
+		err := l.Checkpoint(l.Head(), []wal.Record{{Revision: revision, Data: AppendEntry(nil, &e)}})
+		if err == nil {
+			err = l.Head().Seal(revision)
+		}
+		next, err2 := l.NewHead(revision+1, "id", 1, false)
+		if err := errors.Join(err, err2); err != nil {
+			t.Fatal(err)
+		}
+		l.Add(next)
+	}
+	seal(newLog(t), 2) // what compresses for all logs must not belong to the bubble
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog(t)
-		put := func(revision uint64) {
-			t.Helper()
-			e := Entry{Revision: revision, Kind: Created, Key: []byte("default/e"), NamespaceLen: 7, Value: fmt.Append(nil, revision)}
-			err := l.Checkpoint(l.Head(), []wal.Record{{Revision: revision, Data: AppendEntry(nil, &e)}})
-			if err == nil {
-				err = l.Head().Seal(revision)
-			}
-			next, err2 := l.NewHead(revision+1, "id", 1, false)
-			if err := errors.Join(err, err2); err != nil {
-				t.Fatal(err)
-			}
-			l.Add(next)
-		}
-		put(2)
-		put(3)
+		seal(l, 2)
+		seal(l, 3)
 		if n := openFiles(t, l.dir); n != 3 {
 			t.Fatalf("%d files are open, want 3", n)
 		}
