@@ -37,7 +37,7 @@ type Rewriting struct {
 // whether there are any. Of other records columns keep the dimensions and the occurrence since a time, so that they are
 // counted on.
 func (l *Log) Rewrite(ctx context.Context, s *Segment, path string, r Rewriting) (damaged bool, err error) {
-	c := copier{Rewriting: r, from: s, at: s.Base - 1, columns: columnWriter{most: tableRows, after: s.Base - 1}}
+	c := copier{Rewriting: r, from: s, at: s.Base - 1, columns: columnWriter{most: columns.MaxRows, after: s.Base - 1}}
 	err = c.run(ctx, l, path)
 	return c.damaged, err
 }

@@ -39,8 +39,9 @@
 // of another is found as damage. An Entry shares memory with its record.
 //
 // A compressed segment has its records in columns, and is otherwise like any other: it has the same records, byte by
-// byte. The columns are tables of up to 65,536 rows. Each says behind which revision it
-// begins, so that a missing one is noticed. Deletions, damaged records and very large ones are in the log beside them.
+// byte. The columns are tables of up to 131,072 rows, so that most files have one and each text once. Each says behind
+// which revision it begins, so that a missing one is noticed. Deletions, damaged records and very large ones are in the
+// log beside them.
 //
 // The files: tables.go is the columns in memory, parts.go those of a file, segment.go one file and log.go all of them.
 //

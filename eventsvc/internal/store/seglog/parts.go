@@ -11,12 +11,8 @@ import (
 	"tidings.example/eventsvc/internal/store/columns"
 )
 
-const (
-	// tableRows is the most rows of a table of a file that is written again. A head has smaller ones.
-	tableRows = 1 << 16
-	// knownBytes is the most that is kept of what was read of compressed segments.
-	knownBytes = 16 << 20
-)
+// knownBytes is the most that is kept of what was read of compressed segments.
+const knownBytes = 16 << 20
 
 // A tablePart is a table of a segment, or revisions of which the table is lost.
 type tablePart struct {
