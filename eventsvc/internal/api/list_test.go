@@ -41,7 +41,7 @@ func TestLongPage(t *testing.T) {
 		list.Decode(t, w.Do("GET", apitest.CorePath+"?limit=24", "", "Accept", "application/vnd.kubernetes.protobuf").Must(200).Body)
 		apitest.Equal(t, list.Names, want[:24])
 		undo()
-		apitest.Equal(t, w.Metric("eventsvc_answers_unread_bytes", ""), 0.0)
+		apitest.Equal(t, w.Metric("eventsvc_answers_unread_bytes"), 0.0)
 	}
 	// A collection of many pages is shown whole after it was deleted.
 	gone := w.Do("DELETE", apitest.CorePath, "", "Accept", "application/json"+apitest.AsPartials).Must(200)

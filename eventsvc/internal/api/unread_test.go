@@ -145,7 +145,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 			}
 		}
 	})
-	waittest.Until(t, "all room is free when the connections are closed", func() bool { return w.Metric("eventsvc_answers_unread_bytes", "") == 0 })
+	waittest.Until(t, "all room is free when the connections are closed", func() bool { return w.Metric("eventsvc_answers_unread_bytes") == 0 })
 }
 
 // TestNoRoom: where the room of a client is taken, each long answer is refused, and short ones

@@ -315,16 +315,16 @@ func (l *AuditLog) Entries() (text string, entries []audit.Entry) {
 	return string(data), entries
 }
 
-// Sum is what the series of a metric come to.
-func Sum(t *testing.T, reg *prometheus.Registry, name string) (total float64) {
+// Sum is what the series of a metric come to: all of them, or those with this value of their first label.
+func Sum(t testing.TB, reg *prometheus.Registry, name string, value ...string) (total float64) {
 	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, family := range families {
-		if family.GetName() == name {
-			for _, m := range family.GetMetric() {
+		for _, m := range family.GetMetric() {
+			if family.GetName() == name && (len(value) == 0 || m.GetLabel()[0].GetValue() == value[0]) {
 				total += m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
@@ -433,21 +433,10 @@ func (w *World) Seats(name string) (n float64) {
 	return n
 }
 
-// Metric is the value of a gauge with a class, or of one without if it is empty.
-func (w *World) Metric(name, class string) float64 {
+// Metric is the sum of a metric of the server, or of its series with a class.
+func (w *World) Metric(name string, class ...string) float64 {
 	w.T.Helper()
-	families, err := w.Config.Registry.(*prometheus.Registry).Gather()
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	for _, f := range families {
-		for _, m := range f.GetMetric() {
-			if f.GetName() == name && (class == "" || m.GetLabel()[0].GetValue() == class) {
-				return m.GetGauge().GetValue() + m.GetCounter().GetValue()
-			}
-		}
-	}
-	return 0
+	return Sum(w.T, w.Config.Registry.(*prometheus.Registry), name, class...)
 }
 
 // The forms of a patch.

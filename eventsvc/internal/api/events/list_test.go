@@ -206,7 +206,7 @@ func TestLongestList(t *testing.T) {
 		list.Decode(t, a.Must(200).Body)
 		apitest.Equal(t, list.Names, want)
 	}
-	apitest.Equal(t, w.Metric("eventsvc_answers_unread_bytes", ""), 0.0)
+	apitest.Equal(t, w.Metric("eventsvc_answers_unread_bytes"), 0.0)
 }
 
 func TestOrderIsThatOfBytes(t *testing.T) {
