@@ -54,14 +54,21 @@ func (l *lately) add(o lately) { l[0], l[1] = l[0]|o[0], l[1]|o[1] }
 
 func (l lately) count() int64 { return int64(bits.OnesCount64(l[0]) + bits.OnesCount64(l[1])) }
 
-// Add adds what was observed.
+// Add adds what was observed. What comes in the order of time is added in place, as Merge would.
 func (r *Rhythm) Add(o store.Occurred) {
-	if r.Count > 0 && o.Second/60 == r.Last/60 {
-		r.Count, r.recent = r.Count+o.Count, r.recent+o.Count
-		r.First, r.Last = min(r.First, o.Second), max(r.Last, o.Second)
+	switch minutes := o.Second/60 - r.Last/60; {
+	case r.Count == 0 || minutes < 0 || o.Count == 0:
+		r.Merge(Rhythm{Count: o.Count, First: o.Second, Last: o.Second, minutes: last, hours: last, recent: o.Count})
 		return
+	case minutes > 0:
+		were := r.minutes.count()
+		r.minutes, r.hours = r.minutes.before(uint(minutes)), r.hours.before(uint(o.Second/3600-r.Last/3600))
+		r.recent = r.recent * r.minutes.count() / max(1, were)
+		r.minutes.add(last)
+		r.hours.add(last)
 	}
-	r.Merge(Rhythm{Count: o.Count, First: o.Second, Last: o.Second, minutes: last, hours: last, recent: o.Count})
+	r.Count, r.recent = r.Count+o.Count, r.recent+o.Count
+	r.First, r.Last = min(r.First, o.Second), max(r.Last, o.Second)
 }
 
 // Merge adds what another rhythm has.

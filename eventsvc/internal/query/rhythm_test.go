@@ -1,6 +1,7 @@
 package query_test
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -67,5 +68,34 @@ func TestRhythm(t *testing.T) {
 				t.Errorf("%s: every %s, want %s", test.name, got, test.every)
 			}
 		}
+	}
+}
+
+// TestRhythmAdd: what is added one by one is what is merged one by one.
+func TestRhythmAdd(t *testing.T) {
+	t.Parallel()
+	seed := uint64(time.Now().UnixNano())
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 500 {
+		var added, merged query.Rhythm
+		at := int64(1_000_000)
+		for range 100 {
+			at += random.Int64N([]int64{50, 5000, 500_000}[random.IntN(3)]) - random.Int64N(100)
+			o := store.Occurred{Second: at, Count: random.Int64N(4)}
+			var one query.Rhythm
+			one.Add(o)
+			merged.Merge(one)
+			if added.Add(o); added != merged {
+				t.Fatalf("seed %d: added %+v, merged %+v", seed, added, merged)
+			}
+		}
+	}
+}
+
+// BenchmarkRhythm adds what comes in the order of time.
+func BenchmarkRhythm(b *testing.B) {
+	var r query.Rhythm
+	for at := int64(0); b.Loop(); at += 70 {
+		r.Add(store.Occurred{Second: at, Count: 1})
 	}
 }
