@@ -209,7 +209,10 @@ func (c *comparison) cascade(rows []*candidate) {
 			continue
 		}
 		for _, earlier := range rows {
-			if !earlier.explains() || !earlier.precede(r) || !related(r, earlier) || !c.tied(earlier, r) {
+			if earlier == r || !earlier.explains() || !related(r, earlier) {
+				continue
+			}
+			if r.related++; !earlier.precede(r) || !c.tied(earlier, r) {
 				continue
 			}
 			earlier.precedes++
@@ -257,6 +260,23 @@ func (c *comparison) tied(earlier, later *candidate) bool {
 	}
 	return usual/c.windows*gap.Seconds()/c.q.Window.Seconds() < chance
 }
+
+// cause returns what a row follows, unless something before it would be so near by chance: each of the rows that could
+// be its cause began somewhere in the window. What the row depends on, what its notes name, and what is about the same
+// object, is none by chance.
+func (c *comparison) cause(r *candidate) *candidate {
+	f := r.follows
+	if f == nil || f.way == Changed || f.basic() || slices.Contains(r.points, f.namespace) || f.namespace == r.namespace && r.name() != "" && f.name() == r.name() {
+		return f
+	}
+	if float64(r.related)*float64(max(0, r.onset-f.onset))/c.q.Window.Seconds() > seldomCame {
+		return nil
+	}
+	return f
+}
+
+// name is the name of the object or workload that a row is about, empty if there are several.
+func (r *candidate) name() string { return cmp.Or(r.object, r.named) }
 
 // explains reports whether a row can be the reason of others. One that is there only since
 // something stronger is cannot be the reason of that, unless it came just before.

@@ -1,6 +1,7 @@
 package changes_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -72,4 +73,40 @@ func TestCauseOfSeveralNamespaces(t *testing.T) {
 		}
 	}
 	t.Error("no row of several namespaces")
+}
+
+// TestCauseByChance: of many things that began in a window one is minutes before another by chance, and is not named as
+// its cause; what came just before, or is a Node, is.
+func TestCauseByChance(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, kind, reason string
+		before             float64 // minutes
+		cause              bool
+	}{
+		{"another problem of minutes before", "Pod", "FailedScheduling", 6.7, false},
+		{"another problem of seconds before", "Pod", "FailedScheduling", 0.1, true},
+		{"a Node that was lost minutes before", "Node", "NodeNotReady", 5, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			m := small(t, func(m *memory) {
+				probe(m)
+				for n, reason := range []string{"FailedMount", "Evicted", "FailedAttachVolume", "InspectFailed"} {
+					burst(m, 9-2*float64(n), 9, "shop", "Pod", fmt.Sprint(reason, "-0"), reason)
+				}
+				burst(m, 10+test.before, 12, "shop", test.kind, "other-0", test.reason)
+				burst(m, 10, 200, "shop", "Pod", "api-0", "Failed")
+				burst(m, 10, 200, "shop", "Pod", "web-1", "Failed")
+			})
+			a := rank(t, m, changes.Query{At: noon, Window: time.Hour, Allows: everywhere})
+			r := row(a, "Failed")
+			if r == nil || test.cause != (r.Follows != nil) || test.cause != strings.Contains(r.Why, "after "+test.reason) {
+				t.Errorf("%+v", r)
+			}
+			if v := a.Verdict; v.Change.By.Reason == "Failed" && test.cause != (v.Cause != nil) {
+				t.Errorf("%s", v.Text)
+			}
+		})
+	}
 }

@@ -332,7 +332,7 @@ const topNamespaces = 10
 func (r *candidate) change(c *comparison) Change {
 	change := Change{
 		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ, Reporter: r.reporter()},
-		Object: cmp.Or(r.object, r.named), Also: r.also, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score, State: query.Ongoing, Link: r.link(c.answer),
+		Object: r.name(), Also: r.also, Kind: r.way, Now: r.now, Before: round(r.expected), Score: r.score, State: query.Ongoing, Link: r.link(c.answer),
 	}
 	if came := r.came(); came.Count > 0 {
 		change.First, change.Last = time.Unix(cmp.Or(r.began, r.first), 0).UTC(), time.Unix(came.Last, 0).UTC()
@@ -343,8 +343,8 @@ func (r *candidate) change(c *comparison) Change {
 		change.Last = change.First
 	}
 	change.Former = r.formerly(c)
-	if r.follows != nil {
-		change.Follows = r.follows.reference(c)
+	if f := c.cause(r); f != nil {
+		change.Follows = f.reference(c)
 	}
 	if r.namespace == "" && r.way != Silent {
 		for _, t := range r.tallies[:min(len(r.tallies), topNamespaces)] {
@@ -366,7 +366,7 @@ func (r *candidate) came() (all query.Rhythm) {
 func (r *candidate) reference(c *comparison) *Reference {
 	return &Reference{
 		By:     event.Dimensions{Cluster: r.cluster, Namespace: r.namespace, Kind: r.kind, Reason: r.reason, Type: r.typ},
-		Object: cmp.Or(r.object, r.named), First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
+		Object: r.name(), First: time.Unix(r.first, 0).UTC(), Link: r.link(c.answer),
 	}
 }
 

@@ -40,6 +40,7 @@ type candidate struct {
 	first, onset int64
 	began        int64 // second before the window at which it began; 0: it began in the window
 	precedes     int
+	related      int      // rows that could be its cause by what they are about
 	also         []string // reasons of rows that are the same change
 	follows      *candidate
 	explained    *candidate    // a changed object may be its cause

@@ -36,7 +36,7 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 	case len(rows) == 0:
 		return Verdict{Text: fmt.Sprintf("Nothing in these %s differs from what is usual: %s.", window, c.compared()), State: Usual}
 	}
-	r, cause := rows[0], rows[0].follows
+	r, cause := rows[0], c.cause(rows[0])
 	if r.way == Changed {
 		r, cause = r.explained, r
 	}

@@ -1,7 +1,6 @@
 package changes
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -42,8 +41,8 @@ func (r *candidate) why(c *comparison) string {
 	if r.anchor != nil {
 		fmt.Fprintf(&b, "; in the minute before %s of %s began", r.anchor.reason, r.anchor.subject())
 	}
-	if r.follows != nil {
-		fmt.Fprintf(&b, "; %s after %s of %s", roughly(time.Duration(r.onset-r.follows.onset)*time.Second), r.follows.reason, r.follows.subject())
+	if f := c.cause(r); f != nil {
+		fmt.Fprintf(&b, "; %s after %s of %s", roughly(time.Duration(max(0, r.onset-f.onset))*time.Second), f.reason, f.subject())
 	}
 	if r.elsewhere != "" {
 		fmt.Fprintf(&b, "; %s", r.elsewhere)
@@ -130,7 +129,7 @@ func (r *candidate) subject() string {
 		return r.silent.String()
 	}
 	text := r.kind
-	if name := cmp.Or(r.object, r.named); name != "" {
+	if name := r.name(); name != "" {
 		text += " " + name
 	}
 	if (r.exact != "" || r.named != "") && hasNone[r.kind] {
