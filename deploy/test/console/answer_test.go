@@ -27,7 +27,7 @@ func TestVerdict(t *testing.T) {
 	b.waitText(".chip", reason)
 	b.wait(`document.querySelector("main [data-row]")`)
 	show(b, "changes?window=1h&at="+stamp(facts.OOM.Begin.Add(30*time.Minute))+"&q=reason%3A"+reason)
-	b.waitText(".verdict-text", "In all events: "+reason) // what is compared does not depend on the search
+	b.waitText(".verdict-text", "In what the search finds: "+reason)
 	show(b, "overview?from=-1d")
 	b.wait(`["Goes on", "Over", "Once", "Irregular"].includes(document.querySelector(".verdict .state-mark")?.innerText)`)
 	show(b, fmt.Sprintf("object?kind=Pod&ns=%s&name=%s", facts.OOM.Namespace, facts.OOM.Pod))

@@ -89,7 +89,7 @@ func (s *Snapshot) count(ctx context.Context, by []Dimension, step time.Duration
 	t = newTable(&memory{room: flow.FromContext(ctx).Room()}, by, s.querier.Groups)
 	c := t.counting(step, nil).Count
 	c.Range = store.Range{From: s.begin(), To: s.To, Revision: s.Head.Revision, Sees: s.sees}
-	c.Filter = s.query.Terms.filter()
+	c.Filter = s.query.Terms.Filter()
 	s.OverEvents = !c.Light()
 	err = cmp.Or(s.querier.Timeline.Count(ctx, c, start(t)), t.err)
 	s.noteFull(t)

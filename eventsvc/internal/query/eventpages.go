@@ -49,7 +49,7 @@ func (s *Snapshot) Events(ctx context.Context, p Page, visit func(*store.View, s
 func (s *Snapshot) timeQuery(ctx context.Context, p Page) store.TimeQuery {
 	return store.TimeQuery{
 		Range:  store.Range{From: s.begin(), To: s.To, Sees: s.sees},
-		Window: true, OldestFirst: p.OldestFirst, After: p.After, Filter: s.query.Terms.filter(), Limit: p.Limit,
+		Window: true, OldestFirst: p.OldestFirst, After: p.After, Filter: s.query.Terms.Filter(), Limit: p.Limit,
 	}
 }
 

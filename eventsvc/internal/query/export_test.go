@@ -8,7 +8,7 @@ type Text struct{ filter *event.Filter }
 // ParseText reads it.
 func ParseText(text string) (*Text, error) {
 	t, err := ParseTerms("", "", text)
-	return &Text{t.filter()}, err
+	return &Text{t.Filter()}, err
 }
 
 // Match reports whether the note of an event that has nothing else matches.

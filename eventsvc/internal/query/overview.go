@@ -84,7 +84,7 @@ func (o *overview) read(ctx context.Context) error {
 	o.memory = &memory{room: flow.FromContext(ctx).Room()}
 	o.out, o.facets, o.bytes = Overview{}, nil, 0
 	s := store.Survey{
-		Range: store.Range{From: o.begin(), To: o.To, Revision: o.Head.Revision, Sees: o.sees}, Filter: o.query.Terms.filter(),
+		Range: store.Range{From: o.begin(), To: o.To, Revision: o.Head.Revision, Sees: o.sees}, Filter: o.query.Terms.Filter(),
 		State: o.held, OldestFirst: o.ask.OldestFirst,
 	}
 	for _, d := range o.ask.By {

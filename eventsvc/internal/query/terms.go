@@ -233,8 +233,8 @@ func (t *Terms) matching() *event.Filter {
 	return all
 }
 
-// filter is matching without what nobody asks for.
-func (t *Terms) filter() *event.Filter {
+// Filter returns what the terms ask of events, without what nobody asks for.
+func (t *Terms) Filter() *event.Filter {
 	all := t.matching()
 	if !t.bookkeeping {
 		all.Parts = append(all.Parts, &event.Filter{Kind: event.FilterNot, Parts: []*event.Filter{unasked}})

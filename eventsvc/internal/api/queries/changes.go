@@ -92,6 +92,7 @@ func answerChanges(ctx context.Context, r *request) (*answer, error) {
 	}
 	bySeries, others := terms.OfSeries()
 	if q.Wanted = bySeries; others != nil {
+		q.Finds = others.Filter()
 		found, err := r.seriesOf(ctx, in.Allows, *others)
 		if err != nil {
 			return nil, err

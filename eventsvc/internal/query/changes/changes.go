@@ -42,6 +42,8 @@ type Query struct {
 	Namespaces []string
 	// Wanted reports whether a row about such events is wanted; nil: all are. What is compared does not depend on it.
 	Wanted func(event.Dimensions) bool
+	// Finds is what else a search asks of the events; nil: nothing. The verdict counts what it finds.
+	Finds *event.Filter
 	// Note returns the note of an event.
 	Note func(*store.View) ([]byte, error)
 	// Cluster restricts the answer to events of this cluster, in any case; empty: any.
@@ -161,6 +163,9 @@ func Rank(ctx context.Context, t store.Timeline, q Query) (Answer, error) {
 	if err := c.began(ctx, shown); err != nil {
 		return Answer{}, err
 	}
+	if err := c.apart(ctx, shown); err != nil {
+		return Answer{}, err
+	}
 	err = c.finish(ctx, shown)
 	a.Verdict = c.verdict(rows)
 	return a, err
@@ -222,10 +227,7 @@ func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
 	for _, r := range rows {
 		change := r.change(c)
 		var err error
-		if change.Sample = cmp.Or(r.record, r.telling); change.Sample == nil {
-			change.Sample, err = c.sample(ctx, r)
-		}
-		if err != nil {
+		if change.Sample, err = c.choose(ctx, r); err != nil {
 			return err
 		}
 		if change.Sample != nil && r.note == "" {
@@ -239,6 +241,20 @@ func (c *comparison) finish(ctx context.Context, rows []*candidate) error {
 		c.answer.Rows = append(c.answer.Rows, change)
 	}
 	return nil
+}
+
+// choose returns the event that stands for a row.
+func (c *comparison) choose(ctx context.Context, r *candidate) (*store.Record, error) {
+	if r.parts != nil && len(r.parts.going) > 0 { // what tells most may be over
+		if sample, err := c.sampleOf(ctx, r); sample != nil || err != nil {
+			r.note = ""
+			return sample, err
+		}
+	}
+	if known := cmp.Or(r.record, r.telling); known != nil {
+		return known, nil
+	}
+	return c.sample(ctx, r)
 }
 
 // sampleReads bounds the events that are read to find a sample of one row.
@@ -277,6 +293,27 @@ func (c *comparison) newest(ctx context.Context, r *candidate, in store.Range, k
 		return false
 	})
 	return sample, err
+}
+
+// sampleOf returns the newest event with the note that tells most of what goes on of a row, nil if it is not read.
+func (c *comparison) sampleOf(ctx context.Context, r *candidate) (sample *store.Record, err error) {
+	going := slices.MaxFunc(r.parts.going, func(a, b *outcome) int { return cmp.Compare(a.came.Count, b.came.Count) })
+	q := store.TimeQuery{Range: c.answer.Range, Wanted: func(d event.Dimensions) bool {
+		return slices.ContainsFunc(r.tallies, func(s *tally) bool { return s.tallyKey == keyOf(&d) })
+	}}
+	readErr := c.observed(ctx, q, sampleReads, func(v *store.View, _ store.Moment) bool {
+		var note []byte
+		if note, err = c.q.Note(v); err != nil {
+			return false
+		}
+		d, name := event.DimensionsOf(v.Namespace, v.Attributes), v.Attributes.Field(event.RegardingName)
+		if !going.of[workCell{d.Cluster, d.Namespace, workload(string(name)), going.tells}] || event.Pattern(note, name, []byte(v.Namespace)) != going.tells {
+			return true
+		}
+		sample = new(v.Clone())
+		return false
+	})
+	return sample, cmp.Or(err, readErr)
 }
 
 // observed reads pages of events until visit returns false, all are read, or limit of
@@ -336,6 +373,10 @@ func (r *candidate) change(c *comparison) Change {
 	}
 	if came := r.came(); came.Count > 0 {
 		change.First, change.Last = time.Unix(cmp.Or(r.began, r.first), 0).UTC(), time.Unix(came.Last, 0).UTC()
+		if r.parts != nil && r.parts.live.Count > 0 {
+			came = r.parts.live
+			change.First, change.Last = time.Unix(came.First, 0).UTC(), time.Unix(came.Last, 0).UTC()
+		}
 		change.Every, change.State = came.Every(), came.At(c.answer.Range.To)
 	}
 	if r.way == Silent {

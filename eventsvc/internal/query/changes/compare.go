@@ -43,6 +43,7 @@ type candidate struct {
 	related      int      // rows that could be its cause by what they are about
 	also         []string // reasons of rows that are the same change
 	follows      *candidate
+	parts        *parted       // nil: it is not known of what incidents it is
 	explained    *candidate    // a changed object may be its cause
 	record       *store.Record // of a changed object
 	score        float64

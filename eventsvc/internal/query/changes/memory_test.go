@@ -140,6 +140,12 @@ func (m *memory) Count(ctx context.Context, c store.Count, visit func(store.Occu
 		for i := from; i < to; i++ {
 			e := &m.events[m.seen[i].event]
 			d := m.dimensions[e.dimensions]
+			if c.Filter != nil && !c.Filter.Matches(event.SubjectOf(m.event(i))) {
+				continue
+			}
+			if c.Patterns() {
+				d.Pattern = event.Pattern([]byte(e.note), []byte(e.name), []byte(d.Namespace))
+			}
 			if group := c.Group(d, event.Regarding{Kind: d.Kind, Namespace: d.Namespace, Name: e.name}); group >= 0 {
 				visit(store.Occurred{Group: group, Second: m.seen[i].second, Count: 1})
 			}

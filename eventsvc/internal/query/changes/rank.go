@@ -345,7 +345,11 @@ func (c *comparison) failures(rows []*candidate) []*candidate {
 
 // about reports whether an event is one of a row.
 func (r *candidate) about(c *comparison, attributes event.Attributes) bool {
-	name := string(attributes.Field(event.RegardingName))
+	return r.concerns(c, string(attributes.Field(event.RegardingName)))
+}
+
+// concerns reports whether a row is about an object of its kind.
+func (r *candidate) concerns(c *comparison, name string) bool {
 	if o := c.warned.object; o != nil {
 		return name == o.name
 	}

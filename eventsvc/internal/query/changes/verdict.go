@@ -34,16 +34,24 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 	case c.windows <= 0:
 		return Verdict{Text: "There is no history before these " + window + " to compare with.", State: Unknown}
 	case len(rows) == 0:
-		return Verdict{Text: fmt.Sprintf("Nothing in these %s differs from what is usual: %s.", window, c.compared()), State: Usual}
+		text := fmt.Sprintf("Nothing in these %s differs from what is usual: %s.", window, c.compared())
+		if c.q.Finds != nil {
+			text = touched + text
+		}
+		return Verdict{Text: text, State: Usual}
 	}
 	r, cause := rows[0], c.cause(rows[0])
 	if r.way == Changed {
 		r, cause = r.explained, r
 	}
 	change := r.change(c)
+	found := c.found(r, &change)
 	v := Verdict{State: change.State, Change: &change}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s of %s", cmp.Or(r.reason, "Silence"), r.subject())
+	if c.q.Wanted != nil {
+		b.WriteString(found.whose)
+	}
+	fmt.Fprintf(&b, "%s of %s", cmp.Or(r.reason, "Silence"), found.subject)
 	switch r.way {
 	case Silent:
 		fmt.Fprintf(&b, " since %s", stamp(change.Last))
@@ -51,11 +59,12 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 		fmt.Fprintf(&b, ": %s in %s, against %s expected", times(r.now), window, whole(r.expected))
 	default:
 		in, before := "", ""
-		if r.began > 0 {
+		if change.First.Before(c.answer.Range.From) {
 			in, before = " in "+window, " (before this window)"
 		}
-		fmt.Fprintf(&b, ": %s%s since %s%s, %s", times(r.now), in, stamp(change.First), before, going(&change, c.answer.Range.To))
+		fmt.Fprintf(&b, ": %s%s since %s%s, %s", times(found.n), in, stamp(change.First), before, going(&change, c.answer.Range.To))
 	}
+	b.WriteString(found.beside)
 	if change.Former != nil {
 		b.WriteString("; " + again(change.Former))
 	}
@@ -66,6 +75,61 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 	b.WriteString(".")
 	v.Text = b.String()
 	return v
+}
+
+// What a verdict is about, of a question with a search.
+const (
+	ofSearch = "In what the search finds: "
+	touched  = "In all events that the search touches: "
+)
+
+// found is what a verdict counts.
+type found struct {
+	whose, subject string
+	n              int64
+	beside         string // what it does not count
+}
+
+// found counts what a verdict is about: of one incident, and of what a search finds.
+func (c *comparison) found(r *candidate, change *Change) found {
+	out := found{ofSearch, r.subject(), r.now, ""}
+	p := r.parts
+	if p == nil || p.found.Count == 0 {
+		if c.q.Finds != nil {
+			out.whose = touched
+		}
+		return out
+	}
+	if p.live.Count > 0 {
+		out.n, out.beside = p.live.Count, "; "+p.before()
+		if p.name != "" && r.name() == "" {
+			out.subject = r.kind + " " + p.name + "-*" + strings.TrimPrefix(r.subject(), r.kind)
+		}
+		return out
+	}
+	if c.q.Finds != nil && p.found.Count < r.now {
+		change.First, change.Last = time.Unix(p.found.First, 0).UTC(), time.Unix(p.found.Last, 0).UTC()
+		change.Every, change.State = p.found.Every(), p.found.At(c.answer.Range.To)
+		out.n = p.found.Count
+		out.beside = fmt.Sprintf("; compared with what is usual were all %d of them", r.now)
+		if p.found.Count < leastPart {
+			out.beside += ", as the search finds too few"
+		}
+	}
+	return out
+}
+
+// before says in words what is over of a row that goes on.
+func (p *parted) before() string {
+	first, last := time.Unix(p.over.came.First, 0), time.Unix(p.over.came.Last, 0)
+	text := fmt.Sprintf("%s more until %s, which is over", times(p.over.came.Count), stamp(last))
+	if first.Before(last) {
+		text = fmt.Sprintf("%s more from %s to %s, which is over", times(p.over.came.Count), stamp(first), stamp(last))
+	}
+	if p.over.tells == "" {
+		return text
+	}
+	return text + ": “" + brief(p.over.tells) + "”"
 }
 
 // going says in words whether a change goes on.

@@ -35,6 +35,9 @@ func (r *candidate) why(c *comparison) string {
 	if r.object != "" && r.way != Failing && r.way != Changed {
 		fmt.Fprintf(&b, "; began to fail")
 	}
+	if r.parts != nil && r.parts.over != nil {
+		fmt.Fprintf(&b, "; of these %s", strings.Replace(r.parts.before(), " more", "", 1))
+	}
 	if c.warned.object != nil && r.own > 0 {
 		fmt.Fprintf(&b, "; %s about %s", times(r.own), c.warned.object.name)
 	}

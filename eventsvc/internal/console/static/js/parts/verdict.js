@@ -18,7 +18,7 @@ const box = (state, sentence) => h("p", { class: "verdict " + state, "aria-label
 
 /**
  * The verdict of an answer of changes, with links to what it names. Until the answer is there, the line has its room, so that nothing
- * moves when it comes. A search chooses what it is about, and not what is counted.
+ * moves when it comes.
  * @param {import("../app.js").App} app @param {import("../lib/load.js").Resource<any>} changes
  */
 export function verdict(app, { data, stale, failure }) {
@@ -27,12 +27,14 @@ export function verdict(app, { data, stale, failure }) {
   if (!v) return null;
   if (!v.by) return box(v.state, localised(v.text));
   const range = { view: "events", event: "", from: data.range.from, to: data.range.to };
-  const end = / of | since |:/.exec(v.text)?.index ?? v.text.length;
+  const whose = (app.state.q !== "" && /^In [^:]+: /.exec(v.text)?.[0]) || ""; // of a search: what the sentence counts
+  const text = v.text.slice(whose.length);
+  const end = / of | since |:/.exec(text)?.index ?? text.length;
   const links = [
     v.cause && h("a", { key: "cause", href: app.href({ ...range, q: termsOf(v.cause) }) }, `What came before: ${clear(v.cause.by.reason ?? "")}`),
     v.former && h("a", { key: "former", href: app.href({ ...range, q: termsOf(v), ...during(v.former) }) }, "The time before"),
   ];
-  return box(v.kind === "silent" ? "silent" : v.state === "once" && v.since !== v.last ? "irregular" : v.state, [app.state.q !== "" && h("span", { class: "hint" }, "In all events: "), h("a", { href: app.href({ ...range, q: termsOf(v) }) }, clear(v.text.slice(0, end))), localised(v.text.slice(end)), links.some(Boolean) && h("span", { class: "verdict-links" }, links)]);
+  return box(v.kind === "silent" ? "silent" : v.state === "once" && v.since !== v.last ? "irregular" : v.state, [whose && h("span", { class: "hint" }, whose), h("a", { href: app.href({ ...range, q: termsOf(v) }) }, clear(text.slice(0, end))), localised(text.slice(end)), links.some(Boolean) && h("span", { class: "verdict-links" }, links)]);
 }
 
 /**

@@ -1,0 +1,59 @@
+package changes_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"tidings.example/eventsvc/internal/event"
+	"tidings.example/eventsvc/internal/query"
+	"tidings.example/eventsvc/internal/query/changes"
+)
+
+// failed has a limit on pulls that is over, and an image that is missing now, under one reason.
+func failed(t *testing.T) *memory {
+	return small(t, func(m *memory) {
+		probe(m)
+		for n := range 60 {
+			m.say(minutes(55)+10*float64(n), "shop", "Pod", "web-7d5fb757db-x2x7q", warning, "Failed", "kubelet", "Failed to pull image: toomanyrequests: you have reached your pull rate limit")
+		}
+		for n := range 40 {
+			m.say(minutes(7)+10*float64(n), "shop", "Pod", "api-6c9f8d7b5-k4k9v", warning, "Failed", "kubelet", "Failed to pull image registry/api:1.9.9: manifest unknown")
+		}
+	})
+}
+
+// TestApart: of two incidents of one reason the verdict is about the one that goes on, and says that the other is over.
+func TestApart(t *testing.T) {
+	t.Parallel()
+	m := failed(t)
+	a := rank(t, m, changes.Query{At: noon, Window: time.Hour, Allows: everywhere})
+	v := a.Verdict
+	want := "Failed of Pod api-* in shop: 40 times since " + minutesTime(7).Format(time.RFC3339) + ", goes on (every 11s, the last one 30s ago); 60 times more from 2026-05-13T11:05:00Z to 2026-05-13T11:14:50Z, which is over: “Failed to pull image: toomanyrequests: you have reached your pull rate limit”."
+	if v.Text != want || v.State != query.Ongoing || !v.Change.First.Equal(minutesTime(7)) {
+		t.Errorf("%s\nwant %s", v.Text, want)
+	}
+	r := row(a, "Failed")
+	if r == nil || r.Now != 100 || !r.First.Equal(minutesTime(7)) || !strings.Contains(r.Why, "of these 60 times from") || !strings.HasSuffix(r.Why, "manifest unknown”") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestFinds: the verdict of a question with a search counts what that finds, and says what was compared.
+func TestFinds(t *testing.T) {
+	t.Parallel()
+	m := failed(t)
+	q := changes.Query{At: noon, Window: time.Hour, Allows: everywhere, Wanted: func(d event.Dimensions) bool { return d.Reason == "Failed" }}
+	if text := rank(t, m, q).Verdict.Text; !strings.HasPrefix(text, "In what the search finds: Failed of Pod api-* in shop: 40 times") {
+		t.Error(text)
+	}
+	for word, want := range map[string]string{
+		"toomanyrequests": "In what the search finds: Failed of Pod in shop: 60 times since 2026-05-13T11:05:00Z, over for 45m10s (had come every 10s); compared with what is usual were all 100 of them.",
+		"neverwritten":    "In all events that the search touches: Failed of Pod in shop: ",
+	} {
+		q.Finds = &event.Filter{Kind: event.FilterWord, Word: event.Fold(nil, []byte(word))}
+		if v := rank(t, m, q).Verdict; !strings.HasPrefix(v.Text, want) {
+			t.Errorf("%s\nwant %s", v.Text, want)
+		}
+	}
+}
