@@ -116,16 +116,16 @@ type subject struct {
 	object string
 }
 
-// concern notes the object of an event, its owner, its workload and its node.
-func (w *warned) concern(k tallyKey, name string, d *event.Dimensions) {
+// concern notes how often warnings came of the object of an event, its owner, its workload and its node.
+func (w *warned) concern(k tallyKey, name string, d *event.Dimensions, n int64) {
 	if w.subjects == nil {
-		w.subjects = map[subject]bool{}
+		w.subjects = map[subject]int64{}
 	}
 	for _, object := range []string{k.kind + "/" + name, d.Owner, "/" + workload(name), "Node/" + d.Node} {
-		w.subjects[subject{k, object}] = true
+		w.subjects[subject{k, object}] += n
 	}
 	if set := strings.LastIndexByte(name, '-'); k.kind == "Pod" && set > 0 {
-		w.subjects[subject{k, "ReplicaSet/" + name[:set]}] = true
+		w.subjects[subject{k, "ReplicaSet/" + name[:set]}] += n
 	}
 }
 
@@ -195,7 +195,7 @@ func (c *comparison) explained(e *edit, r *candidate, named map[subject]bool, se
 // and whether some are of its namespace.
 func (c *comparison) ties(e *edit, r *candidate, named map[subject]bool) (tie float64, near bool) {
 	for _, s := range r.tallies {
-		is := func(object string) bool { return c.warned.subjects[subject{s.tallyKey, object}] }
+		is := func(object string) bool { return c.warned.subjects[subject{s.tallyKey, object}] > 0 }
 		near = near || s.namespace == e.namespace
 		switch {
 		case named[subject{s.tallyKey, e.kind + "/" + e.namespace + "/" + e.name}]:

@@ -53,7 +53,7 @@
 // rank.go has weights and order, seldom.go what is no row without a search; began.go says since when a problem goes
 // on; cascade.go says what came before a row, elsewhere.go what bears on a namespace from elsewhere; causes.go says
 // which changed objects precede a row, and rollouts.go which rollouts; telling.go chooses its note and names its
-// object; why.go and verdict.go word it.
+// object; parts.go tells incidents of one row apart; why.go and verdict.go word it.
 //
 // # Errors
 //

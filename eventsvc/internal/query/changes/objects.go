@@ -29,7 +29,7 @@ type warned struct {
 	concerned map[tallyKey]int   // objects with a warning in the window
 	reached   int64              // second from which on earlier warnings were looked at
 	others    map[tallyKey]int64 // workloads with that warning before the window
-	subjects  map[subject]bool   // objects, owners, workloads and nodes of the warnings in the window
+	subjects  map[subject]int64  // objects, owners, workloads, ReplicaSets and nodes of the warnings in the window
 }
 
 // object is what is known of the object that a question is about.
@@ -114,11 +114,11 @@ func (c *comparison) warnings(ctx context.Context) (found map[workloadKey]*failu
 			objects[k] = map[string]struct{}{}
 		}
 		objects[k][name] = struct{}{}
-		c.warned.concern(k, name, &d)
 		first, n := at.Time, int64(1)
 		if o, ok := v.Attributes.Occurrence(); ok && o.Count > 1 {
 			first, n = o.First, o.Count
 		}
+		c.warned.concern(k, name, &d, n)
 		if first.Before(from) {
 			before[w] = true
 			return true
@@ -223,7 +223,7 @@ func (c *comparison) oneObject(ctx context.Context) error {
 		if !gone && v.Revision <= c.answer.Range.Revision && c.q.wanted(event.DimensionsOf(v.Namespace, v.Attributes)) {
 			c.warned.object.version(v, c.answer.Range)
 			d := event.DimensionsOf(v.Namespace, v.Attributes)
-			c.warned.concern(keyOf(&d), string(v.Attributes.Field(event.RegardingName)), &d)
+			c.warned.concern(keyOf(&d), string(v.Attributes.Field(event.RegardingName)), &d, 1)
 		}
 		reads++
 		return reads < maxVersions

@@ -22,7 +22,7 @@ const (
 // parted is what came of a row, as far as a search finds it, when it is of several incidents.
 type parted struct {
 	found query.Rhythm // of what the search finds
-	live  query.Rhythm // of what goes on, if something else is over
+	live  query.Rhythm // of what goes on, if something else is over or comes now and then
 	going []*outcome   // of which that is
 	name  string       // the workload of live, if it is one
 	over  *outcome     // the largest of what is over
@@ -115,31 +115,41 @@ func (c *comparison) cells(ctx context.Context, of map[tallyKey][]*candidate) (m
 // divide notes what a row has of several incidents.
 func (c *comparison) divide(r *candidate, cells map[workCell]query.Rhythm) {
 	p := &parted{}
-	var all int64
 	for _, came := range cells {
-		all += came.Count
 		p.found.Merge(came)
 	}
-	r.parts = p
-	live := map[string]bool{}
 	for _, o := range outcomes(cells) {
-		switch state := o.came.At(c.answer.Range.To); {
-		case o.came.Count < leastPart:
-		case state == query.Ongoing:
-			p.live.Merge(o.came)
-			live[o.name] = true
-			p.going = append(p.going, o)
-		case state == query.Over && 10*o.came.Count >= all && (p.over == nil || o.came.Count > p.over.came.Count):
-			p.over = o
+		if o.came.Count >= leastPart && !c.asUsual(r, o) {
+			p.take(o, o.came.At(c.answer.Range.To))
 		}
 	}
-	if p.over == nil || p.live.Count == 0 {
-		p.over, p.live, p.going = nil, query.Rhythm{}, nil
+	most := r.began == 0 && 2*p.live.Count >= p.found.Count && p.live.Count < p.found.Count // the rest is what comes now and then
+	if p.live.Count == 0 || p.over == nil && !most {
+		p = &parted{found: p.found}
 	}
-	if len(live) == 1 {
-		for p.name = range live { // the only one
+	r.parts = p
+}
+
+// take takes notice of an incident.
+func (p *parted) take(o *outcome, state query.State) {
+	switch {
+	case state == query.Ongoing:
+		if len(p.going) == 0 {
+			p.name = o.name
+		} else if p.name != o.name {
+			p.name = ""
 		}
+		p.live.Merge(o.came)
+		p.going = append(p.going, o)
+	case state == query.Over && 10*o.came.Count >= p.found.Count && (p.over == nil || o.came.Count > p.over.came.Count):
+		p.over = o
 	}
+}
+
+// asUsual reports whether what came of a row came already when the window began, and no more often than is usual.
+func (c *comparison) asUsual(r *candidate, o *outcome) bool {
+	late := o.came.First - c.answer.Range.From.Unix()
+	return float64(o.came.Count) <= r.expected && late <= int64(o.came.Every().Seconds())
 }
 
 // outcomes puts together what is of one incident, those that came first, first.

@@ -39,6 +39,42 @@ func TestApart(t *testing.T) {
 	}
 }
 
+// TestAmongUsual: what goes on is told apart from what comes now and then under the same reason, and began when it did.
+func TestAmongUsual(t *testing.T) {
+	t.Parallel()
+	m := small(t, func(m *memory) {
+		probe(m)
+		for n := range 65 {
+			m.say(minutes(11)+10*float64(n), "shop", "Pod", "api-6c9f8d7b5-k4k9v", warning, "Unhealthy", "kubelet", "HTTP probe failed with statuscode: 500")
+		}
+	})
+	if v := rank(t, m, changes.Query{At: noon, Window: 6 * time.Hour, Allows: everywhere}).Verdict; !strings.HasPrefix(v.Text, "Unhealthy of Pod api-6c9f8d7b5-k4k9v in shop: 65 times since 2026-05-13T11:49:00Z, goes on (every 10s, the last one 20s ago)") {
+		t.Errorf("%s", v.Text)
+	}
+}
+
+// TestOngoing: the verdict is about what goes on and is much more than usual, though something that is over is the
+// first row.
+func TestOngoing(t *testing.T) {
+	t.Parallel()
+	m := small(t, func(m *memory) {
+		probe(m)
+		for n := range 30 {
+			burst(m, 50, 9, []string{"mail", "chat", "maps"}[n%3], "Pod", "web-7d5fb757db-"+random(n), "NetworkNotReady")
+		}
+		for n := range 50 {
+			m.say(minutes(9)+10*float64(n), "shop", "Pod", "api-6c9f8d7b5-k4k9v", warning, "FailedMount", "kubelet", "MountVolume.SetUp failed")
+		}
+	})
+	a := rank(t, m, changes.Query{At: noon, Window: time.Hour, Allows: everywhere})
+	if len(a.Rows) < 2 || a.Rows[0].By.Reason != "NetworkNotReady" {
+		t.Fatalf("%+v", a.Rows)
+	}
+	if v := a.Verdict; v.State != query.Ongoing || v.Change.By.Reason != "FailedMount" || !strings.Contains(v.Text, "; besides, NetworkNotReady of Pod in 3 namespaces: over for 49m") {
+		t.Errorf("%s", v.Text)
+	}
+}
+
 // TestFinds: the verdict of a question with a search counts what that finds, and says what was compared.
 func TestFinds(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package changes
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +18,7 @@ const maxRollouts = 500
 func (c *comparison) rollouts(ctx context.Context, rows []*candidate) ([]*candidate, error) {
 	failing := map[[2]string][]*candidate{} // by cluster and namespace
 	for _, r := range rows {
-		if r.alarming() && (r.kind == "Pod" || r.kind == "ReplicaSet") && r.way != Less && r.way != Changed {
+		if r.scalable() {
 			for _, s := range r.tallies {
 				in := [2]string{s.cluster, s.namespace}
 				failing[in] = append(failing[in], r)
@@ -30,6 +29,7 @@ func (c *comparison) rollouts(ctx context.Context, rows []*candidate) ([]*candid
 		return d.Kind == "Deployment" && d.Reason == "ScalingReplicaSet" && failing[[2]string{d.Cluster, d.Namespace}] != nil
 	}}
 	q.From = q.From.Add(-causeTime)
+	warnings := c.warned.counts()
 	best := map[*candidate]*candidate{} // the last rollout before each row
 	var err error
 	readErr := c.observed(ctx, q, maxRollouts, func(v *store.View, at store.Moment) bool {
@@ -40,17 +40,25 @@ func (c *comparison) rollouts(ctx context.Context, rows []*candidate) ([]*candid
 		e := editOf(v, at.Time)
 		for _, r := range failing[[2]string{e.cluster, e.namespace}] {
 			for _, e.at = range []int64{at.Time.Unix(), e.at} { // the last time and the first one
-				if before := r.onset - e.at; best[r] == nil && -onsetTolerance <= before && before <= int64(causeTime/time.Second) && c.scaled(e, note, r) {
+				if best[r] == nil && e.before(r) && c.scaled(e, note, r, warnings) {
 					best[r] = e.row(r, r.score, 1)
 				}
 			}
 		}
 		return true
 	})
-	if err == nil {
-		err = readErr
-	}
-	return withRollouts(rows, best), err
+	return withRollouts(rows, best), cmp.Or(err, readErr)
+}
+
+// scalable reports whether a row is about a problem that a rollout may have made.
+func (r *candidate) scalable() bool {
+	return r.alarming() && (r.kind == "Pod" || r.kind == "ReplicaSet") && r.way != Less && r.way != Changed
+}
+
+// before reports whether a change came just before a row.
+func (e *edit) before(r *candidate) bool {
+	before := r.onset - e.at
+	return -onsetTolerance <= before && before <= int64(causeTime/time.Second)
 }
 
 // withRollouts puts behind each row the rollout that it follows, unless a row before it has that.
@@ -79,13 +87,28 @@ func withRollouts(rows []*candidate, of map[*candidate]*candidate) []*candidate 
 	return with
 }
 
-// scaled reports whether a rollout made objects of a row, as its note names their ReplicaSet.
-func (c *comparison) scaled(e *edit, note []byte, r *candidate) bool {
+// scaled reports whether a rollout made most of the objects of a row, as its note names their ReplicaSet.
+func (c *comparison) scaled(e *edit, note []byte, r *candidate, warnings map[tallyKey]int64) bool {
 	set, ok := strings.CutPrefix(string(note), "Scaled up replica set ")
 	if set, _, _ = strings.Cut(set, " "); !ok || set == "" {
 		return false
 	}
-	return slices.ContainsFunc(r.tallies, func(s *tally) bool {
-		return s.namespace == e.namespace && c.warned.subjects[subject{s.tallyKey, "ReplicaSet/" + set}]
-	})
+	var of, all int64
+	for _, s := range r.tallies {
+		if all += warnings[s.tallyKey]; s.namespace == e.namespace {
+			of += c.warned.subjects[subject{s.tallyKey, "ReplicaSet/" + set}]
+		}
+	}
+	return of > 0 && 2*of >= all
+}
+
+// counts returns how often the warnings came that were read.
+func (w *warned) counts() map[tallyKey]int64 {
+	counts := map[tallyKey]int64{}
+	for k, n := range w.subjects {
+		if strings.HasPrefix(k.object, k.kind+"/") {
+			counts[k.tallyKey] += n
+		}
+	}
+	return counts
 }

@@ -22,6 +22,8 @@ func TestRollouts(t *testing.T) {
 			m.say(minutes(before), "shop", "Deployment", name, normal, "ScalingReplicaSet", "deployment-controller", "Scaled up replica set "+name+"-7d9f8b6c5 to 3")
 		}
 		burst(m, 7.5, 30, "shop", "Pod", "api-7d9f8b6c5-x2x7q", "Failed")
+		burst(m, 8.8, 3, "shop", "Pod", "web-7d9f8b6c5-k4k9v", "Unhealthy") // few of what came of the reason
+		burst(m, 8.7, 60, "shop", "Pod", "db-0", "Unhealthy")
 		burst(m, 7, 30, "shop", "Pod", "api-7d9f8b6c5-x2x7q", "BackOff")
 	})
 	a := rank(t, m, changes.Query{At: noon, Allows: everywhere})

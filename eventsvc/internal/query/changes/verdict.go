@@ -27,7 +27,8 @@ type Verdict struct {
 	Cause *Reference
 }
 
-// verdict judges by the first row. If that is a changed object, it is the cause of what the verdict is about.
+// verdict judges by the first row or, if that is over, by what goes on beside it. If the row is a changed object, it is
+// the cause of what the verdict is about.
 func (c *comparison) verdict(rows []*candidate) Verdict {
 	window := query.FormatDuration(c.q.Window)
 	switch {
@@ -40,7 +41,8 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 		}
 		return Verdict{Text: text, State: Usual}
 	}
-	r, cause := rows[0], c.cause(rows[0])
+	r, past := c.ongoing(rows)
+	cause := c.cause(r)
 	if r.way == Changed {
 		r, cause = r.explained, r
 	}
@@ -72,10 +74,37 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 		v.Cause = cause.reference(c)
 		fmt.Fprintf(&b, "; %s after %s of %s", roughly(time.Duration(max(0, r.onset-cause.onset))*time.Second), cause.reason, cause.subject())
 	}
+	if past != nil && past != cause {
+		other := past.change(c)
+		fmt.Fprintf(&b, "; besides, %s of %s: %s", past.reason, past.subject(), going(&other, c.answer.Range.To))
+	}
 	b.WriteString(".")
 	v.Text = b.String()
 	return v
 }
+
+// ongoing returns the row that a verdict is about: the first one or, if that is over, the first of the next ones that
+// goes on and is much more than usual. past is then the first one.
+func (c *comparison) ongoing(rows []*candidate) (r, past *candidate) {
+	goes := func(r *candidate) bool {
+		change := r.change(c)
+		return change.State == query.Ongoing
+	}
+	first := rows[0]
+	if first.way == Silent || first.way == Less || first.way == Changed || goes(first) {
+		return first, nil
+	}
+	for _, r := range rows[1:min(len(rows), maxParted)] {
+		if r.alarming() && r.way != Less && r.way != Silent && r.way != Changed && float64(r.now) >= patent*r.expected && 2*r.score >= first.score && goes(r) {
+			return r, first
+		}
+	}
+	return first, nil
+}
+
+// patent is how many times what is expected came of a problem that goes on, if the verdict is about it though another
+// one is ranked before it.
+const patent = 4
 
 // What a verdict is about, of a question with a search.
 const (
@@ -101,7 +130,9 @@ func (c *comparison) found(r *candidate, change *Change) found {
 		return out
 	}
 	if p.live.Count > 0 {
-		out.n, out.beside = p.live.Count, "; "+p.before()
+		if out.n = p.live.Count; p.over != nil {
+			out.beside = "; " + p.before()
+		}
 		if p.name != "" && r.name() == "" {
 			out.subject = r.kind + " " + p.name + "-*" + strings.TrimPrefix(r.subject(), r.kind)
 		}
