@@ -18,6 +18,15 @@ import { verdict } from "../parts/verdict.js";
 
 const windows = [minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 3 * day, 7 * day, 14 * day, 30 * day];
 
+/** So many changes are shown, and with each what was changed before it. */
+const most = 8;
+
+/** @param {any[]} changes */
+function first(changes) {
+  let n = 0;
+  return changes.filter((c) => (c.kind === "changed" ? n < most : n++ < most));
+}
+
 export class Overview {
   /** @param {import("../app.js").App} app */
   constructor(app) {
@@ -42,7 +51,7 @@ export class Overview {
       histogram,
       this.search.answer.failure && !counted ? null : counted && counted.total === 0 && !this.search.answer.loading ? nothing(app, counted) : h("div", { class: "panels" },
         h("section", { class: "panel-box", "aria-labelledby": "new-title" }, h("h2", { id: "new-title" }, "What is new", this.#windowText()), answered(app, this.changes, "changes", (data) =>
-          data.changes.length ? changeList(app, { ...data, changes: data.changes.slice(0, 8) }) : h("p", { class: "quiet" }, data.verdict?.text))),
+          data.changes.length ? changeList(app, { ...data, changes: first(data.changes) }) : h("p", { class: "quiet" }, data.verdict?.text))),
         h("section", { class: "panel-box", "aria-labelledby": "warnings-title" }, h("h2", { id: "warnings-title" }, "Newest warnings",
           h("a", { class: "all", href: app.href({ view: "groups", by: "pattern", order: "", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "Top messages"),
           h("a", { class: "all", href: app.href({ view: "events", q: grammar.add(app.state.q, { field: "type", value: "Warning", not: false }) }) }, "All of them")),
