@@ -65,15 +65,7 @@ func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
 		if r.way != More && r.way != Again {
 			continue
 		}
-		sum := newCourse(parts)
-		for _, s := range r.tallies {
-			for i, n := range courses[s].counts {
-				if n > 0 {
-					sum.add(int64(i), n, courses[s].firsts[i])
-				}
-			}
-		}
-		r.onset = cmp.Or(sum.onset(r), from)
+		r.onset = cmp.Or(sumOf(courses, r.tallies, parts).onset(r), from)
 		for _, m := range r.members {
 			if m.onset = m.first; m.way == More || m.way == Again {
 				m.onset = cmp.Or(courses[m.tallies[0]].onset(m), from)
@@ -81,6 +73,19 @@ func (c *comparison) onsets(ctx context.Context, rows []*candidate) error {
 		}
 	}
 	return err
+}
+
+// sumOf returns the course of several tallies together.
+func sumOf(courses map[*tally]*course, tallies []*tally, parts int64) *course {
+	sum := newCourse(parts)
+	for _, s := range tallies {
+		for i, n := range courses[s].counts {
+			if n > 0 {
+				sum.add(int64(i), n, courses[s].firsts[i])
+			}
+		}
+	}
+	return sum
 }
 
 // origins returns the row of the namespace in which a change of several began, if one is

@@ -35,25 +35,31 @@ func (r *candidate) why(c *comparison) string {
 	if r.object != "" && r.way != Failing && r.way != Changed {
 		fmt.Fprintf(&b, "; began to fail")
 	}
-	if r.parts != nil && r.parts.over != nil {
-		fmt.Fprintf(&b, "; of these %s", strings.Replace(r.parts.before(), " more", "", 1))
-	}
-	if c.warned.object != nil && r.own > 0 {
-		fmt.Fprintf(&b, "; %s about %s", times(r.own), c.warned.object.name)
-	}
-	if r.anchor != nil {
-		fmt.Fprintf(&b, "; in the minute before %s of %s began", r.anchor.reason, r.anchor.subject())
-	}
-	if f := c.cause(r); f != nil {
-		fmt.Fprintf(&b, "; %s after %s of %s", roughly(time.Duration(max(0, r.onset-f.onset))*time.Second), f.reason, f.subject())
-	}
-	if r.elsewhere != "" {
-		fmt.Fprintf(&b, "; %s", r.elsewhere)
-	}
+	r.beside(c, &b)
 	if r.note != "" {
 		fmt.Fprintf(&b, ": “%s”", brief(r.note))
 	}
 	return b.String()
+}
+
+// beside says what a row has to do with others: with incidents of it that are over, with the object that was asked
+// about, with what it came before and after, and where else it came.
+func (r *candidate) beside(c *comparison, b *strings.Builder) {
+	if r.parts != nil && r.parts.over != nil {
+		fmt.Fprintf(b, "; of these %s", strings.Replace(r.parts.before(), " more", "", 1))
+	}
+	if c.warned.object != nil && r.own > 0 {
+		fmt.Fprintf(b, "; %s about %s", times(r.own), c.warned.object.name)
+	}
+	if r.anchor != nil {
+		fmt.Fprintf(b, "; in the minute before %s of %s began", r.anchor.reason, r.anchor.subject())
+	}
+	if f := c.cause(r); f != nil {
+		fmt.Fprintf(b, "; %s after %s of %s", roughly(time.Duration(max(0, r.onset-f.onset))*time.Second), f.reason, f.subject())
+	}
+	if r.elsewhere != "" {
+		fmt.Fprintf(b, "; %s", r.elsewhere)
+	}
 }
 
 // unlike says in what a row differs from what was before.

@@ -92,24 +92,25 @@ func (c *openChunk) at(i int) uint64 {
 	return binary.LittleEndian.Uint64(c.packed[bit/8:])>>(bit%8)&(1<<c.width-1) + c.least
 }
 
-// equal removes the rows whose number is another one. Of small numbers it compares as many at once as fit into eight
-// bytes.
+// equal removes the rows whose number is another one.
 func (c *openChunk) equal(n uint64, rows *rowSet) {
-	if n < c.least || n > c.most() {
+	switch {
+	case n < c.least || n > c.most():
 		*rows = rowSet{}
-		return
-	}
-	if c.width == 0 {
-		return
-	}
-	if c.width > 16 {
+	case c.width == 0:
+	case c.width <= 16:
+		c.equalSmall(n, rows)
+	default:
 		for row := range rows.all {
 			if c.at(row) != n {
 				rows.remove(row)
 			}
 		}
-		return
 	}
+}
+
+// equalSmall is equal for numbers of which it compares as many at once as fit into eight bytes.
+func (c *openChunk) equalSmall(n uint64, rows *rowSet) {
 	src, width := padded(c.packed, ChunkRows, c.width), c.width
 	ones := uint64(0) // the lowest bit of each of eight numbers, or of four
 	for at := uint(0); at < 8*width && at+width <= 64 && (width <= 8 || at < 4*width); at += width {
