@@ -108,6 +108,8 @@ func TestBelow(t *testing.T) {
 		}
 	}
 	b.clickText(".lane-name a", "Pod/"+facts.OOM.Pod)
+	b.waitText("h1", "Pod/"+facts.OOM.Pod)
+	show(b, "object?kind=Pod&ns="+facts.Rollout.Namespace+"&name="+facts.Rollout.Pods[0]) // whose Deployment has events in any week
 	b.waitText(".lane-name", "by its name an owner")
 }
 

@@ -233,11 +233,12 @@ func (b *tab) open(path string) {
 	b.wait(`document.readyState === "complete"`)
 }
 
-// reload loads the page again, as a person does.
+// reload loads the page again, as a person does. The document before it may answer for a while.
 func (b *tab) reload() {
 	b.t.Helper()
+	evaluate[bool](b, `globalThis.before = true`)
 	b.do(chromedp.Reload())
-	b.wait(`document.readyState === "complete"`)
+	b.wait(`!globalThis.before && document.readyState === "complete"`)
 }
 
 // signIn signs in as a client, with its id and secret.
