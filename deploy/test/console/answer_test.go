@@ -113,6 +113,26 @@ func TestBelow(t *testing.T) {
 	b.waitText(".lane-name", "by its name an owner")
 }
 
+// TestChoicesOfOtherViews: what was chosen in one view does not narrow or spoil another: the order of a column, the
+// namespace of an object. A comparison takes the namespace that its form shows.
+func TestChoicesOfOtherViews(t *testing.T) {
+	t.Parallel()
+	s, facts := week(t)
+	b := openTab(t, s)
+	b.open("/console/#/events?order=-note")
+	b.signIn(admin)
+	b.clickText("nav.views a", "Groups")
+	b.wait(`document.querySelector("[data-group]")`)
+	show(b, "object?kind=Pod&ns="+facts.OOM.Namespace+"&name="+facts.OOM.Pod)
+	b.clickText("nav.views a", "Changes")
+	b.wait(`document.querySelector(".changes") && !location.hash.includes("ns=")`)
+	show(b, "changes?window=6h&ns="+facts.OOM.Namespace)
+	b.wait(`document.querySelector("input[name=ns]").value !== ""`)
+	b.fill("input[name=ns]", "")
+	b.clickText(".choice button", "a day before")
+	b.wait(`location.hash.includes("other=") && !location.hash.includes("ns=")`)
+}
+
 // TestDeployments: a deployment is a mark on the plot, a set that grows is none.
 func TestDeployments(t *testing.T) {
 	t.Parallel()

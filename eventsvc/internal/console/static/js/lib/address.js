@@ -65,6 +65,12 @@ export function brushed({ from, to }) {
   return { at: to, window: parameter(length * 1000), other: "" };
 }
 
+/**
+ * The order of groups: rows of events, which the same address may sort, have others.
+ * @param {State} state
+ */
+export const orderOfGroups = ({ order }) => (["newest", "oldest"].includes(order) ? order : "count");
+
 /** @param {State} state */
 export function write(state) {
   const query = new URLSearchParams();

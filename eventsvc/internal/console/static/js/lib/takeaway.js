@@ -1,5 +1,6 @@
 // What is seen as a file: CSV for a spreadsheet, or JSON, page by page and bounded.
 
+import { orderOfGroups } from "./address.js";
 import { url } from "./api.js";
 import { parameters } from "./grammar.js";
 
@@ -35,7 +36,7 @@ export async function takeAway(app, form) {
 export function asked(app) {
   const { state } = app;
   const { view, q, revision } = state;
-  if (view === "groups") return { endpoint: "groups", params: { ...app.question(), by: state.by, order: state.order || "count" }, list: "groups", what: "groups" };
+  if (view === "groups") return { endpoint: "groups", params: { ...app.question(), by: state.by, order: orderOfGroups(state) }, list: "groups", what: "groups" };
   if (view === "changes") return { endpoint: "changes", params: { at: state.at, window: state.window, namespace: state.ns || undefined, ...parameters(q), limit: "100", revision }, list: "changes", what: "changes" };
   if (view === "object") return { endpoint: "object", params: { ...subject(state), order: "newest", revision }, list: "items", what: "observations" };
   return { endpoint: "events", params: { ...app.question(), order: view === "events" && state.order === "oldest" ? "oldest" : undefined }, list: "items", what: "events" };

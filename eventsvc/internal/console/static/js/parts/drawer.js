@@ -122,7 +122,7 @@ export class Drawer {
     return [
       h("p", { class: "full-note" }, e.note ? dimmed(e.note) : h("em", null, "It has no note."), e.note && copyButton(app, e.note, "Note")),
       h("nav", { class: "asks", "aria-label": "From here" },
-        ask("What changed before this", { view: "changes", q: "", at: rfc3339(r.time + 1000), window: "15m", ns: r.ns, other: "" }),
+        ask("What changed before this", { view: "changes", q: "", at: rfc3339((count > 1 && r.first ? r.first : r.time) + 1000), window: "15m", ns: r.ns, other: "" }),
         ask("Life of the object", lifeOf({ ...r, namespace: r.ns })),
         ask("Same object", { view: "events", q: objectQuery(r), revision: "" }),
         ask("Same reason", { view: "events", q: queryOf([["reason", r.reason]]), revision: "" }),

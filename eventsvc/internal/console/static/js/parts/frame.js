@@ -78,7 +78,7 @@ export class Frame {
     return h("header", { class: "top", key: "top" },
       h("a", { class: "brand", href: "#/overview" }, h("img", { src: "icons/tidings.svg", alt: "", width: 22, height: 22 }), h("span", null, "Tidings")),
       h("nav", { class: "views", "aria-label": "Views" }, tabs.map(([name, title]) =>
-        h("a", { href: app.href({ view: name, event: "", ...(name === "changes" && app.state.view !== "changes" ? brushed(app.state) : {}) }), "aria-current": app.state.view === name ? "page" : "false", key: name }, title))),
+        h("a", { href: app.href({ view: name, event: "", ...(name !== app.state.view ? { ns: "" } : {}), ...(name === "changes" && app.state.view !== "changes" ? brushed(app.state) : {}) }), "aria-current": app.state.view === name ? "page" : "false", key: name }, title))),
       h("div", { class: "corner" },
         h("a", { class: "button plain icon", href: helpOf(app.state.view), target: "_blank", rel: "noopener", title: "Help for this page", "aria-label": "Help for this page" }, icon("help")),
         this.settings.draw()));

@@ -90,7 +90,7 @@ export class Histogram {
     return [
       dropped(data),
       h("div", { class: "readout" }, h("p", { "aria-hidden": "true" }, this.#readout(data, looked, bars, step, edits.length > 0)),
-        chosen && !this.#dragging && h("a", { class: "differs", href: this.app.href({ view: "changes", event: "", ...chosen }) }, "What differs in it")),
+        chosen && !this.#dragging && h("a", { class: "differs", href: this.app.href({ view: "changes", event: "", ns: "", ...chosen }) }, "What differs in it")),
       h("div", { class: edits.length > many ? "edits dense" : "edits" }, edits.map((e) => this.#edit(e, x))),
       h("div", {
         class: "plot", tabindex: "0", role: "slider", "aria-label": "Histogram. Arrows go from bar to bar, Shift selects, Enter shows only what is selected.",

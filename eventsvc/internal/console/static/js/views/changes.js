@@ -59,21 +59,23 @@ export class Changes {
     const text = (/** @type {string} */ t) => (!t || isRelative(t) ? t : absolute(parseInstant(t)));
     const field = (/** @type {string} */ name, /** @type {string} */ label, /** @type {string} */ value, /** @type {string} */ hint) =>
       h("label", null, label, h("input", { name, spellcheck: "false", autocomplete: "off", placeholder: hint, key: name + value, ref: (/** @type {HTMLInputElement} */ e) => (e.value = value) }));
-    return h("form", { class: "change-form", onsubmit: (/** @type {SubmitEvent} */ e) => this.#submit(e) },
+    return h("form", { class: "change-form", onsubmit: (/** @type {SubmitEvent} */ e) => (e.preventDefault(), this.#show(/** @type {HTMLFormElement} */ (e.target))) },
       field("at", `Before (${zoneName()})`, text(at), "now"),
       h("label", null, "In a window of", h("select", { name: "window", value: window }, [...new Set([...windows, window])].map((w) => h("option", { value: w, key: w }, spelled(w))))),
       field("ns", "Namespace", ns, "all"),
       field("other", "Compare with, before", text(other), "all history"),
       h("button", { type: "submit", class: "primary" }, "Show"),
       h("div", { class: "choice", role: "group", "aria-label": "Compare with" }, /** @type {[string, string][]} */ ([["1d", "a day before"], ["7d", "a week before"]]).map(([d, title]) =>
-        h("button", { type: "button", key: d, onclick: () => app.go({ other: rfc3339(parseInstant(at) - parseDuration(d)) }) }, `Compare: ${title}`))),
+        h("button", { type: "button", key: d, onclick: (/** @type {any} */ e) => this.#show(e.currentTarget.form, d) }, `Compare: ${title}`))),
       this.failure && h("p", { class: "error", role: "alert" }, this.failure));
   }
 
-  /** @param {SubmitEvent} e */
-  #submit(e) {
-    e.preventDefault();
-    const form = new FormData(/** @type {HTMLFormElement} */ (e.target));
+  /**
+   * Shows what the form asks for, and compares it with the window so long before.
+   * @param {HTMLFormElement} of @param {string} [before] 1d, or what the form says
+   */
+  #show(of, before) {
+    const form = new FormData(of);
     const read = (/** @type {string} */ name) => String(form.get(name) ?? "").trim();
     this.failure = "";
     const instant = (/** @type {string} */ name) => {
@@ -83,7 +85,8 @@ export class Changes {
       if (Number.isNaN(at)) this.failure = `“${text}” is no time. Write it as 2026-03-04 12:00, 4.3.2026 12:00, 2:30pm or -6h.`;
       return Number.isNaN(at) ? "" : rfc3339(at);
     };
-    const next = { at: instant("at") || "now", window: read("window"), ns: read("ns"), other: instant("other") };
+    const at = instant("at") || "now";
+    const next = { at, window: read("window"), ns: read("ns"), other: before ? rfc3339(parseInstant(at) - parseDuration(before)) : instant("other") };
     if (this.failure) this.app.redraw();
     else this.app.go(next);
   }

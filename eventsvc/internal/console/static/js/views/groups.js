@@ -1,5 +1,6 @@
 // Groups: events put together by one dimension, with count, first, last and course.
 
+import { orderOfGroups } from "../lib/address.js";
 import { spread, stepFor } from "../lib/axis.js";
 import { h } from "../lib/dom.js";
 import { clear, counted, human } from "../lib/event.js";
@@ -48,7 +49,7 @@ export class Groups {
   draw() {
     const { app, pager } = this;
     const by = dimensions.includes(app.state.by) ? app.state.by : "reason";
-    const order = app.state.order || "count";
+    const order = orderOfGroups(app.state);
     const key = app.key("groups", by, order);
     const step = this.#step();
     if (key !== this.#key) {
@@ -63,7 +64,7 @@ export class Groups {
     return [
       h("div", { class: "bar-line" },
         h("div", { class: "choice", role: "group", "aria-label": "Group by" }, dimensions.map((d) => h("button", { type: "button", key: d, "aria-pressed": by === d, onclick: () => app.go({ by: d }) }, titled(d)))),
-        h("div", { class: "choice", role: "group", "aria-label": "Order" }, orders.map(([o, title]) => h("button", { type: "button", key: o, "aria-pressed": app.state.order === o, onclick: () => app.go({ order: o }) }, title)))),
+        h("div", { class: "choice", role: "group", "aria-label": "Order" }, orders.map(([o, title]) => h("button", { type: "button", key: o, "aria-pressed": order === (o || "count"), onclick: () => app.go({ order: o }) }, title)))),
       this.#table(by, step),
     ];
   }
