@@ -72,7 +72,7 @@ export class Changes {
 
   /**
    * Shows what the form asks for, and compares it with the window so long before.
-   * @param {HTMLFormElement} of @param {string} [before] 1d, or what the form says
+   * @param {HTMLFormElement} of @param {string} [before] a duration, instead of what the form says
    */
   #show(of, before) {
     const form = new FormData(of);
