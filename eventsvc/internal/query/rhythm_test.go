@@ -1,12 +1,12 @@
 package query_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
 	"tidings.example/eventsvc/internal/query"
 	"tidings.example/eventsvc/internal/store"
+	"tidings.example/shared/randtest"
 )
 
 // flapping has occurrences at distances in minutes, the newest a minute ago.
@@ -74,8 +74,7 @@ func TestRhythm(t *testing.T) {
 // TestRhythmAdd: what is added one by one is what is merged one by one.
 func TestRhythmAdd(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := randtest.New(t)
 	for range 500 {
 		var added, merged query.Rhythm
 		at := int64(1_000_000)
@@ -86,7 +85,7 @@ func TestRhythmAdd(t *testing.T) {
 			one.Add(o)
 			merged.Merge(one)
 			if added.Add(o); added != merged {
-				t.Fatalf("seed %d: added %+v, merged %+v", seed, added, merged)
+				t.Fatalf("added %+v, merged %+v", added, merged)
 			}
 		}
 	}

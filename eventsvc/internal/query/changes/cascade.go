@@ -266,11 +266,14 @@ func (c *comparison) tied(earlier, later *candidate) bool {
 	return usual/c.windows*gap.Seconds()/c.q.Window.Seconds() < chance
 }
 
-// cause returns what a row follows, unless something before it would be so near by chance: each of the rows that could
-// be its cause began somewhere in the window. What the row depends on, what its notes name, and what is about the same
-// object, is none by chance.
+// cause returns what a row follows, unless what goes on of it began later, or something before it would be so near by
+// chance: each of the rows that could be its cause began somewhere in the window. What the row depends on, what its
+// notes name, and what is about the same object, is none by chance.
 func (c *comparison) cause(r *candidate) *candidate {
 	f := r.follows
+	if r.later() {
+		return nil
+	}
 	if f == nil || f.way == Changed || f.basic() || slices.Contains(r.points, f.namespace) || f.namespace == r.namespace && r.name() != "" && f.name() == r.name() {
 		return f
 	}

@@ -159,14 +159,14 @@ func Rank(ctx context.Context, t store.Timeline, q Query) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	shown := rows[:min(len(rows), q.Limit)]
-	if err := c.began(ctx, shown); err != nil {
+	judged := rows[:min(len(rows), max(q.Limit, maxParted))] // the verdict is about one of these, however many are shown
+	if err := c.began(ctx, judged); err != nil {
 		return Answer{}, err
 	}
-	if err := c.apart(ctx, shown); err != nil {
+	if err := c.apart(ctx, judged); err != nil {
 		return Answer{}, err
 	}
-	err = c.finish(ctx, shown)
+	err = c.finish(ctx, rows[:min(len(rows), q.Limit)])
 	a.Verdict = c.verdict(rows)
 	return a, err
 }
@@ -374,8 +374,10 @@ func (r *candidate) change(c *comparison) Change {
 	if came := r.came(); came.Count > 0 {
 		change.First, change.Last = time.Unix(cmp.Or(r.began, r.first), 0).UTC(), time.Unix(came.Last, 0).UTC()
 		if r.parts != nil && r.parts.live.Count > 0 {
-			came = r.parts.live
-			change.First, change.Last = time.Unix(came.First, 0).UTC(), time.Unix(came.Last, 0).UTC()
+			if came = r.parts.live; r.began == 0 || !c.already(came) {
+				change.First = time.Unix(came.First, 0).UTC()
+			}
+			change.Last = time.Unix(came.Last, 0).UTC()
 		}
 		change.Every, change.State = came.Every(), came.At(c.answer.Range.To)
 	}

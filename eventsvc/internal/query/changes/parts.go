@@ -114,11 +114,11 @@ func (c *comparison) cells(ctx context.Context, of map[tallyKey][]*candidate) (m
 
 // divide notes what a row has of several incidents.
 func (c *comparison) divide(r *candidate, cells map[workCell]query.Rhythm) {
-	p := &parted{}
-	for _, came := range cells {
-		p.found.Merge(came)
+	p, all := &parted{}, outcomes(cells)
+	for _, o := range all {
+		p.found.Merge(o.came)
 	}
-	for _, o := range outcomes(cells) {
+	for _, o := range all {
 		if o.came.Count >= leastPart && !c.asUsual(r, o) {
 			p.take(o, o.came.At(c.answer.Range.To))
 		}
@@ -148,8 +148,17 @@ func (p *parted) take(o *outcome, state query.State) {
 
 // asUsual reports whether what came of a row came already when the window began, and no more often than is usual.
 func (c *comparison) asUsual(r *candidate, o *outcome) bool {
-	late := o.came.First - c.answer.Range.From.Unix()
-	return float64(o.came.Count) <= r.expected && late <= int64(o.came.Every().Seconds())
+	return float64(o.came.Count) <= r.expected && c.already(o.came)
+}
+
+// already reports whether something came already when the window began: it came within a beat of the beginning.
+func (c *comparison) already(came query.Rhythm) bool {
+	return came.First-c.answer.Range.From.Unix() <= int64(came.Every().Seconds())
+}
+
+// later reports whether what goes on of a row began long after another incident of the row, whose cause is not its own.
+func (r *candidate) later() bool {
+	return r.parts != nil && r.parts.live.Count > 0 && r.parts.live.First-r.onset > unbroken
 }
 
 // outcomes puts together what is of one incident, those that came first, first.

@@ -11,9 +11,12 @@ import (
 )
 
 // failed has a limit on pulls that is over, and an image that is missing now, under one reason.
-func failed(t *testing.T) *memory {
+func failed(t *testing.T, before ...func(m *memory)) *memory {
 	return small(t, func(m *memory) {
 		probe(m)
+		for _, say := range before {
+			say(m)
+		}
 		for n := range 60 {
 			m.say(minutes(55)+10*float64(n), "shop", "Pod", "web-7d5fb757db-x2x7q", warning, "Failed", "kubelet", "Failed to pull image: toomanyrequests: you have reached your pull rate limit")
 		}
@@ -36,6 +39,32 @@ func TestApart(t *testing.T) {
 	r := row(a, "Failed")
 	if r == nil || r.Now != 100 || !r.First.Equal(minutesTime(7)) || !strings.Contains(r.Why, "of these 60 times from") || !strings.HasSuffix(r.Why, "manifest unknown”") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestVerdictOfAnyLimit: the verdict is the same however many rows are shown.
+func TestVerdictOfAnyLimit(t *testing.T) {
+	t.Parallel()
+	m := failed(t)
+	for _, q := range []changes.Query{{At: noon, Window: time.Hour, Allows: everywhere}, {At: noon, Window: 6 * time.Hour, Allows: everywhere}} {
+		q.Limit = 20
+		want := rank(t, m, q).Verdict.Text
+		for q.Limit = 1; q.Limit < 20; q.Limit += 2 {
+			if got := rank(t, m, q).Verdict.Text; got != want {
+				t.Errorf("of %d rows: %s\nof 20: %s", q.Limit, got, want)
+			}
+		}
+	}
+}
+
+// TestCauseOfWhatIsOver: what came before an incident that is over is not told of the one that goes on.
+func TestCauseOfWhatIsOver(t *testing.T) {
+	t.Parallel()
+	m := failed(t, func(m *memory) {
+		m.say(minutes(55)-20, "shop", "Deployment", "web", normal, "ScalingReplicaSet", "deployment-controller", "Scaled up replica set web-7d5fb757db to 3")
+	})
+	if v := rank(t, m, changes.Query{At: noon, Window: time.Hour, Allows: everywhere}).Verdict; v.Cause != nil || !strings.HasPrefix(v.Text, "Failed of Pod api-*") {
+		t.Errorf("%s", v.Text)
 	}
 }
 

@@ -25,6 +25,9 @@ func (c *comparison) rollouts(ctx context.Context, rows []*candidate) ([]*candid
 			}
 		}
 	}
+	if len(failing) == 0 {
+		return rows, nil
+	}
 	q := store.TimeQuery{Range: c.answer.Range, Wanted: func(d event.Dimensions) bool {
 		return d.Kind == "Deployment" && d.Reason == "ScalingReplicaSet" && failing[[2]string{d.Cluster, d.Namespace}] != nil
 	}}

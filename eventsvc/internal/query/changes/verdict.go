@@ -44,7 +44,9 @@ func (c *comparison) verdict(rows []*candidate) Verdict {
 	r, past := c.ongoing(rows)
 	cause := c.cause(r)
 	if r.way == Changed {
-		r, cause = r.explained, r
+		if r, cause = r.explained, r; r.later() {
+			cause = nil
+		}
 	}
 	change := r.change(c)
 	found := c.found(r, &change)

@@ -14,9 +14,10 @@ func View(db *bbolt.DB, f func(*bbolt.Tx) error) error {
 	return Guard(func() error { return db.View(f) })
 }
 
-// Update runs f in a write transaction of db, guarded by [Guard], and commits it. Nothing is on the disk before that,
-// so what fails or panics before is only forgotten. bbolt's own Update would scan all pages after a panic, to find free
-// ones, in a goroutine that nobody can guard from the same damage, and keep its lock for ever if it met that.
+// Update runs f in a write transaction of db, guarded by [Guard], and commits it. After a panic it only forgets the
+// transaction. bbolt's own Update would scan all pages then, in a goroutine that nobody can guard, and keep its lock if
+// that panics. A commit that the disk refuses still scans, and pages that a panic in a commit had taken are free again
+// when the file is next opened.
 func Update(db *bbolt.DB, f func(*bbolt.Tx) error) error {
 	return Guard(func() error {
 		tx, err := db.Begin(true)

@@ -3,14 +3,12 @@ package columns
 import (
 	"math/rand/v2"
 	"testing"
-	"time"
 )
 
 // TestEqual: numbers of any width are compared as those that were read one by one.
 func TestEqual(t *testing.T) {
 	t.Parallel()
-	seed := uint64(time.Now().UnixNano())
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := rng(t)
 	for range 4_000 {
 		width, length := random.IntN(64), 1+random.IntN(ChunkRows)
 		least := random.Uint64N(3)
@@ -38,7 +36,7 @@ func TestEqual(t *testing.T) {
 			}
 		}
 		if c.equal(n, &rows); rows != want {
-			t.Fatalf("seed %d: width %d: %d in %v: %v, want %v", seed, width, n, numbers, rows, want)
+			t.Fatalf("width %d: %d in %v: %v, want %v", width, n, numbers, rows, want)
 		}
 	}
 }

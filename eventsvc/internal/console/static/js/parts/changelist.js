@@ -24,6 +24,7 @@ export function changeList(app, data) {
     const where = clusterwide.has(c.by.kind) ? "" : c.by.namespace ?? (c.namespaces ? c.namespaces.slice(0, 3).join(", ") + (c.namespaces.length > 3 ? " …" : "") : ""); // the sentence has their number
     const first = Date.parse(c.first ?? "");
     const course = courseOf(c);
+    const going = c.state === "ongoing" && c.kind !== "silent" && !Number.isNaN(first);
     const [from, to] = [Date.parse(data.range.from), Date.parse(data.range.to)];
     return h("li", { key: i },
       h("div", { class: "change-side" }, h("span", { class: "change-mark " + c.kind }, marks[c.kind] ?? c.kind), lane(course.first, course.last, from, to, c.by.type === "Normal" ? "normal" : "warning")),
@@ -32,9 +33,9 @@ export function changeList(app, data) {
           h("a", { href: app.href({ view: "events", event: "", q: termsOf(c), from: c.kind === "silent" ? c.last : data.range.from, to: data.range.to }) }, clear(c.by.reason ?? (c.kind === "silent" ? "Silence" : "Warnings"))),
           c.also && h("span", { class: "hint" }, ` with ${c.also.join(", ")}`),
           h("span", { class: "change-object" }, c.kind === "silent" ? clear(silenced(c)) : dimmed(c.object || c.by.kind || "")), where && h("span", { class: "hint" }, ` in ${where}`),
-          h("span", { class: "change-facts" }, c.state && c.kind !== "silent" && h("span", { class: "state " + c.state, title: `since ${short(course.first)}: ${spoken(course, to)}` }, spoken(course, to).split(",")[0], c.state === "ongoing" && ` since ${short(course.first)}`),
+          h("span", { class: "change-facts" }, c.state && c.kind !== "silent" && h("span", { class: "state " + c.state, title: `since ${short(course.first)}: ${spoken(course, to)}` }, spoken(course, to).split(",")[0], going && ` since ${short(course.first)}`),
             c.former && h("a", { class: "former", href: app.href({ view: "events", event: "", q: termsOf(c), ...during(c.former) }) }, `as ${short(Date.parse(c.former.first))}`),
-            !Number.isNaN(first) && c.state !== "ongoing" && h("time", { title: relative(first) }, `since ${short(first)}`),
+            !Number.isNaN(first) && !going && h("time", { title: relative(first) }, `since ${short(first)}`),
             id && h("a", { class: "newest", href: app.href({ event: id }) }, "Newest"),
             h("button", { type: "button", class: "plain why", title: "Why it stands here", "aria-expanded": app.explained === i, onclick: () => { app.explained = app.explained === i ? -1 : i; app.redraw(); } }, "Why here"))),
         h("p", { class: "change-why", title: c.why }, localised(told(rest(c), c, app.explained === i ? Infinity : enough))),

@@ -18,7 +18,7 @@ import { verdict } from "../parts/verdict.js";
 
 const windows = [minute, 5 * minute, 15 * minute, 30 * minute, hour, 2 * hour, 3 * hour, 6 * hour, 12 * hour, day, 2 * day, 3 * day, 7 * day, 14 * day, 30 * day];
 
-/** So many changes are shown, and with each what was changed before it. */
+/** So many changes are shown. Rows of what was changed, among them, do not count. */
 const most = 8;
 
 /** @param {any[]} changes */
