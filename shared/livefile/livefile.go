@@ -126,7 +126,7 @@ func (f *File) reload(again bool) {
 	defer f.mu.Unlock()
 	beside := f.now()
 	data, err := f.read()
-	same := bytes.Equal(data, f.data) && beside == f.beside
+	same := (data == nil) == (f.data == nil) && bytes.Equal(data, f.data) && beside == f.beside // nil: it could not be read
 	if err == nil {
 		if same && (f.failed == "" || f.c.Beside == nil) && !again {
 			return
@@ -164,7 +164,11 @@ func (f *File) read() ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // only read
-	return io.ReadAll(io.LimitReader(file, int64(f.c.MaxBytes)+1))
+	data, err := io.ReadAll(io.LimitReader(file, int64(f.c.MaxBytes)+1))
+	if err != nil {
+		return nil, err
+	}
+	return data, nil
 }
 
 func (f *File) apply(data []byte) error {

@@ -151,6 +151,12 @@ func TestReload(t *testing.T) {
 	if failures := f.failures(t); len(failures) != 1 || !strings.Contains(failures[0], f.path) || f.value(t, "") != 0 {
 		t.Errorf("without the file: %q", failures)
 	}
+	if err := os.WriteFile(f.path, nil, 0o600); err != nil { // not the same as no file
+		t.Fatal(err)
+	}
+	if f.Reload(); f.inForce != "" || f.value(t, "") != 1 {
+		t.Error("a file that is there again is not tried")
+	}
 }
 
 // TestOpen: a mistake at first is an error with the name of the file.

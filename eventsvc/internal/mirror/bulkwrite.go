@@ -22,7 +22,8 @@ const (
 )
 
 // write stores items in as few requests as possible. It returns when each is stored or refused for good, or with the
-// error of ctx. The order of requests does not matter, because the target keeps the later one of two versions.
+// error of ctx. A version that the target accepts behind a later one of its event is not stored: the target keeps the
+// later one.
 func (c *copier) write(ctx context.Context, items []item) error {
 	if c.enricher != nil {
 		c.enricher.enrich(ctx, items, c.known)

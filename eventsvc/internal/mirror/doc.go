@@ -9,7 +9,8 @@
 // that both are stored as; event.go makes the copy of an event, known.go remembers what the target has, drop.go drops
 // by rules, state.go is for probes and metrics.
 //
-// All waiting changes are written by one bulk request. A change does not wait for others to join it.
+// All waiting changes are written by as few bulk requests as their sizes allow. A change does not wait for others to
+// join it.
 //
 // While the target does not answer, the mirror tries again until it does, and reads on only until [batchSize] changes
 // wait. So an outage of the target loses nothing that the source still keeps afterwards.

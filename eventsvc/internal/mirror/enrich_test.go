@@ -189,6 +189,22 @@ func TestOwnLabelsWin(t *testing.T) {
 	}
 }
 
+// TestAuthorsNameNoLabels: an event's author does not say which labels of its copy are replaced.
+func TestAuthorsNameNoLabels(t *testing.T) {
+	t.Parallel()
+	for own, want := range map[string]string{"": "", "app": "app"} {
+		ev := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "shop", Annotations: map[string]string{event.SourceLabels: event.NodeLabel}}}
+		if own != "" {
+			ev.Labels = map[string]string{own: "x"}
+		}
+		m := &Mirror{}
+		it := m.newItem(ev)
+		if got := it.whole(); got.Annotations[event.SourceLabels] != want {
+			t.Errorf("labels %q: the copy names %q", own, got.Annotations[event.SourceLabels])
+		}
+	}
+}
+
 // TestLabelValue makes values of any text.
 func TestLabelValue(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,7 @@ type item struct {
 func (m *Mirror) newItem(ev *corev1.Event) item {
 	it := item{copy: ev, uid: string(ev.UID), version: ev.ResourceVersion, written: lastWritten(ev), created: ev.CreationTimestamp.Time}
 	annotations := map[string]string{event.SourceUID: it.uid, event.SourceVersion: it.version}
+	delete(ev.Annotations, event.SourceLabels) // only the mirror says which labels of a copy are replaced
 	if own := slices.DeleteFunc(slices.Sorted(maps.Keys(ev.Labels)), reserved); len(own) > 0 {
 		annotations[event.SourceLabels] = strings.Join(own, ",")
 	}
